@@ -1,0 +1,85 @@
+# Everything here sets itself up: Python 3.11+ with pip is all that is needed.
+# `make` lists the targets. Run `make -k lint` to see every linter's complaints at once.
+
+PYTHON ?= python3
+VENV ?= .venv
+PROTOS_VENV ?= .venv-protos
+OUT ?= demo-out
+JOBS ?= 2
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+SETUP := $(PYTHON) tools/setup_env.py
+# Folders that hold Python now: mypy refuses one without.
+TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools examples benchmarks,\
+  $(if $(shell find $(d) -name '*.py' -print -quit 2>/dev/null),$(d)))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-light setup-protos test pytest lint lint-ruff lint-types lint-imports lint-protos lint-deploy \
+  drift protos format demo wheel test-wheel bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## make or refresh .venv with everything a developer needs
+	@$(SETUP) --venv $(VENV) --extras dev
+
+setup-light:
+	@$(SETUP) --venv $(VENV) --extras service
+
+setup-protos:
+	@$(SETUP) --venv $(PROTOS_VENV) --requirements tools/protos-requirements.txt
+
+test: lint pytest ## lint, then run the suite; pytest's summary comes last
+
+pytest: setup ## run the suite only (PYTEST_ARGS="-k chair" and the like)
+	@$(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS) || { status=$$?; \
+	  [ $$status -ne 5 ] || echo "no test was collected: that is a failure here" >&2; exit $$status; }
+
+lint: lint-ruff lint-types lint-imports lint-protos drift lint-deploy ## every linter, types, layers, protos, drift
+
+lint-ruff: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+lint-types: setup
+	$(BIN)/mypy $(TYPED)
+
+lint-imports: setup
+	$(BIN)/lint-imports
+
+lint-protos: setup
+	$(BIN)/buf lint
+	$(BIN)/buf format --diff --exit-code
+
+lint-deploy: setup
+	$(BIN)/hadolint deploy/Dockerfile
+
+drift: setup-protos ## check that the committed protobuf code is what the generator makes
+	$(PROTOS_VENV)/bin/python tools/gen_protos.py --check
+
+protos: setup-protos ## regenerate the protobuf code
+	$(PROTOS_VENV)/bin/python tools/gen_protos.py
+
+format: setup ## format Python and .proto files, mend what ruff can
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	$(BIN)/buf format --write
+
+demo: setup-light ## run examples/demo.py (OUT=folder for what it writes)
+	$(BIN)/python examples/demo.py --out "$(OUT)"
+
+wheel: setup ## build dist/: the sdist, and the wheel from that sdist
+	@rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+test-wheel: wheel ## run the suite against the wheel, away from the checkout
+	@PYTHON="$(PYTHON)" tools/test_wheel.sh $(PYTEST_ARGS)
+
+bench: setup ## run every benchmark
+	@set -e; for script in benchmarks/bench_*.py; do \
+	  [ -e "$$script" ] || { echo "no benchmarks yet" >&2; exit 1; }; $(BIN)/python "$$script"; done
+
+clean: ## remove environments, caches and what was built
+	rm -rf $(VENV) $(PROTOS_VENV) dist build demo-out out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,162 @@
+"""CHAIR end to end: embedded against gRPC in one run, and peak memory over archives of two sizes.
+
+    python benchmarks/bench_chair.py [--captions 20000] [--small 10000] [--large 1000000]
+
+Captions are those of the golden data where it is at hand (HALLUJUDGE_GOLDENS or ../shared/goldens),
+else made up. Every measured run is a process of its own, so that neither warm caches nor memory of
+one stay for the next; ratios are between runs taken in turn. Nothing here is a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+_WORDS = (
+    "a the man dog cat table is on near two people riding bench with and small large frisbee "
+    "in front of standing next to street scene there are several cars visible background"
+)
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--captions", type=int, default=20_000, help="for the throughput runs")
+    parser.add_argument("--small", type=int, default=10_000, help="smaller archive, for memory")
+    parser.add_argument("--large", type=int, default=1_000_000, help="larger archive, for memory")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(*options.child)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        throughput(Path(folder), options.captions, options.rounds)
+        memory(Path(folder), options.small, options.large)
+
+
+def captions() -> list[str]:
+    """Captions to repeat."""
+    goldens = Path(os.environ.get("HALLUJUDGE_GOLDENS") or REPO.parent / "shared" / "goldens")
+    path = goldens / "chair" / "pope_brief_description_llava.expected.jsonl"
+    if path.exists():
+        from hallujudge.sdk.archives._records import read_records
+
+        archive = goldens / "chair" / "pope_brief_description_llava.captions.json"
+        return [str(record.values["text"]) for record in read_records(archive)]
+    rng = random.Random(0)
+    words = _WORDS.split()
+    return [" ".join(rng.choices(words, k=85)) + "." for _ in range(2000)]
+
+
+def write_archive(folder: Path, count: int) -> Path:
+    """An archive of many models' captions of the same images, each with an id of its own."""
+    texts = captions()
+    path = folder / f"captions-{count}.jsonl"
+    with path.open("w", encoding="utf-8") as stream:
+        for n in range(count):
+            row = {"image_id": f"{n % len(texts)}-{n}", "caption": texts[n % len(texts)]}
+            row["objects"] = ["person", "dog", "dining table"]  # type: ignore[assignment]  # a JSON row
+            stream.write(json.dumps(row) + "\n")
+    return path
+
+
+def child(archive: str, server: str, out: str) -> None:
+    """One run in a process of its own; prints seconds and peak memory."""
+    from hallujudge.sdk import Client
+
+    items = Path(out).open("w", encoding="utf-8")
+    with Client(server) if server != "-" else Client.embedded() as client, items:
+        client.score("chair", responses={"0": "A dog."}, references={"0": ["dog"]})
+        start = time.perf_counter()
+        report = client.score(
+            "chair",
+            responses=archive,
+            on_batch=lambda batch: items.writelines(
+                json.dumps(result.to_json()) + "\n" for result in batch.results
+            ),
+        )
+        seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": seconds, "peak_mib": peak, "n": report.coverage.items}))
+
+
+def run_child(archive: Path, server: str, folder: Path) -> dict[str, float]:
+    """Starts a run and reads what it measured."""
+    command = [sys.executable, __file__, "--child", str(archive), server, str(folder / "items")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
+
+
+class Server:
+    """A server process."""
+
+    def __enter__(self) -> Server:
+        command = [BIN / "hallujudge", "serve", "--port", "0"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().split()[-1]
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=30)
+
+    def peak_mib(self) -> float:
+        """Largest resident memory so far, in MiB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+
+
+def throughput(folder: Path, count: int, rounds: int) -> None:
+    """Embedded and gRPC in turn."""
+    archive = write_archive(folder, count)
+    embedded, remote = [], []
+    with Server() as server:
+        for _ in range(rounds):
+            embedded.append(count / run_child(archive, "-", folder)["seconds"])
+            remote.append(count / run_child(archive, server.address, folder)["seconds"])
+    ratios = [there / here for here, there in zip(embedded, remote, strict=True)]
+    print(f"{count} captions, read, scored and written, median of {rounds}")
+    print(f"  embedded        {median(embedded):10.0f} captions/s")
+    print(f"  gRPC stream     {median(remote):10.0f} captions/s")
+    print(f"  gRPC / embedded {median(ratios):10.2f}")
+
+
+def memory(folder: Path, small: int, large: int) -> None:
+    """Peak resident memory of client and server over two sizes."""
+    for count in (small, large):
+        archive = write_archive(folder, count)
+        here = run_child(archive, "-", folder)
+        with Server() as server:
+            there = run_child(archive, server.address, folder)
+            served = server.peak_mib()
+        archive.unlink()
+        print(
+            f"{count:>8} captions: embedded {here['peak_mib']:.0f} MiB, "
+            f"client {there['peak_mib']:.0f} MiB, server {served:.0f} MiB"
+        )
+
+
+def median(numbers: Sequence[float]) -> float:
+    """The median."""
+    return statistics.median(numbers)
+
+
+if __name__ == "__main__":
+    main()

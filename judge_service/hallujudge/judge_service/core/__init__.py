@@ -1,0 +1,15 @@
+"""The engine: items in, results and a report out. No transport, no files."""
+
+from .engine import Engine, ScoringSession
+from .registry import metric_names
+from .spec import GraphSource, InlineGraph, ScoreSpec, ShippedGraph
+
+__all__ = [
+    "Engine",
+    "GraphSource",
+    "InlineGraph",
+    "ScoreSpec",
+    "ScoringSession",
+    "ShippedGraph",
+    "metric_names",
+]

@@ -1,0 +1,57 @@
+"""The one engine behind the server and the embedded backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hallujudge.metrics import Item, ItemResult, Report, Tally
+
+from ..version import __version__
+from .registry import Pipeline, open_pipeline
+from .resources import Resources
+from .spec import ScoreSpec
+
+__all__ = ["Engine", "ScoringSession"]
+
+
+class Engine:
+    """Opens scoring sessions; what they share, graphs and models, lives here."""
+
+    def __init__(self, resources: Resources | None = None) -> None:
+        self.resources = resources or Resources()
+
+    def open(self, spec: ScoreSpec) -> ScoringSession:
+        """A session for one run.
+
+        Raises:
+            NotFoundError: The metric or a graph is unknown.
+            InvalidInputError: Something else in the spec can't be used.
+        """
+        return ScoringSession(spec, open_pipeline(spec, self.resources))
+
+
+class ScoringSession:
+    """One run: batches of items in, their results out, the report at the end."""
+
+    def __init__(self, spec: ScoreSpec, pipeline: Pipeline) -> None:
+        self._spec = spec
+        self._pipeline = pipeline
+        self._tally = Tally(pipeline.metric, spec.group_by)
+
+    @property
+    def statistic_names(self) -> tuple[str, ...]:
+        """Names of the statistics, in the order that results carry them."""
+        return tuple(column.name for column in self._pipeline.metric.columns)
+
+    async def score(self, items: Sequence[Item]) -> list[ItemResult]:
+        """One result for each item, in order; they count in the report."""
+        results = await self._pipeline.evaluate(items)
+        for result in results:
+            self._tally.add(result)
+        return results
+
+    def report(self) -> Report:
+        """The report over everything scored so far."""
+        report = self._tally.finish(self._spec.interval, version=__version__)
+        return replace(report, settings=dict(sorted(self._pipeline.settings.items())))

@@ -1,0 +1,74 @@
+"""What pipelines share: graphs, read once and kept by content."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from hallujudge.synonym_graphs import (
+    GraphError,
+    GraphInvalidError,
+    GraphNotFoundError,
+    SynonymGraph,
+    load_graph,
+    parse_graph,
+    shipped_graphs,
+    validate_graph,
+)
+
+from ..errors import InvalidInputError, NotFoundError
+from .spec import GraphSource, ShippedGraph
+
+__all__ = ["Resources"]
+
+# Graphs that callers sent and that are kept compiled; the oldest goes first.
+_KEPT_GRAPHS = 32
+
+
+class Resources:
+    """Graphs that pipelines share, safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._graphs: OrderedDict[GraphSource, SynonymGraph] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def graph(self, source: GraphSource) -> SynonymGraph:
+        """The graph, read and validated.
+
+        Raises:
+            NotFoundError: No graph of that name ships.
+            InvalidInputError: The graph's text is not a graph.
+        """
+        with self._lock:
+            if source in self._graphs:
+                self._graphs.move_to_end(source)
+                return self._graphs[source]
+        graph = _read(source)
+        with self._lock:
+            self._graphs[source] = graph
+            while len(self._graphs) > _KEPT_GRAPHS:
+                self._graphs.popitem(last=False)
+        return graph
+
+
+def _read(source: GraphSource) -> SynonymGraph:
+    try:
+        if isinstance(source, ShippedGraph):
+            # Only names: a path from a caller must not be opened on the server's disk.
+            if source.name not in shipped_graphs():
+                raise GraphNotFoundError(source.name, shipped=shipped_graphs())
+            return load_graph(source.name)
+        graph = parse_graph(source.text, layout=source.layout, name=source.name)
+        if problems := validate_graph(graph):
+            raise GraphInvalidError(problems, name=source.name)
+        return graph
+    except GraphNotFoundError as err:
+        raise NotFoundError(
+            str(err), reason="GRAPH_UNKNOWN", metadata={"graph": source.name}
+        ) from err
+    except GraphError as err:
+        raise InvalidInputError(
+            str(err),
+            reason="GRAPH_INVALID",
+            metadata={"graph": source.name},
+        ) from err

@@ -1,0 +1,191 @@
+"""A choice among options: a letter, ``(B)``, ``Answer: B``, or an option's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from ._memo import MAX_KEPT_CHARS
+from ._text import NEGATIONS, folded, plain, words_of
+from .uncertainty import says_it_is_unsure
+
+__all__ = ["ChoiceReading", "read_choice", "read_free_answer"]
+
+
+class ChoiceReading(NamedTuple):
+    """What an answer chose."""
+
+    choice: str | None
+    """The letter (or, for a free answer, the words); None: the answer could not be read."""
+    how: str
+    """The rule that read it, or why none could."""
+
+
+_ALPHABET = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+_BARE = re.compile(r"[\s\"'(\[{<]*([A-Za-z])[\s\"')\]}>.,:;!]*")
+_LEADING = re.compile(
+    r"[\"'\s]*(?:[(\[]\s*([A-Za-z])\s*[)\]]|([A-Za-z])\s*[).:]|([A-Z])\s*[,;-]\s)\s*"
+)
+_NEXT = re.compile(r"[(\[]?([A-Z])(?![\w'])")
+_STATED = re.compile(
+    r"\b(?i:answer|option|choice|caption|letter)s?\b"
+    r"(?:\s+(?:is|would be|should be|must be)|\s*[:=])?\s*"
+    r"(?i:option\s+|choice\s+|caption\s+|letter\s+)?[\"'(\[]*([A-Z])\b(?!')[\"')\]]*"
+    r"(?:\s*(?:or|and|/|,)\s+(?i:option\s+)?[\"'(\[]*([A-Z])\b(?!'))?"
+)
+_STATED_ANY_CASE = re.compile(
+    r"(?:the\s+)?(?:(?:correct|best|final)\s+)?answer\s*(?:is|:)\s*[\"'(\[]*([a-z])\W*"
+)
+_BRACKETED = re.compile(r"[(\[]\s*([A-Z])\s*[)\]]")
+# "A" and "I" are words too, so that they count as letters in brackets or after "answer" alone.
+_LONE = re.compile(r"(?<![\w'’])([B-HJ-Z])(?![\w'’])")
+
+_EITHER = re.compile(r"(?<![\w'])([A-Z])\s*(?:\bor\b|\band\b|/|&)\s*([A-Z])(?![\w'])")
+
+
+def read_choice(response: str, options: Mapping[str, str] | None = None) -> ChoiceReading:
+    """The option that an answer chose.
+
+    In order: the answer is a letter and nothing else; it begins with one (``B. opening the door``,
+    ``(b) …``); it names one (``Answer: B``, ``option B is …``); it is the text of an option; one
+    letter stands in brackets; it contains the text of exactly one option; one lone capital. A rule
+    that finds two different options leaves the answer unread.
+
+    Args:
+        response: What the model wrote.
+        options: Letter -> text. None or empty: any letter is an option, and none has a text.
+    """
+    frozen = tuple(options.items()) if options else ()
+    if len(response) > MAX_KEPT_CHARS:
+        return _read(response, frozen)
+    return _kept(response, frozen)
+
+
+def _read(response: str, options: tuple[tuple[str, str], ...]) -> ChoiceReading:
+    text = plain(response)
+    if not text:
+        return ChoiceReading(None, "empty")
+    table = _Options(options)
+    for rule in (_bare, _leading, _stated, _whole_text, _bracketed, _contained, _lone):
+        found = rule(text, table)
+        if len(found) == 1:
+            return ChoiceReading(found[0], rule.__name__.strip("_").replace("_", "-"))
+        if found:
+            return ChoiceReading(None, f"ambiguous: {', '.join(found)}")
+    return ChoiceReading(None, "unsure" if says_it_is_unsure(text) else "no option found")
+
+
+_kept = lru_cache(maxsize=1 << 15)(_read)
+
+
+class _Options:
+    """The options as the rules need them."""
+
+    def __init__(self, options: tuple[tuple[str, str], ...]) -> None:
+        self._letters = {letter.upper(): letter for letter, _ in options} or dict(
+            zip(_ALPHABET, _ALPHABET, strict=True)
+        )
+        self.texts = {letter: folded(text) for letter, text in options if folded(text)}
+
+    def known(self, letters: Iterable[str]) -> list[str]:
+        """The letters that are options, each once, in order."""
+        return list(
+            dict.fromkeys(self._letters[x.upper()] for x in letters if x.upper() in self._letters)
+        )
+
+
+def _bare(text: str, options: _Options) -> list[str]:
+    match = _BARE.fullmatch(text)
+    return options.known(match.groups()) if match else []
+
+
+def _leading(text: str, options: _Options) -> list[str]:
+    match = _LEADING.match(text)
+    if not match:
+        return []
+    letters = options.known(letter for letter in match.groups() if letter)
+    if next_letter := _NEXT.match(text, match.end()):
+        return options.known([*letters, next_letter[1]])  # "A, B": a list, not a choice.
+    rest = folded(text[match.end() :])
+    # "A. <the text of B>" says two things.
+    others = [letter for letter, option in options.texts.items() if option == rest]
+    return list(dict.fromkeys([*letters, *others])) if letters and others else letters
+
+
+def _stated(text: str, options: _Options) -> list[str]:
+    found = options.known(
+        letter
+        for match in _STATED.finditer(text)
+        if not _denied(text[: match.start(1)])
+        for letter in match.groups()
+        if letter
+    )
+    if found:
+        return found
+    match = _STATED_ANY_CASE.fullmatch(text.lower())
+    return options.known(match.groups()) if match else []
+
+
+def _whole_text(text: str, options: _Options) -> list[str]:
+    words = folded(text)
+    return [letter for letter, option in options.texts.items() if option == words]
+
+
+def _bracketed(text: str, options: _Options) -> list[str]:
+    return options.known(_BRACKETED.findall(text))
+
+
+def _contained(text: str, options: _Options) -> list[str]:
+    padded = f" {folded(text)} "
+    found = [letter for letter, option in options.texts.items() if f" {option} " in padded]
+    # "left" stands inside "top left", which is then the one that was meant.
+    longest = [
+        letter
+        for letter in found
+        if not any(
+            f" {options.texts[letter]} " in f" {options.texts[other]} "
+            and options.texts[letter] != options.texts[other]
+            for other in found
+        )
+    ]
+    if len(longest) == 1 and _turned(padded, options.texts[longest[0]]):
+        return []
+    return longest
+
+
+def _turned(padded: str, option: str) -> bool:
+    """Whether a negation stands shortly before the option's text, and not inside it."""
+    return _denied(padded.partition(f" {option} ")[0])
+
+
+def _denied(before: str) -> bool:
+    """Whether a negation stands among the last four words."""
+    words = words_of(before[-80:])[-4:]
+    return any(word in NEGATIONS or word == "no" or word.endswith("n't") for word in words)
+
+
+def _lone(text: str, options: _Options) -> list[str]:
+    lone = [match[1] for match in _LONE.finditer(text) if not _denied(text[: match.start()])]
+    either = [letter for match in _EITHER.finditer(text) for letter in match.groups()]
+    return options.known([*either, *lone])
+
+
+def read_free_answer(response: str, label: str) -> ChoiceReading:
+    """An answer where no options are known, held against its label.
+
+    The words of the label stand for "the label was given"; any other answer is read as its own
+    words. Empty answers and those that say they don't know are unread.
+    """
+    words = folded(response)
+    if not words:
+        return ChoiceReading(None, "empty")
+    if says_it_is_unsure(response):
+        return ChoiceReading(None, "unsure")
+    wanted = folded(label)
+    padded = f" {words} "
+    if words == wanted or (f" {wanted} " in padded and not _turned(padded, wanted)):
+        return ChoiceReading(wanted, "free-text")
+    return ChoiceReading(" ".join(words_of(words)[:64]), "free-text")

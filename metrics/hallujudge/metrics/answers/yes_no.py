@@ -1,0 +1,123 @@
+"""Yes or no: the readings that released tools use, and ours.
+
+=============  ====================================================================================
+``published``  POPE and LLaVA: up to the first full stop, commas dropped, split at single spaces; a
+               word ``No``, ``no`` or ``not`` makes it no, anything else yes (``NO``, ``isn't`` and
+               the empty answer are yes)
+``opera``      OPERA: full stops and commas dropped from the whole answer; ``No``, ``no``, ``NO``,
+               ``not`` or a word that ends in ``n't`` makes it no, anything else yes
+``lmms-eval``  the whole answer, stripped and in lower case, is ``yes`` or ``no``; else unread
+``vlmevalkit`` punctuation dropped, lower case; one of the words ``yes`` and ``no`` and not the
+               other; else unread (the tool then asks a language model; we do not)
+``strict``     ours: a clear yes or a clear no; whatever contradicts itself, hedges or says neither
+               is unread
+=============  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from ..errors import OptionError
+from ._memo import remembered
+from ._text import NEGATIONS, plain, words_of
+from .uncertainty import says_it_is_unsure
+
+__all__ = ["YES_NO_READERS", "YesNo", "reader_table", "yes_no_reader"]
+
+YesNo: TypeAlias = Literal["yes", "no"]
+"""What an answer says."""
+
+
+def _published(text: str) -> YesNo | None:
+    words = text.partition(".")[0].replace(",", "").split(" ")
+    return "no" if "No" in words or "not" in words or "no" in words else "yes"
+
+
+_OPERA_NO = frozenset({"No", "not", "no", "NO"})
+
+
+def _opera(text: str) -> YesNo | None:
+    words = text.replace(".", "").replace(",", "").split(" ")
+    return "no" if any(word in _OPERA_NO or word.endswith("n't") for word in words) else "yes"
+
+
+def _lmms_eval(text: str) -> YesNo | None:
+    answer = text.lower().strip()
+    return "yes" if answer == "yes" else "no" if answer == "no" else None
+
+
+# A mark with a space on either side goes without trace, any other becomes a space; where a comma
+# stands between digits, all go without trace. Full stops before a digit stay, and so does the 33rd
+# (the tool passes a flag, 32, where the number of replacements belongs).
+_KIT_MARKS = ';/[]"{}()=+\\_-><@`,?!'
+_KIT_COMMA = re.compile(r"\d,\d")
+_KIT_STOP = re.compile(r"\.(?!\d)")
+
+
+def _vlmevalkit(text: str) -> YesNo | None:
+    text = text.lower()
+    numbers = _KIT_COMMA.search(text) is not None
+    out = text
+    for mark in _KIT_MARKS:
+        if mark in out:
+            joined = numbers or f"{mark} " in text or f" {mark}" in text
+            out = out.replace(mark, "" if joined else " ")
+    words = _KIT_STOP.sub("", out, count=32).split()
+    yes, no = "yes" in words, "no" in words
+    return None if yes == no else "yes" if yes else "no"
+
+
+_EXISTENTIAL = re.compile(
+    r"\b(?:there (?:is|are|was|were)|there's|i (?:can )?see|(?:has|have)) no\b"
+)
+_VERDICT = re.compile(r"\banswer(?: to the question)?(?: is|:|) *:? *[\"'(]?(?:yes|no)\b")
+
+
+def _strict(text: str) -> YesNo | None:
+    text = plain(text).casefold()
+    words = words_of(text)
+    yes, no = "yes" in words, "no" in words
+    if yes == no or says_it_is_unsure(text):
+        return None
+    if yes:
+        turned = any(word in NEGATIONS or word.endswith("n't") for word in words)
+        return None if turned or "cannot" in words else "yes"
+    if words[0] == "no" or _EXISTENTIAL.search(text) or _VERDICT.search(text):
+        return "no"
+    return None
+
+
+YES_NO_READERS: Mapping[str, Callable[[str], YesNo | None]] = MappingProxyType(
+    {
+        "published": remembered(_published),
+        "opera": remembered(_opera),
+        "lmms-eval": remembered(_lmms_eval),
+        "vlmevalkit": remembered(_vlmevalkit),
+        "strict": remembered(_strict),
+    }
+)
+"""Name -> reader. A reader gives ``yes``, ``no``, or None where its rule can't tell."""
+
+
+def yes_no_reader(name: str) -> Callable[[str], YesNo | None]:
+    """The reader of a name.
+
+    Raises:
+        OptionError: There is none of that name.
+    """
+    if name not in YES_NO_READERS:
+        known = ", ".join(YES_NO_READERS)
+        raise OptionError("pope", "reader", f"{name!r} is not one of {known}")
+    return YES_NO_READERS[name]
+
+
+def reader_table(answers: Iterable[str]) -> list[dict[str, str]]:
+    """The same answers under every reader: one row each, ``""`` where a reader can't tell."""
+    return [
+        {"answer": answer, **{name: read(answer) or "" for name, read in YES_NO_READERS.items()}}
+        for answer in answers
+    ]

@@ -1,0 +1,39 @@
+"""Errors of the metrics package.
+
+MetricError
+├── UnknownVariantError   a variant that the metric does not have
+├── OptionError           an option that is unknown, or a value that it can't take
+└── MergeError            two tallies of different metrics
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["MergeError", "MetricError", "OptionError", "UnknownVariantError"]
+
+
+class MetricError(ValueError):
+    """Something a metric was asked for that it can't do."""
+
+
+class UnknownVariantError(MetricError):
+    """A variant that the metric does not have."""
+
+    def __init__(self, metric: str, variant: str, known: Iterable[str]) -> None:
+        self.metric, self.variant, self.known = metric, variant, tuple(known)
+        super().__init__(
+            f"{metric} has no variant {variant!r}; choose one of {', '.join(self.known)}"
+        )
+
+
+class OptionError(MetricError):
+    """An option that is unknown, or a value that it can't take."""
+
+    def __init__(self, metric: str, option: str, problem: str) -> None:
+        self.metric, self.option, self.problem = metric, option, problem
+        super().__init__(f"option {option!r} of {metric}: {problem}")
+
+
+class MergeError(MetricError):
+    """Two tallies that don't describe the same metric."""

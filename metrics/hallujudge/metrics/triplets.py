@@ -1,0 +1,170 @@
+"""Triplets: the claims of a response and the facts of a scene graph, in three parts."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, TypeAlias
+
+__all__ = [
+    "MAX_PART_CHARS",
+    "ClaimParts",
+    "Sentence",
+    "Triplet",
+    "TripletError",
+    "WrittenTriplet",
+    "reference_of",
+    "triplet_of",
+]
+
+MAX_PART_CHARS = 2_000
+"""Longer parts are no claim: a whole response in a part is a mistake of the extractor."""
+
+_SHOWN_CHARS = 80
+# A comma between parts has space on one side at least; one inside 1,000 has none.
+_SEPARATOR = re.compile(r"\s*,\s+|\s+,\s*")
+
+
+class Triplet(NamedTuple):
+    """(object, relation, object), section 3.1 of the Tri-HE paper."""
+
+    object1: str
+    """What the claim is about."""
+    relation: str
+    """How the two are related; ``is`` for an attribute."""
+    object2: str
+    """What it is related to, or the attribute."""
+
+    @property
+    def written(self) -> str:
+        """The triplet as files write it."""
+        return f"({self.object1}, {self.relation}, {self.object2})"
+
+
+class WrittenTriplet(Triplet):
+    """A triplet whose file writes it in a way that its parts don't tell.
+
+    The released matcher compares the text of the file, so that a slip such as ``(bus, is,stopped)``
+    changes its scores. Equal parts make equal triplets, however they were written.
+    """
+
+    _text: str
+
+    def __new__(
+        cls, object1: str, relation: str, object2: str, written: str = ""
+    ) -> WrittenTriplet:
+        """Makes the triplet; its text is kept beside its parts."""
+        triplet = super().__new__(cls, object1, relation, object2)
+        triplet._text = written or Triplet(object1, relation, object2).written
+        return triplet
+
+    @property
+    def written(self) -> str:
+        """The text of the file."""
+        return self._text
+
+
+class Sentence(NamedTuple):
+    """A whole sentence as a claim: the paper's baseline without triplets (its Table 3)."""
+
+    text: str
+    """The sentence."""
+
+
+ClaimParts: TypeAlias = Triplet | Sentence
+"""A claim as its parts: three of a triplet, one of a sentence."""
+
+
+class TripletError(ValueError):
+    """A value that is no triplet."""
+
+    def __init__(self, value: object, problem: str) -> None:
+        self.value, self.problem = value, problem
+        super().__init__(
+            f"{_shown(value)} is no triplet: {problem}; "
+            'write three texts, such as ["man", "riding", "horse"] or "(man, riding, horse)"'
+        )
+
+
+def triplet_of(value: object) -> Triplet:
+    """The triplet that a value from a file stands for: a claim, strictly read.
+
+    A list has exactly three parts, which may hold commas. A text is split at its commas, with or
+    without brackets around it; commas inside its parts can't be told apart from those between
+    them, so that a text of two or four parts is refused, never guessed.
+
+    Args:
+        value: A list or tuple of three texts, or a text such as ``(man, riding, horse)``.
+
+    Raises:
+        TripletError: It has two or four parts, a part that is empty, too long or no text.
+    """
+    return _three(value, _parts(value))
+
+
+def reference_of(value: object) -> Triplet:
+    """The triplet of a scene graph, read as leniently as published files need.
+
+    Some of Tri-HE's own triplets have a comma too many, such as ``(woman, reason for attention,
+    curiosity, photographer)``: whatever follows the second comma is the second object. The text is
+    kept where the parts don't tell it, for the published matcher.
+
+    Args:
+        value: A list or tuple of three texts, or a text of three or more parts.
+
+    Raises:
+        TripletError: It has fewer than three parts, or a part that is empty, too long or no text.
+    """
+    parts = _parts(value)
+    if not isinstance(value, str):
+        return _three(value, parts)
+    triplet = _three(value, [*parts[:2], ", ".join(map(str, parts[2:]))] if parts[3:] else parts)
+    if _bare(value) == _bare(triplet.written):
+        return triplet
+    return WrittenTriplet(*triplet, written=value.strip())
+
+
+def _bare(text: str) -> str:
+    return " ".join(re.sub("[(),]", "", text).split())
+
+
+def _parts(value: object) -> list[object]:
+    if isinstance(value, list | tuple):
+        return list(value)
+    if not isinstance(value, str):
+        raise TripletError(value, f"it is of type {type(value).__name__}")
+    inside = _inside(value)
+    parts = _SEPARATOR.split(inside)
+    return list(parts if len(parts) > 2 else inside.split(","))
+
+
+def _inside(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if text[:1] in "([" and text[-1:] in ")]" and len(text) > 1 else text
+
+
+def _three(value: object, parts: list[object]) -> Triplet:
+    if len(parts) != 3:
+        raise TripletError(value, f"it has {len(parts)} part{'' if len(parts) == 1 else 's'}")
+    return Triplet(*(_part(value, number, part) for number, part in enumerate(parts, start=1)))
+
+
+def _part(value: object, number: int, part: object) -> str:
+    if not isinstance(part, str):
+        raise TripletError(value, f"part {number} is of type {type(part).__name__}")
+    part = part.strip()
+    if not part:
+        raise TripletError(value, f"part {number} is empty")
+    if len(part) > MAX_PART_CHARS:
+        raise TripletError(value, f"part {number} is longer than {MAX_PART_CHARS} characters")
+    return part
+
+
+def _shown(value: object) -> str:
+    # A bounded look at anything: a repr of a nested value may be as large as its file.
+    if isinstance(value, list | tuple):
+        value = [item if isinstance(item, str) else type(item).__name__ for item in value[:5]]
+        value = [item[:_SHOWN_CHARS] for item in value]
+    elif isinstance(value, str):
+        value = value[:_SHOWN_CHARS]
+    text = repr(value)
+    return text if len(text) <= 2 * _SHOWN_CHARS else text[: 2 * _SHOWN_CHARS] + "…"

@@ -1,0 +1,344 @@
+"""VidHal's analyses (papers/vidhal.txt, sections 3.4, 5.3, 5.4, 7.2, 8 and 10)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple, Protocol
+
+__all__ = [
+    "Agreement",
+    "Consensus",
+    "FrameReliance",
+    "OrderSensitivity",
+    "PairedChoice",
+    "QualityVote",
+    "TransitiveInconsistency",
+    "caption_quality",
+    "frame_reliance",
+    "human_agreement",
+    "input_order_sensitivity",
+    "misalignment",
+    "model_consensus",
+    "transitive_inconsistency",
+]
+
+
+class PairedChoice(Protocol):
+    """A pair that was shown and the letter that was chosen, as the planner keeps them."""
+
+    @property
+    def question(self) -> tuple[str, str]:
+        """The two letters."""
+        ...
+
+    @property
+    def chosen(self) -> str:
+        """The one that was chosen."""
+        ...
+
+
+class TransitiveInconsistency(NamedTuple):
+    """How often final orders contradict the answers about single pairs."""
+
+    rate: float | None
+    """Contradicting videos / videos where it could be told; None without any."""
+    videos: tuple[str, ...]
+    """The contradicting ones."""
+    n: int
+    """Videos where it could be told."""
+
+
+def transitive_inconsistency(
+    orders: Mapping[str, Sequence[str]],
+    answers: Mapping[str, Iterable[PairedChoice]],
+    *,
+    ends_only: bool = True,
+) -> TransitiveInconsistency:
+    """P_TI (formula 7): videos where the last caption of the order was chosen over its first.
+
+    Args:
+        orders: Video -> final order of letters.
+        answers: Video -> answers about pairs, among them the one about the order's two ends.
+        ends_only: Look at the ends alone, as formula 7 does for three captions; otherwise any pair
+            that the order contradicts counts.
+    """
+    wrong, told = [], 0
+    for video, order in orders.items():
+        place = {letter: index for index, letter in enumerate(order)}
+        judged = [
+            answer
+            for answer in answers.get(video, ())
+            if all(letter in place for letter in answer.question)
+            and (not ends_only or set(answer.question) == {order[0], order[-1]})
+        ]
+        told += bool(judged)
+        if any(place[a.chosen] > min(place[letter] for letter in a.question) for a in judged):
+            wrong.append(video)
+    return TransitiveInconsistency(len(wrong) / told if told else None, tuple(wrong), told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderSensitivity:
+    """How far a score moves with the order in which captions are shown."""
+
+    scores: Mapping[str, float]
+    """Display order -> the mean score under it."""
+    mean: float
+    """Their mean."""
+    std: float
+    """Their standard deviation (the population's)."""
+    spread: float
+    """The highest less the lowest."""
+    same_answer: float | None
+    """Share of videos that got the same captions chosen under every display order."""
+
+
+def input_order_sensitivity(
+    scores: Mapping[str, Mapping[str, float]],
+    answers: Mapping[str, Mapping[str, Sequence[int]]] | None = None,
+) -> OrderSensitivity:
+    """A model's scores over all display orders (section 10.1, Figure 35).
+
+    Args:
+        scores: Display order (such as ``B, A, C``) -> video -> score.
+        answers: Display order -> video -> the ranks that were chosen, in order; None: unknown.
+
+    Raises:
+        ValueError: There is none, or the videos of two display orders differ.
+    """
+    if not scores or not all(scores.values()):
+        raise ValueError("give the scores of at least one display order, of at least one video")
+    _same_videos(scores)
+    means = {shown: math.fsum(rows.values()) / len(rows) for shown, rows in scores.items()}
+    mean = math.fsum(means.values()) / len(means)
+    variance = math.fsum((value - mean) ** 2 for value in means.values()) / len(means)
+    same = None
+    if answers:
+        _same_videos(answers)
+        first, *others = answers.values()
+        kept = sum(all(rows[v] == ranks for rows in others) for v, ranks in first.items())
+        same = kept / len(first) if first else None
+    return OrderSensitivity(
+        scores=means,
+        mean=mean,
+        std=math.sqrt(variance),
+        spread=max(means.values()) - min(means.values()),
+        same_answer=same,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consensus:
+    """How far models are right about the same videos."""
+
+    pairs: Mapping[tuple[str, str], float | None]
+    """Two models -> videos that both got right / videos that either got right."""
+    models: Mapping[str, float | None]
+    """Model -> the mean over its pairs."""
+
+
+def model_consensus(correct: Mapping[str, Mapping[str, bool]]) -> Consensus:
+    """Consensus on multiple choice (section 10.2, Figure 36).
+
+    The paper words it as "shared correct predictions across correctly answered instances between
+    model pairs"; read here as both right / at least one right.
+
+    Args:
+        correct: Model -> video -> whether it was right.
+
+    Raises:
+        ValueError: The videos of two models differ.
+    """
+    _same_videos(correct)
+    right = {model: {v for v, yes in rows.items() if yes} for model, rows in correct.items()}
+    pairs: dict[tuple[str, str], float | None] = {}
+    for one, other in combinations(sorted(right), 2):
+        either = right[one] | right[other]
+        pairs[one, other] = len(right[one] & right[other]) / len(either) if either else None
+    models = {
+        model: _mean([value for pair, value in pairs.items() if model in pair])
+        for model in sorted(right)
+    }
+    return Consensus(pairs=pairs, models=models)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameReliance:
+    """How often one frame leads to the same answer as the video."""
+
+    overall: float | None
+    """Same answers / videos."""
+    correct: float | None
+    """The same among videos whose full-video answer is right."""
+    incorrect: float | None
+    """The same among the others."""
+    n: int
+    """Videos."""
+
+
+def frame_reliance(
+    video: Mapping[str, Sequence[int]],
+    frame: Mapping[str, Sequence[int]],
+) -> FrameReliance:
+    """Overlap of answers from the whole video and from its most salient frame (Figure 7).
+
+    Args:
+        video: Video -> the ranks chosen from the whole video, in order (one for multiple choice).
+        frame: The same from a single frame.
+
+    Raises:
+        ValueError: The two are not about the same videos.
+    """
+    _same_videos({"video": video, "frame": frame})
+    same = {name: tuple(ranks) == tuple(frame[name]) for name, ranks in video.items()}
+    right = {
+        name: tuple(ranks) == tuple(sorted(ranks)) and 1 in ranks for name, ranks in video.items()
+    }
+    return FrameReliance(
+        overall=_share(same.values()),
+        correct=_share(same[name] for name in same if right[name]),
+        incorrect=_share(same[name] for name in same if not right[name]),
+        n=len(same),
+    )
+
+
+def misalignment(orders: Iterable[Sequence[int]], high: int, low: int) -> float | None:
+    """HM_high→low (formula 8) for any two ranks of any number of captions.
+
+    Args:
+        orders: For each video, the ranks in the order that the model gave.
+        high: The worse rank.
+        low: The better one.
+    """
+    asked = [list(ranks) for ranks in orders if high in ranks and low in ranks]
+    return _share(ranks.index(high) < ranks.index(low) for ranks in asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityVote:
+    """One judge's answer to one yes/no question about a video's captions."""
+
+    video: str
+    """The video."""
+    judge: str
+    """Who was asked."""
+    criterion: str
+    """``realism``, ``ordering`` or ``relevance``."""
+    prompt: str
+    """Which wording of the question, and about which caption."""
+    answer: str | None
+    """``yes``, ``no``, or None where the reply could not be read."""
+
+
+_CRITERIA = ("realism", "ordering", "relevance")
+
+
+def caption_quality(votes: Iterable[QualityVote]) -> dict[str, dict[str, float | None]]:
+    """Quality of generated captions (section 7.2, "Caption Quality Scoring").
+
+    For each criterion, the share of yes over all judges and prompts; ``total`` is the sum over the
+    three criteria, from 0 to 3. Unread answers are left out of the share (``unread`` counts them),
+    and a video that lacks a criterion has no total.
+
+    Returns:
+        Video -> criterion (and ``total``, ``unread``) -> score; the best video first, then by name.
+
+    Raises:
+        ValueError: A criterion is none of the three.
+    """
+    answers: dict[str, dict[str, list[str | None]]] = {}
+    for vote in votes:
+        if vote.criterion not in _CRITERIA:
+            raise ValueError(
+                f"criterion {vote.criterion!r} of {vote.video!r}: choose {', '.join(_CRITERIA)}"
+            )
+        rows = answers.setdefault(vote.video, {name: [] for name in _CRITERIA})
+        rows[vote.criterion].append(vote.answer)
+    table = {video: _quality(rows) for video, rows in answers.items()}
+    return dict(
+        sorted(
+            table.items(),
+            key=lambda row: (-(row[1]["total"] or 0), row[1]["total"] is None, row[0]),
+        )
+    )
+
+
+def _quality(rows: Mapping[str, Sequence[str | None]]) -> dict[str, float | None]:
+    scores = {
+        name: _share(answer == "yes" for answer in answers if answer is not None)
+        for name, answers in rows.items()
+    }
+    known = [value for value in scores.values() if value is not None]
+    unread = sum(answer is None for answers in rows.values() for answer in answers)
+    total = math.fsum(known) if len(known) == len(_CRITERIA) else None
+    return {**scores, "total": total, "unread": float(unread)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How far people order captions as the annotation does."""
+
+    videos: Mapping[str, float]
+    """Video -> share of people who chose the annotated order."""
+    mean: float | None
+    """The mean over videos."""
+    aligned: float | None
+    """Share of videos where more than half of them did."""
+    misaligned: tuple[str, ...]
+    """The other videos."""
+    groups: Mapping[str, float | None]
+    """Group, such as the aspect -> the mean over its videos."""
+
+
+def human_agreement(
+    choices: Mapping[str, Sequence[bool]], groups: Mapping[str, str] | None = None
+) -> Agreement:
+    """Agreement of people with the annotated order (section 3.4, Figure 3; 8.2, Table 4).
+
+    A majority is more than half: a video with 0.5 stands in the paper's table of misaligned ones.
+
+    Args:
+        choices: Video -> for each person, whether they chose the annotated order.
+        groups: Video -> group.
+
+    Raises:
+        ValueError: Nobody was asked about some video.
+    """
+    empty = [video for video, people in choices.items() if not people]
+    if empty:
+        raise ValueError(f"nobody was asked about {', '.join(empty[:5])}")
+    videos = {video: sum(people) / len(people) for video, people in choices.items()}
+    members: dict[str, list[float | None]] = {}
+    for video, value in videos.items():
+        members.setdefault((groups or {}).get(video, ""), []).append(value)
+    return Agreement(
+        videos=videos,
+        mean=_mean(list(videos.values())),
+        aligned=_share(value > 0.5 for value in videos.values()),
+        misaligned=tuple(video for video, value in videos.items() if value <= 0.5),
+        groups={name: _mean(rows) for name, rows in sorted(members.items())},
+    )
+
+
+def _share(flags: Iterable[bool]) -> float | None:
+    rows = list(flags)
+    return sum(rows) / len(rows) if rows else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _same_videos(tables: Mapping[str, Mapping[str, object]]) -> None:
+    names = list(tables)
+    for name in names[1:]:
+        odd = set(tables[names[0]]) ^ set(tables[name])
+        if odd:
+            raise ValueError(
+                f"{names[0]!r} and {name!r} are not about the same videos: "
+                f"{', '.join(sorted(odd)[:5])} in one of them alone"
+            )

@@ -1,0 +1,58 @@
+"""Scoring in this process, with the server's own engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+from hallujudge.judge_service._ordered import ordered_map
+from hallujudge.judge_service.core import Engine
+from hallujudge.judge_service.core.extraction import normalize
+from hallujudge.judge_service.version import __version__
+from hallujudge.metrics import Report
+
+from .base import Batch, BatchResult, ServerInfo
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.core.spec import GraphSource, ScoreSpec
+
+__all__ = ["EmbeddedBackend"]
+
+# As many batches at once as the server works on for one stream.
+_BATCHES_IN_FLIGHT = 8
+
+
+class EmbeddedBackend:
+    """Scores with an engine of its own."""
+
+    def __init__(self) -> None:
+        self._engine = Engine()
+
+    async def score_stream(
+        self, spec: ScoreSpec, batches: AsyncIterable[Batch]
+    ) -> AsyncIterator[BatchResult | Report]:
+        """Results of batches in order, then the report."""
+        session = self._engine.open(spec)
+
+        async def work(batch: Batch) -> BatchResult:
+            return BatchResult(items=batch, results=await session.score(batch))
+
+        async for done in ordered_map(batches, work, limit=_BATCHES_IN_FLIGHT):
+            yield done
+        yield session.report()
+
+    async def normalize(
+        self, source: GraphSource, words: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Words -> roots in a graph."""
+        _, roots = normalize(source, words, self._engine.resources)
+        return dict(zip(words, roots, strict=True))
+
+    async def server_info(self) -> ServerInfo:
+        """This process."""
+        from hallujudge.synonym_graphs import shipped_graphs
+
+        return ServerInfo(version=__version__, graphs=shipped_graphs())
+
+    async def close(self) -> None:
+        """Nothing to let go of."""

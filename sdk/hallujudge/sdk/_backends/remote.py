@@ -1,0 +1,214 @@
+"""Scoring at a server, over gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import grpc
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service import _convert
+from hallujudge.judge_service._wire_errors import error_from_rpc
+from hallujudge.judge_service.version import __version__
+from hallujudge.metrics import Report
+
+from ..errors import InternalError, VersionMismatchError
+from .base import Batch, BatchResult, ServerInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hallujudge.judge_service.core.spec import GraphSource, ScoreSpec
+
+__all__ = ["MAX_IN_FLIGHT", "RemoteBackend"]
+
+MAX_IN_FLIGHT = 256
+"""Items sent and not yet answered; more would only fill buffers on both sides."""
+
+_MAX_MESSAGE_BYTES = 64 << 20
+
+# gRPC's own retries: only where nothing was done yet, and heeding the server's pushback.
+_SERVICE_CONFIG = {
+    "methodConfig": [
+        {
+            "name": [{"service": "hallujudge.judge.v1.JudgeService"}],
+            "retryPolicy": {
+                "maxAttempts": 4,
+                "initialBackoff": "0.2s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+            },
+        }
+    ]
+}
+
+
+class RemoteBackend:
+    """Scores at a server.
+
+    Args:
+        target: Host and port, or any address that gRPC understands.
+        timeout: How long a unary call may take, in seconds.
+        stream_timeout: How long a whole scoring stream may take, in seconds.
+    """
+
+    def __init__(self, target: str, *, timeout: float, stream_timeout: float) -> None:
+        self._target = target
+        self._timeout = timeout
+        self._stream_timeout = stream_timeout
+        self._channel = grpc.aio.insecure_channel(
+            target,
+            options=[
+                ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+                ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+                ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+            ],
+        )
+        self._stub = pb_grpc.JudgeServiceStub(self._channel)
+        self._greeted = False
+
+    async def score_stream(
+        self, spec: ScoreSpec, batches: AsyncIterable[Batch]
+    ) -> AsyncIterator[BatchResult | Report]:
+        """Results of batches in order, then the report."""
+        await self._greet()
+        window = _Window(MAX_IN_FLIGHT)
+        sent: deque[Batch] = deque()
+
+        async def requests() -> AsyncIterator[pb.ScoreStreamRequest]:
+            yield pb.ScoreStreamRequest(spec=_convert.spec_to_proto(spec))
+            async for batch in batches:
+                await window.enter(len(batch))
+                sent.append(batch)
+                yield pb.ScoreStreamRequest(
+                    batch=pb.ItemBatch(items=[_convert.item_to_proto(item) for item in batch])
+                )
+
+        feed = _Feed(requests())
+        with self._errors(feed):
+            call = self._stub.ScoreStream(feed, timeout=self._stream_timeout)
+            async for response in call:
+                kind = response.WhichOneof("message")
+                if kind == "batch":
+                    done = _paired(sent.popleft(), response.batch)
+                    window.leave(len(done.items))
+                    yield done
+                elif kind == "report":
+                    yield _convert.report_from_proto(response.report)
+
+    async def normalize(
+        self, source: GraphSource, words: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Words -> roots in a graph."""
+        await self._greet()
+        request = pb.NormalizeRequest(graph=_convert.graph_to_proto(source), words=words)
+        with self._errors():
+            response = await self._stub.Normalize(request, timeout=self._timeout)
+        return {word.word: tuple(word.roots) for word in response.words}
+
+    async def server_info(self) -> ServerInfo:
+        """The server's version and graphs."""
+        with self._errors():
+            info = await self._stub.GetServerInfo(pb.GetServerInfoRequest(), timeout=self._timeout)
+        return ServerInfo(version=info.version, graphs=tuple(info.graphs))
+
+    async def close(self) -> None:
+        """Closes the channel."""
+        await self._channel.close()
+
+    async def _greet(self) -> None:
+        """Checks once that client and server understand each other."""
+        if not self._greeted:
+            check_versions(__version__, (await self.server_info()).version, self._target)
+            self._greeted = True
+
+    @contextmanager
+    def _errors(self, feed: _Feed | None = None) -> Iterator[None]:
+        try:
+            yield
+        except (grpc.RpcError, asyncio.CancelledError) as err:
+            # What stopped the feed is the cause; gRPC only saw its stream end early.
+            if feed is not None and feed.error is not None:
+                raise feed.error from err
+            if isinstance(err, grpc.RpcError):
+                raise error_from_rpc(err, target=self._target) from err
+            raise
+
+
+def check_versions(client: str, server: str, target: str) -> None:
+    """Refuses a server whose scores this client might misread.
+
+    Before 1.0 every minor release may change the contract; from then on only a major one may.
+
+    Raises:
+        VersionMismatchError: The releases don't go together.
+    """
+    if _series(client) == _series(server):
+        return
+    raise VersionMismatchError(
+        f"the server at {target!r} is release {server or 'unknown'}, this client is {client}; "
+        "install the same release on both sides",
+        metadata={"client": client, "server": server, "target": target},
+    )
+
+
+def _series(version: str) -> list[str]:
+    parts = version.split(".")
+    return parts[:2] if parts[0] == "0" else parts[:1]
+
+
+class _Feed:
+    """An async iterator that remembers the error it ended with.
+
+    gRPC swallows what a request iterator raises and reports a cancelled call instead.
+    """
+
+    def __init__(self, source: AsyncIterator[pb.ScoreStreamRequest]) -> None:
+        self._source = source
+        self.error: Exception | None = None
+
+    def __aiter__(self) -> _Feed:
+        return self
+
+    async def __anext__(self) -> pb.ScoreStreamRequest:
+        try:
+            return await anext(self._source)
+        except StopAsyncIteration:
+            raise
+        except Exception as err:
+            self.error = err
+            raise
+
+
+class _Window:
+    """How many items are in flight."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._inside = 0
+        self._changed = asyncio.Event()
+
+    async def enter(self, count: int) -> None:
+        # A batch larger than the window travels alone.
+        while self._inside and self._inside + count > self._limit:
+            self._changed.clear()
+            await self._changed.wait()
+        self._inside += count
+
+    def leave(self, count: int) -> None:
+        self._inside -= count
+        self._changed.set()
+
+
+def _paired(batch: Batch, message: pb.ResultBatch) -> BatchResult:
+    results = [_convert.result_from_proto(result) for result in message.results]
+    if [item.id for item in batch] != [result.id for result in results]:
+        raise InternalError("the server answered a batch with results of other items")
+    return BatchResult(items=batch, results=results)

@@ -1,0 +1,82 @@
+"""Specs from what users write: graph names and paths, plain options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hallujudge.judge_service.core.registry import metric_entry
+from hallujudge.judge_service.core.spec import GraphSource, InlineGraph, ScoreSpec, ShippedGraph
+from hallujudge.metrics import IntervalSettings
+from hallujudge.synonym_graphs import shipped_graphs
+
+from .errors import InvalidInputError, NotFoundError
+
+__all__ = ["graph_source", "make_spec"]
+
+_MAX_GRAPH_BYTES = 16 << 20
+
+
+def make_spec(
+    metric: str,
+    *,
+    variant: str = "",
+    graph: str | Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+    group_by: Sequence[str] = (),
+    seed: int = 0,
+    replicates: int = 1000,
+    confidence: float = 0.95,
+) -> ScoreSpec:
+    """A spec; graphs that are files are read here, since a server can't see them.
+
+    Raises:
+        NotFoundError: The metric or a graph is unknown.
+        InvalidInputError: A graph file can't be read, or intervals can't be made as asked.
+    """
+    entry = metric_entry(metric)
+    if isinstance(graph, str):
+        graph = dict.fromkeys(entry.graph_roles[:1] or ("objects",), graph)
+    try:
+        interval = IntervalSettings(replicates=replicates, seed=seed, confidence=confidence)
+    except ValueError as err:
+        raise InvalidInputError(str(err)) from err
+    return ScoreSpec(
+        metric=metric,
+        variant=variant,
+        graphs={role: graph_source(name) for role, name in (graph or {}).items()},
+        options=dict(options or {}),
+        group_by=tuple(group_by) or entry.group_by,
+        interval=interval,
+    )
+
+
+def graph_source(name_or_path: str) -> GraphSource:
+    """The graph of a shipped name, or of a file.
+
+    Raises:
+        NotFoundError: It is neither.
+        InvalidInputError: The file can't be read.
+    """
+    if name_or_path in shipped_graphs():
+        return ShippedGraph(name=name_or_path)
+    path = Path(name_or_path)
+    if not path.exists():
+        raise NotFoundError(
+            f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped_graphs())}) "
+            "nor a file",
+            reason="GRAPH_UNKNOWN",
+            metadata={"graph": name_or_path},
+        )
+    return InlineGraph(name=path.stem, text=_read_text(path))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if path.stat().st_size > _MAX_GRAPH_BYTES:
+            raise InvalidInputError(f"graph file {path} is larger than {_MAX_GRAPH_BYTES} bytes")
+        return path.read_text(encoding="utf-8")
+    except OSError as err:
+        raise InvalidInputError(f"graph file {path}: {err.strerror or err}") from err
+    except UnicodeDecodeError as err:
+        raise InvalidInputError(f"graph file {path} is not UTF-8 text: {err}") from err

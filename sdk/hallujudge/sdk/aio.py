@@ -1,0 +1,186 @@
+"""The client, asynchronous. The synchronous one is a thin façade over it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from hallujudge.metrics import Item, Report
+
+from ._backends.base import BatchResult, ServerInfo
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.core.spec import ScoreSpec
+
+    from ._backends.base import Batch, ScoringBackend
+    from .archives import InputOptions, References, Responses
+
+__all__ = ["AsyncClient", "OnBatch"]
+
+OnBatch: TypeAlias = "Callable[[BatchResult], None]"
+"""Told each batch of items with their results, in the order of the items."""
+
+_BATCH_ITEMS = 64
+_BATCH_CHARS = 1 << 20
+
+
+class AsyncClient:
+    """Scores at a server, or in this process.
+
+    Args:
+        target: The server's host and port, such as ``"localhost:50051"``. For scoring without a
+            server see :meth:`embedded`.
+        timeout: How long one call may take, in seconds.
+        stream_timeout: How long a whole run may take, in seconds.
+
+    Example:
+        >>> import asyncio
+        >>> async def main() -> None:
+        ...     async with AsyncClient.embedded() as client:
+        ...         report = await client.score(
+        ...             "chair", responses={"1": "A dog on a sofa."}, references={"1": ["couch"]}
+        ...         )
+        ...         print(report.chair_i)
+        >>> asyncio.run(main())
+        0.5
+    """
+
+    def __init__(
+        self, target: str, *, timeout: float = 60.0, stream_timeout: float = 86_400.0
+    ) -> None:
+        self._target = target
+        self._timeout = timeout
+        self._stream_timeout = stream_timeout
+        self._backend: ScoringBackend | None = None
+
+    @classmethod
+    def embedded(cls) -> Self:
+        """A client that scores in this process."""
+        return cls("")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Lets go of the connection; the next call makes a new one."""
+        if self._backend is not None:
+            await self._backend.close()
+            self._backend = None
+
+    async def score(
+        self,
+        metric: str,
+        *,
+        responses: Responses,
+        references: References | None = None,
+        variant: str = "",
+        graph: str | Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+        group_by: Sequence[str] = (),
+        seed: int = 0,
+        replicates: int = 1000,
+        confidence: float = 0.95,
+        inputs: InputOptions | None = None,
+        on_batch: OnBatch | None = None,
+    ) -> Report:
+        """Scores responses against references.
+
+        Args:
+            metric: The metric's name, such as ``"chair"``.
+            responses: A file, a mapping id -> text, or records.
+            references: A file, or a mapping id -> reference; None where responses carry them.
+            variant: The named reading; empty for the metric's default.
+            graph: A shipped graph's name or a file; for metrics with several, role -> either.
+            options: The metric's own settings by name.
+            group_by: Record fields to report groups by.
+            seed: Where the random numbers of intervals start.
+            replicates: Bootstrap replicates; 0 switches intervals off.
+            confidence: Share of replicates that an interval holds.
+            inputs: How files are read and joined.
+            on_batch: Told each batch of results, in the order of the responses.
+
+        Raises:
+            ArchiveError: A file can't be used, or ids don't join.
+            InvalidInputError: The variant, graph or an option can't be used.
+            NotFoundError: The metric or graph is unknown.
+            UnavailableError: The server can't be reached.
+        """
+        from ._spec import make_spec
+        from .archives import read_items
+
+        spec = make_spec(
+            metric,
+            variant=variant,
+            graph=graph,
+            options=options,
+            group_by=group_by,
+            seed=seed,
+            replicates=replicates,
+            confidence=confidence,
+        )
+        items = read_items(metric, responses, references, options=inputs, group_by=spec.group_by)
+        return await self.score_items(spec, items, on_batch=on_batch)
+
+    async def score_items(
+        self, spec: ScoreSpec, items: Iterable[Item], *, on_batch: OnBatch | None = None
+    ) -> Report:
+        """Scores items that are already read.
+
+        Args:
+            spec: How.
+            items: What; read as the backend takes them.
+            on_batch: Told each batch of results, in the order of the items.
+        """
+        async for part in self._get_backend().score_stream(spec, _batches(items)):
+            if isinstance(part, Report):
+                return part
+            if on_batch is not None:
+                on_batch(part)
+        raise AssertionError("a backend ended its stream without a report")
+
+    async def normalize(
+        self, words: Sequence[str], *, graph: str = "coco"
+    ) -> dict[str, tuple[str, ...]]:
+        """Words -> their roots in a graph: none where it doesn't know the word."""
+        from ._spec import graph_source
+
+        return await self._get_backend().normalize(graph_source(graph), words)
+
+    async def server_info(self) -> ServerInfo:
+        """Who scores: the server's version and graphs, or this process's."""
+        return await self._get_backend().server_info()
+
+    def _get_backend(self) -> ScoringBackend:
+        # Connecting imports grpc, and scoring here imports the engine: neither before it is needed.
+        if self._backend is None:
+            self._backend = self._connect()
+        return self._backend
+
+    def _connect(self) -> ScoringBackend:
+        if not self._target:
+            from ._backends.embedded import EmbeddedBackend
+
+            return EmbeddedBackend()
+        from ._backends.remote import RemoteBackend
+
+        return RemoteBackend(
+            self._target, timeout=self._timeout, stream_timeout=self._stream_timeout
+        )
+
+
+async def _batches(items: Iterable[Item]) -> AsyncIterator[Batch]:
+    """Batches that are small in number and in text, so that no message grows too large."""
+    batch: list[Item] = []
+    chars = 0
+    for item in items:
+        size = len(getattr(item, "response", None) or "")
+        if batch and (len(batch) == _BATCH_ITEMS or chars + size > _BATCH_CHARS):
+            yield batch
+            batch, chars = [], 0
+        batch.append(item)
+        chars += size
+    if batch:
+        yield batch

@@ -1,0 +1,201 @@
+"""JSON records out of files of any layout, read in pieces so that size does not matter.
+
+Read are: one object a line; a list of objects; objects one after another, pretty-printed or not;
+and one object that holds the records (``{"imgToEval": {…}}``, ``{"sentences": […]}``, id -> text).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from ..errors import ArchiveError
+
+__all__ = ["Placed", "read_json", "read_values"]
+
+_CHUNK = 1 << 20
+_MAX_VALUE_CHARS = 1 << 30
+# No literal, number in practice, or escape is longer; a cut one is noticed at its start.
+_LONGEST_TOKEN = 64
+_SPACE = re.compile(r"\s*")
+
+
+class Placed(NamedTuple):
+    """A JSON value and where it stands."""
+
+    value: object
+    """The value."""
+    line: int
+    """Its first line, counted from one."""
+
+
+def read_values(path: Path) -> Iterator[Placed]:
+    """Top-level values of a file; those of a top-level list one by one.
+
+    Raises:
+        ArchiveError: The file can't be read, holds nothing, or is not JSON; the line is named.
+    """
+    try:
+        # utf-8-sig: a byte order mark is what some editors put first, not a part of the data.
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            yield from _Reader(stream, path).values()
+    except OSError as err:
+        raise ArchiveError(
+            f"{path}: {err.strerror or err}; check the path", metadata={"path": str(path)}
+        ) from err
+    except UnicodeDecodeError as err:
+        raise ArchiveError(
+            f"{path}: not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8",
+            metadata={"path": str(path)},
+        ) from err
+
+
+def read_json(path: Path) -> object:
+    """The one value of a file.
+
+    Raises:
+        ArchiveError: The file can't be read or holds something else than one value.
+    """
+    try:
+        size = path.stat().st_size
+        if size > _MAX_VALUE_CHARS:
+            raise ArchiveError(f"{path}: {size} bytes; at most {_MAX_VALUE_CHARS} are read")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as err:
+        raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
+    except UnicodeDecodeError as err:
+        raise ArchiveError(f"{path}: not UTF-8 text ({err.reason} at byte {err.start})") from err
+    if not text.strip():
+        raise ArchiveError(f"{path}: the file is empty")
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except RecursionError as err:
+        raise ArchiveError(f"{path}: nested too deeply") from err
+    except ValueError as err:
+        raise ArchiveError(f"{path}: not JSON: {err}") from err
+
+
+class _Reader:
+    """Decodes values out of a stream with a buffer no larger than the largest value needs."""
+
+    def __init__(self, stream: IO[str], path: Path) -> None:
+        self._stream = stream
+        self._path = path
+        self._decoder = json.JSONDecoder(parse_constant=_no_constant)
+        self._buffer = ""
+        self._at = 0
+        self._line = 1
+        self._ended = False
+
+    def values(self) -> Iterator[Placed]:
+        first = self._peek()
+        if not first:
+            raise ArchiveError(
+                f"{self._path}: the file is empty", metadata={"path": str(self._path)}
+            )
+        if first == "[":
+            self._skip(1)
+            yield from self._list()
+        else:
+            while self._peek():
+                yield self._value()
+
+    def _list(self) -> Iterator[Placed]:
+        if self._peek() == "]":
+            self._skip(1)
+        else:
+            while True:
+                yield self._value()
+                mark = self._peek()
+                if mark not in {",", "]"}:
+                    raise self._error("the list ends too early: is the file cut off?")
+                self._skip(1)
+                if mark == "]":
+                    break
+        if self._peek():
+            raise self._error("there is more text after the end of the list")
+
+    def _peek(self) -> str:
+        """The next character that is no white space; empty at the end of the file."""
+        while True:
+            end = _space_end(self._buffer, self._at)
+            self._skip(end - self._at)
+            if self._at < len(self._buffer):
+                return self._buffer[self._at]
+            if not self._more():
+                return ""
+
+    def _skip(self, count: int) -> None:
+        self._line += self._buffer.count("\n", self._at, self._at + count)
+        self._at += count
+
+    def _value(self) -> Placed:
+        self._peek()
+        line = self._line
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._buffer, self._at)
+            except RecursionError as err:
+                raise self._error("nested too deeply") from err
+            except _ConstantError as err:
+                raise self._error(str(err)) from err
+            except json.JSONDecodeError as err:
+                if self._may_be_cut(err) and self._more():
+                    continue
+                raise self._decode_error(err) from err
+            # A number at the very end of the buffer may go on in the next piece.
+            open_ended = end == len(self._buffer) and not isinstance(value, (dict, list, str))
+            if open_ended and self._more():
+                continue
+            self._skip(end - self._at)
+            return Placed(value, line)
+
+    def _more(self) -> bool:
+        """Reads on; each time about as much as is held, so that one long value costs no square."""
+        if self._ended:
+            return False
+        held = self._buffer[self._at :]
+        if len(held) > _MAX_VALUE_CHARS:
+            raise self._error(f"one value has more than {_MAX_VALUE_CHARS} characters")
+        piece = self._stream.read(max(_CHUNK, len(held)))
+        if not piece:
+            self._ended = True
+            return False
+        self._buffer, self._at = held + piece, 0
+        return True
+
+    def _may_be_cut(self, err: json.JSONDecodeError) -> bool:
+        """Whether the end of the buffer, not the text, can be what stopped the decoder."""
+        unterminated = err.msg.startswith("Unterminated string")
+        return unterminated or len(self._buffer) - err.pos < _LONGEST_TOKEN
+
+    def _decode_error(self, err: json.JSONDecodeError) -> ArchiveError:
+        line = self._line + self._buffer.count("\n", self._at, err.pos)
+        rest = self._buffer[err.pos :].strip()
+        cut_off = not rest or err.msg.startswith("Unterminated string")
+        problem = "the file ends in the middle of a value: is it cut off?" if cut_off else err.msg
+        return self._error(problem, line)
+
+    def _error(self, problem: str, line: int | None = None) -> ArchiveError:
+        place = f"{self._path} line {line or self._line}"
+        return ArchiveError(
+            f"{place}: {problem}",
+            metadata={"path": str(self._path), "line": str(line or self._line)},
+        )
+
+
+def _space_end(text: str, start: int) -> int:
+    match = _SPACE.match(text, start)
+    assert match is not None, "the pattern matches nothing too"
+    return match.end()
+
+
+class _ConstantError(ValueError):
+    """NaN or Infinity, which JSON does not have."""
+
+
+def _no_constant(name: str) -> object:
+    raise _ConstantError(f"{name} is not JSON; write null where there is no number")

@@ -1,0 +1,272 @@
+"""Captions and reference objects for CHAIR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from hallujudge.metrics import ChairItem
+
+from ..errors import ArchiveError
+from ._joins import IdCheck, IdMap, numbered, refuse
+from ._records import Record, canonical_id, choose_key, named, read_records, well_formed
+from .inputs import InputOptions, ItemSource, References, Responses
+
+__all__ = ["read_chair"]
+
+_ID_KEYS = ("image_id", "id", "question_id", "image")
+_TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
+_OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
+
+_Objects = tuple[str, ...]
+
+
+def read_chair(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Captions joined with the objects of their images.
+
+    Raises:
+        ArchiveError: See :func:`read_items`.
+    """
+    known = None if references is None else _read_objects(references)
+    captions = _Captions(responses, known, options, group_by)
+    return captions.checked()
+
+
+class _Caption(NamedTuple):
+    image_id: str
+    text: str | None
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Keys:
+    """Which keys an archive uses."""
+
+    id: str | None
+    text: str
+    objects: str | None
+
+
+class _Captions:
+    """An archive of captions, gone through once to check it and once to score it."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        known: Mapping[str, _Objects] | None,
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        # A generator could be gone through only once.
+        self._responses = (
+            responses if isinstance(responses, (str, Path, Mapping)) else list(responses)
+        )
+        self._known = known
+        self._options = options
+        self._group_by = group_by
+        self._id_map = IdMap(options.id_map) if options.id_map is not None else None
+        self._keys = self._find_keys()
+
+    def checked(self) -> ItemSource:
+        """The items, once every id was looked at."""
+        ids = IdCheck()
+        unknown: dict[str, None] = {}
+        met: set[str] = set()
+        for caption in self._captions():
+            ids.add(caption.image_id)
+            if self._known is not None:
+                if caption.image_id in self._known:
+                    met.add(caption.image_id)
+                else:
+                    unknown[caption.image_id] = None
+        self._refuse_twins(ids)
+        self._refuse_unknown(list(unknown), len(met))
+        return ItemSource(count=len(ids), make=self._items, notes=self._notes(met))
+
+    def _refuse_twins(self, ids: IdCheck) -> None:
+        if self._options.allow_duplicates:
+            return
+        if twins := ids.twins(lambda: (caption.image_id for caption in self._captions())):
+            raise refuse(
+                "image ids that stand more than once",
+                twins,
+                "Remove the copies, name the right key with --id-key, or score every one of them "
+                "with --allow-duplicates",
+            )
+
+    def _refuse_unknown(self, unknown: list[str], met: int) -> None:
+        if not unknown or self._options.allow_unknown:
+            return
+        assert self._known is not None, "without references no id can be unknown"
+        hint = "Give the references of these images, or pass --allow-unknown to leave them unscored"
+        if not met:
+            some = named(list(islice(self._known, 3)))
+            hint = (
+                f"None of the ids is in the references, which hold ids such as {some}: are these "
+                "the references of other images, or does the file need --id-key or --id-map?"
+            )
+        raise refuse("image ids without a reference", unknown, hint)
+
+    def _notes(self, met: set[str]) -> tuple[str, ...]:
+        missing = [image for image in self._known or () if image not in met]
+        if not missing:
+            return ()
+        return (
+            f"{len(missing)} of {len(self._known or ())} reference images have no caption: "
+            f"{named(missing)}",
+        )
+
+    def _items(self) -> Iterator[ChairItem]:
+        captions = self._captions()
+        if not self._options.allow_duplicates:
+            yield from (self._item(caption, caption.image_id) for caption in captions)
+            return
+        ids = numbered(caption.image_id for caption in self._captions())
+        for caption, identifier in zip(captions, ids, strict=True):
+            yield self._item(caption, identifier)
+
+    def _item(self, caption: _Caption, identifier: str) -> ChairItem:
+        return ChairItem(
+            id=identifier,
+            group_id=caption.image_id,
+            response=caption.text,
+            reference_objects=self._objects(caption),
+            fields={key: _field(caption.record.values.get(key)) for key in self._group_by},
+        )
+
+    def _objects(self, caption: _Caption) -> _Objects | None:
+        if self._known is not None:
+            return self._known.get(caption.image_id)
+        assert self._keys.objects is not None, "_find_keys made sure of it"
+        record = caption.record
+        return _object_names(record.values.get(self._keys.objects), record.place)
+
+    def _captions(self) -> Iterator[_Caption]:
+        for record in read_records(self._responses):
+            yield _Caption(self._image_id(record), self._text(record), record)
+
+    def _image_id(self, record: Record) -> str:
+        if self._id_map is not None:
+            return self._id_map.image_id(record, self._keys.id)
+        assert self._keys.id is not None, "_find_keys made sure of it"
+        if self._keys.id not in record.values:
+            raise ArchiveError(
+                f"{record.place}: the image id is missing (no key {self._keys.id!r}); "
+                f"found {', '.join(sorted(record.values))}"
+            )
+        return canonical_id(record.values[self._keys.id], record.place)
+
+    def _text(self, record: Record) -> str | None:
+        text = record.values.get(self._keys.text)
+        if text is None:
+            return None
+        if isinstance(text, str):
+            return well_formed(text)
+        raise ArchiveError(
+            f"{record.place}: {self._keys.text!r} is {type(text).__name__}, not a text"
+        )
+
+    def _find_keys(self) -> _Keys:
+        first = next(read_records(self._responses), None)
+        if first is None:
+            raise ArchiveError("the archive of responses holds no record")
+        text = choose_key(
+            first, self._options.text_key, _TEXT_KEYS, what="the caption", flag="--text-key"
+        )
+        return _Keys(id=self._id_key(first), text=text, objects=self._objects_key(first))
+
+    def _id_key(self, first: Record) -> str | None:
+        wanted = self._options.id_key
+        if self._id_map is not None and wanted is None:
+            return "question_id" if "question_id" in first.values else None
+        hint = "--id-key (or give --id-map where ids are positions)"
+        return choose_key(first, wanted, _ID_KEYS, what="the image id", flag=hint)
+
+    def _objects_key(self, first: Record) -> str | None:
+        if self._known is not None:
+            return None
+        return choose_key(
+            first,
+            None,
+            _OBJECT_KEYS,
+            what="the image's objects",
+            flag="one of these names, or give a file with --references",
+        )
+
+
+def _field(value: object) -> str:
+    return "" if value is None else well_formed(str(value))
+
+
+def _read_objects(references: References) -> dict[str, _Objects]:
+    """Image id -> objects, from ``{id: [objects]}`` or from records.
+
+    Equal lists share one tuple: an archive has far fewer distinct lists than images.
+    """
+    shared: dict[_Objects, _Objects] = {}
+    known: dict[str, _Objects] = {}
+    twins: list[str] = []
+    for identifier, value, place in _reference_entries(references):
+        objects = _object_names(value, place)
+        if identifier in known:
+            twins.append(identifier)
+        known[identifier] = shared.setdefault(objects, objects)
+    if twins:
+        raise refuse("image ids that stand more than once in the references", twins, "Merge them")
+    if not known:
+        raise ArchiveError(f"the references hold no image: {references}")
+    return known
+
+
+def _reference_entries(references: References) -> Iterator[tuple[str, object, str]]:
+    mapping = _id_to_objects(references)
+    if mapping is not None:
+        for key, value in mapping.items():
+            place = f"references[{key!r}]"
+            yield canonical_id(key, place), value, place
+        return
+    keys: tuple[str, str] | None = None
+    for record in read_records(references):
+        if keys is None:
+            keys = (
+                choose_key(record, None, _ID_KEYS, what="the image id", flag="one of these names"),
+                choose_key(
+                    record, None, _OBJECT_KEYS, what="the objects", flag="one of these names"
+                ),
+            )
+        identifier = canonical_id(record.values.get(keys[0]), record.place)
+        yield identifier, record.values.get(keys[1]), record.place
+
+
+def _id_to_objects(references: References) -> Mapping[str, object] | None:
+    """The references as one mapping id -> list, where that is their layout."""
+    content: object = references
+    if isinstance(references, (str, Path)):
+        first = next(read_records(_peeked(references)), None)
+        content = None if first is None else first.values
+    if not isinstance(content, Mapping):
+        return None
+    if content and all(isinstance(value, (list, tuple)) for value in content.values()):
+        return content
+    return None
+
+
+def _peeked(path: str | Path) -> list[object]:
+    """The first value of a file, as it stands."""
+    from ._json import read_values
+
+    return [placed.value for placed in islice(read_values(Path(path)), 1)]
+
+
+def _object_names(value: object, place: str) -> _Objects:
+    if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
+        return tuple(dict.fromkeys(well_formed(name.strip()) for name in value if name.strip()))
+    raise ArchiveError(f"{place}: expected a list of object names, found {value!r:.60}")

@@ -1,0 +1,261 @@
+"""Answers under every operator, joined to questions, for INFACT."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from hallujudge.metrics.infact_taxonomy import BASE, OPERATORS
+from hallujudge.metrics.items import InfactItem, InfactRun
+
+from ..errors import ArchiveError
+from ._joins import refuse
+from ._qa import fields_of, kept, optional_text, text_of
+from ._records import Record, canonical_id, choose_key, read_records
+from .inputs import InputOptions, ItemSource, References, Responses
+
+__all__ = ["read_infact"]
+
+_QUESTION_KEYS = ("question_id",)
+_ANSWER_KEYS = ("response", "answer", "prediction", "output", "text")
+_VIDEO_KEYS = ("video", "video_id", "group_id")
+_DIMENSIONS = ("faithfulness", "factuality")
+# The pipeline puts these among the fields itself.
+_TAXONOMY_FIELDS = frozenset({"dimension", "level", "category", "order_sensitive"})
+
+
+@dataclass(slots=True)
+class _Question:
+    """A question, while its lines are gathered."""
+
+    label: str
+    dimension: str
+    category: str
+    order_sensitive: bool
+    group_id: str
+    options: Mapping[str, str]
+    fields: Mapping[str, str]
+    runs: dict[str, InfactRun] = field(default_factory=dict)
+
+
+def read_infact(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Lines grouped into questions.
+
+    Args:
+        responses: One line for each question and operator.
+        references: What lines leave out (label, dimension, category, …), by ``question_id``; None
+            where lines carry everything.
+        options: How the archive is read.
+        group_by: Fields to group by.
+
+    Raises:
+        ArchiveError: See :func:`read_items`; also where an operator is unknown, a question has no
+            base run, lines of one question contradict each other, or a confidence is no share.
+    """
+    known = _known_questions(references)
+    questions = _Gathering(options, known, group_by).read(kept(responses))
+    if not options.allow_missing:
+        bare = [question for question, row in questions.items() if BASE not in row.runs]
+        if bare:
+            raise refuse(
+                "questions have no base run",
+                bare,
+                "Give their base answers, or pass --allow-missing to leave them unscored",
+            )
+        silent = [question for question in known if question not in questions]
+        if silent:
+            raise refuse("questions have no answer", silent, "Give them, or pass --allow-missing")
+    return ItemSource(count=len(questions), make=lambda: _items(questions))
+
+
+def _items(questions: Mapping[str, _Question]) -> Iterator[InfactItem]:
+    for identifier, row in questions.items():
+        yield InfactItem(
+            id=identifier,
+            group_id=row.group_id,
+            fields=row.fields,
+            label=row.label,
+            dimension=row.dimension,
+            category=row.category,
+            order_sensitive=row.order_sensitive,
+            options=row.options,
+            runs=row.runs,
+        )
+
+
+def _known_questions(references: References | None) -> dict[str, Mapping[str, object]]:
+    known: dict[str, Mapping[str, object]] = {}
+    twins: list[str] = []
+    for record in () if references is None else read_records(references):
+        key = choose_key(
+            record, None, ("question_id", "id"), what="the question", flag="one of these names"
+        )
+        question = canonical_id(record.values[key], record.place)
+        if question in known:
+            twins.append(question)
+        known[question] = record.values
+    if twins:
+        raise refuse("questions stand more than once in the references", twins, "Merge them")
+    return known
+
+
+class _Gathering:
+    """Lines on their way to questions; what is wrong with them is kept by kind."""
+
+    def __init__(
+        self,
+        options: InputOptions,
+        known: Mapping[str, Mapping[str, object]],
+        group_by: tuple[str, ...],
+    ) -> None:
+        self._options = options
+        self._known = known
+        self._group_by = tuple(key for key in group_by if key not in _TAXONOMY_FIELDS)
+        self._questions: dict[str, _Question] = {}
+        self._ids: set[str] = set()
+        self._wrong: dict[str, list[str]] = {}
+
+    def read(self, responses: Responses) -> dict[str, _Question]:
+        """All questions.
+
+        Raises:
+            ArchiveError: A line can't be used; lines of the same fault are named together.
+        """
+        keys: tuple[str, str] | None = None
+        for record in read_records(responses):
+            keys = keys or self._keys(record)
+            self._add(record, *keys)
+        if not self._questions:
+            raise ArchiveError("the archive of answers holds no record")
+        for problem, places in self._wrong.items():
+            raise refuse(problem, places, _REMEDIES.get(problem, "Mend these lines"))
+        return self._questions
+
+    def _keys(self, first: Record) -> tuple[str, str]:
+        return (
+            choose_key(
+                first, self._options.id_key, _QUESTION_KEYS, what="the question", flag="--id-key"
+            ),
+            choose_key(
+                first, self._options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"
+            ),
+        )
+
+    def _add(self, record: Record, question_key: str, text_key: str) -> None:
+        if "operator" not in record.values or question_key not in record.values:
+            raise ArchiveError(
+                f"{record.place}: a line needs {question_key!r} and 'operator'; found "
+                f"{', '.join(sorted(record.values))}. Is this a line of another kind of file?"
+            )
+        question = canonical_id(record.values[question_key], record.place)
+        operator = _operator(record.values["operator"])
+        if operator is None:
+            self._fault(_UNKNOWN_OPERATOR, f"{question} ({record.values['operator']!r:.40})")
+            return
+        self._check_id(record)
+        confidence, fine = _confidence(record.values.get("confidence"))
+        if not fine:
+            self._fault(_BAD_CONFIDENCE, f"{question} ({record.values.get('confidence')!r:.40})")
+            return
+        if self._known and question not in self._known and not self._options.allow_unknown:
+            self._fault(_NO_REFERENCE, question)
+        row = self._question(question, record)
+        if operator in row.runs:
+            self._fault(_TWICE, f"{question} ({operator})")
+            return
+        row.runs[operator] = InfactRun(response=text_of(record, text_key), confidence=confidence)
+
+    def _check_id(self, record: Record) -> None:
+        value = record.values.get("id")
+        if value is None:
+            return
+        identifier = canonical_id(value, record.place)
+        if identifier in self._ids:
+            self._fault(_ID_TWICE, identifier)
+        self._ids.add(identifier)
+
+    def _question(self, question: str, record: Record) -> _Question:
+        values: Mapping[str, object] = {**self._known.get(question, {}), **record.values}
+        label, sensitive = values.get("label"), _truth(values.get("order_sensitive"))
+        dimension = str(values.get("dimension") or "").strip().casefold()
+        if not isinstance(label, (str, int)) or not str(label).strip():
+            self._fault(_NO_LABEL, question)
+        if sensitive is None:
+            self._fault(_BAD_TRUTH, f"{question} ({values.get('order_sensitive')!r:.40})")
+        if dimension not in _DIMENSIONS and dimension:
+            self._fault(_BAD_DIMENSION, f"{question} ({dimension:.40})")
+        row = self._questions.get(question)
+        if row is None:
+            merged = Record(values=values, position=record.position, place=record.place)
+            row = self._questions[question] = _Question(
+                label=str(label),
+                dimension=dimension,
+                category=str(values.get("category") or "").strip(),
+                order_sensitive=bool(sensitive),
+                group_id=optional_text(merged, _VIDEO_KEYS) or question,
+                options=_options(values.get("options"), record.place),
+                fields=fields_of(self._group_by, values),
+            )
+        elif (row.label, row.order_sensitive) != (str(label), bool(sensitive)):
+            self._fault(_CONTRADICTION, question)
+        return row
+
+    def _fault(self, problem: str, place: str) -> None:
+        self._wrong.setdefault(problem, []).append(place)
+
+
+_UNKNOWN_OPERATOR = "operators are not known"
+_BAD_CONFIDENCE = "confidences are not a number from 0 to 1"
+_NO_REFERENCE = "answers are to questions that the references lack"
+_TWICE = "questions are answered more than once under one operator"
+_ID_TWICE = "line ids stand more than once"
+_NO_LABEL = "questions have no label"
+_BAD_TRUTH = "values of order_sensitive are neither true nor false"
+_BAD_DIMENSION = "dimensions are neither faithfulness nor factuality"
+_CONTRADICTION = "questions have lines with another label or order_sensitive"
+_REMEDIES = {
+    _UNKNOWN_OPERATOR: f"They are {', '.join(OPERATORS)}",
+    _BAD_CONFIDENCE: "Write 85 % as 0.85, and leave the key out where the model was not asked",
+    _TWICE: "Remove the copies, or give other samples another question_id",
+}
+
+
+def _operator(value: object) -> str | None:
+    if not isinstance(value, str):
+        return None
+    name = value.strip().casefold().replace("-", "_").replace(" ", "_")
+    return next((known for known in OPERATORS if known == name), None)
+
+
+def _confidence(value: object) -> tuple[float | None, bool]:
+    if value is None:
+        return None, True
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None, False
+    return float(value), math.isfinite(value) and 0 <= value <= 1
+
+
+def _truth(value: object) -> bool | None:
+    if isinstance(value, bool) or value is None:
+        return bool(value)
+    text = str(value).strip().casefold()
+    return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(text)
+
+
+def _options(value: object, place: str) -> Mapping[str, str]:
+    """Choices as an object letter -> text, or a list in the order of the letters."""
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return {str(letter).strip(): str(text) for letter, text in value.items()}
+    if isinstance(value, (list, tuple)) and len(value) <= 26:
+        return {chr(ord("A") + index): str(text) for index, text in enumerate(value)}
+    raise ArchiveError(
+        f"{place}: 'options' must be an object letter -> text or a list; found {value!r:.60}"
+    )

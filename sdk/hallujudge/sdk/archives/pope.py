@@ -1,0 +1,278 @@
+"""Answers to yes/no questions, and the questions, for POPE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from hallujudge.metrics.items import PopeItem
+
+from ..errors import ArchiveError, InvalidInputError
+from ._joins import numbered, refuse
+from ._qa import JoinCheck, fields_of, kept, optional_text, text_of
+from ._records import Record, canonical_id, choose_key, read_records
+from .inputs import InputOptions, ItemSource, References, Responses
+
+__all__ = ["read_pope"]
+
+JOINS = ("auto", "id", "text", "order")
+
+_ID_KEYS = ("question_id", "id")
+_ANSWER_KEYS = ("answer", "response", "output", "prediction", "text", "caption")
+_LABEL_KEYS = ("label", "gt", "gt_answer", "ground_truth")
+_QUESTION_KEYS = ("question", "prompt", "text")
+_IMAGE_KEYS = ("image", "image_id", "image_source")
+_LABELS = {"yes": "yes", "no": "no"}
+
+
+def read_pope(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Answers joined with their questions.
+
+    Raises:
+        ArchiveError: See :func:`read_items`; also where a label is neither yes nor no.
+    """
+    if options.join not in JOINS:
+        raise InvalidInputError(f"join {options.join!r}: choose one of {', '.join(JOINS)}")
+    responses = kept(responses)
+    if references is None:
+        return _Answers(responses, None, options, group_by).checked()
+    questions = _read_questions(references, responses, options, group_by)
+    return _Answers(responses, questions, options, group_by).checked()
+
+
+class _Question(NamedTuple):
+    identifier: str
+    text: str
+    label: str
+    image: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Questions:
+    """Questions by what answers are joined by."""
+
+    by: str
+    """``id``, ``text`` or ``order``."""
+    table: Mapping[str, _Question]
+    """Key -> question."""
+    with_category: bool
+    """Whether ids are only unique within a category, such as random, popular, adversarial."""
+
+    def key_of(self, record: Record) -> str:
+        """What an answer is joined by."""
+        if self.by == "order":
+            return str(record.position)
+        if self.by == "text":
+            return _text_key(record, answer=True)
+        return _id_of(record, with_category=self.with_category)
+
+
+def _read_questions(
+    references: References,
+    responses: Responses,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> _Questions:
+    if isinstance(references, (str, Path)) or not isinstance(references, Mapping):
+        records = list(read_records(references))
+    else:
+        records = [
+            Record(values={"question_id": key, **_row(value)}, position=n, place=f"entry {key!r}")
+            for n, (key, value) in enumerate(references.items())
+        ]
+    if not records:
+        raise ArchiveError("the file of questions holds no record")
+    first = next(read_records(responses), None)
+    if first is None:
+        raise ArchiveError("the archive of answers holds no record")
+    by = options.join if options.join != "auto" else _way_to_join(first, records[0])
+    label_key = choose_key(
+        records[0], None, _LABEL_KEYS, what="the label", flag="one of these names"
+    )
+    with_category = by == "id" and all("category" in r.values for r in (first, records[0]))
+    table: dict[str, _Question] = {}
+    twins: list[str] = []
+    bad: list[str] = []
+    for record in records:
+        identifier = _id_of(record, with_category=with_category)
+        key = {"order": str(record.position), "text": ""}.get(by, identifier)
+        key = key or _text_key(record, answer=False)
+        label = _label(record.values.get(label_key))
+        if label is None:
+            bad.append(f"{identifier} ({record.values.get(label_key)!r:.40})")
+        if key in table:
+            twins.append(identifier)
+        table[key] = _Question(
+            identifier,
+            optional_text(record, _QUESTION_KEYS),
+            label or "",
+            optional_text(record, _IMAGE_KEYS),
+            fields_of(group_by, record.values),
+        )
+    if twins:
+        raise refuse("questions stand more than once", twins, "Remove the copies, or join by text")
+    if bad:
+        raise refuse("labels are neither yes nor no", bad, "Mend them in the questions")
+    return _Questions(by=by, table=table, with_category=with_category)
+
+
+def _row(value: object) -> Mapping[str, object]:
+    if isinstance(value, Mapping):
+        return value
+    return {"label": value}
+
+
+def _way_to_join(answer: Record, question: Record) -> str:
+    has_id = [any(key in record.values for key in _ID_KEYS) for record in (answer, question)]
+    if all(has_id):
+        return "id"
+    if any(key in answer.values for key in _IMAGE_KEYS):
+        return "text"
+    raise ArchiveError(
+        f"{answer.place}: answers have neither a question id ({', '.join(_ID_KEYS)}) nor an image "
+        f"({', '.join(_IMAGE_KEYS)}) to be joined by; found {', '.join(sorted(answer.values))}. "
+        "If their order is that of the questions, say so with --join order"
+    )
+
+
+def _id_of(record: Record, *, with_category: bool) -> str:
+    key = next((key for key in _ID_KEYS if key in record.values), None)
+    if key is None:
+        return str(record.position + 1)
+    identifier = canonical_id(record.values[key], record.place)
+    return f"{record.values.get('category')}:{identifier}" if with_category else identifier
+
+
+def _text_key(record: Record, *, answer: bool) -> str:
+    # A prompt may end with instructions that the question file does not have.
+    keys = ("question", "prompt") if answer else _QUESTION_KEYS
+    if answer and "answer" in record.values:
+        keys = _QUESTION_KEYS
+    text, image = optional_text(record, keys), optional_text(record, _IMAGE_KEYS)
+    if not text or not image:
+        raise ArchiveError(
+            f"{record.place}: joining by text needs an image and the question; "
+            f"found {', '.join(sorted(record.values))}"
+        )
+    return f"{image}\n{' '.join(text.split())}"
+
+
+def _label(value: object) -> str | None:
+    return _LABELS.get(value.strip().casefold()) if isinstance(value, str) else None
+
+
+class _Answers:
+    """An archive of answers, gone through once to check it and once to score it."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        questions: _Questions | None,
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        self._responses = responses
+        self._questions = questions
+        self._options = options
+        self._group_by = group_by
+        first = next(read_records(responses), None)
+        if first is None:
+            raise ArchiveError("the archive of answers holds no record")
+        self._text_key = choose_key(
+            first, options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"
+        )
+        self._id_key = options.id_key
+        self._label_key = (
+            choose_key(
+                first,
+                None,
+                _LABEL_KEYS,
+                what="the label",
+                flag="one of these names, or give the questions with --references",
+            )
+            if questions is None
+            else ""
+        )
+
+    def checked(self) -> ItemSource:
+        """The items, once every id was looked at."""
+        known = None if self._questions is None else self._questions.table
+        check = JoinCheck("questions", self._options, known)
+        bad: list[str] = []
+        for record in read_records(self._responses):
+            key = self._key(record)
+            check.add(key)
+            text_of(record, self._text_key)
+            if known is None and _label(record.values.get(self._label_key)) is None:
+                bad.append(f"{key} ({record.values.get(self._label_key)!r:.40})")
+        if bad:
+            raise refuse("labels are neither yes nor no", bad, "Mend them in the answers")
+        check.refuse(lambda: map(self._key, read_records(self._responses)))
+        missing = check.missing()
+        return ItemSource(
+            count=len(check) + len(missing), make=lambda: self._items(missing), notes=()
+        )
+
+    def _key(self, record: Record) -> str:
+        if self._questions is not None and self._id_key is None:
+            return self._questions.key_of(record)
+        if self._id_key is not None:
+            return canonical_id(record.values.get(self._id_key), record.place)
+        if any(key in record.values for key in _ID_KEYS):
+            return _id_of(record, with_category=False)
+        return str(record.position + 1)
+
+    def _items(self, missing: list[str]) -> Iterator[PopeItem]:
+        records = read_records(self._responses)
+        if self._options.allow_duplicates:
+            keys = map(self._key, read_records(self._responses))
+            for record, identifier in zip(records, numbered(map(self._name, keys)), strict=True):
+                yield self._item(record, identifier)
+        else:
+            for record in records:
+                yield self._item(record, self._name(self._key(record)))
+        assert self._questions is not None or not missing, "only questions can lack an answer"
+        for key in missing:
+            yield self._made(self._questions.table[key], None, None)  # type: ignore[union-attr]  # see above
+
+    def _name(self, key: str) -> str:
+        known = self._questions.table.get(key) if self._questions is not None else None
+        return known.identifier if known is not None else key.replace("\n", " ")
+
+    def _item(self, record: Record, identifier: str) -> PopeItem:
+        text = text_of(record, self._text_key)
+        if self._questions is None:
+            question = _Question(
+                identifier,
+                optional_text(record, ("question", "prompt")),
+                _label(record.values.get(self._label_key)) or "",
+                optional_text(record, _IMAGE_KEYS),
+                {},
+            )
+        else:
+            unknown = _Question(identifier, "", "", "", {})
+            question = self._questions.table.get(self._key(record), unknown)
+        return self._made(question._replace(identifier=identifier), text, record)
+
+    def _made(self, question: _Question, text: str | None, record: Record | None) -> PopeItem:
+        fields: Mapping[str, object] = record.values if record is not None else {}
+        return PopeItem(
+            id=question.identifier,
+            group_id=question.image,
+            response=text,
+            question=question.text,
+            label=question.label,
+            fields=fields_of(self._group_by, _filled(question.fields), fields),
+        )
+
+
+def _filled(fields: Mapping[str, str]) -> Mapping[str, object]:
+    return {key: value for key, value in fields.items() if value}

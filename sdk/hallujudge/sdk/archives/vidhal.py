@@ -1,0 +1,214 @@
+"""Choices and caption orders, the captions and the order in which they were shown, for VidHal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from hallujudge.metrics.items import VidhalItem
+
+from ..errors import ArchiveError
+from ._joins import numbered, refuse
+from ._qa import JoinCheck, answers_of, fields_of, kept, optional_text, read_mapping, text_of
+from ._records import Record, canonical_id, choose_key, named, read_records, well_formed
+from .inputs import InputOptions, ItemSource, References, Responses
+
+__all__ = ["read_vidhal"]
+
+_VIDEO_KEYS = ("video", "video_id", "id")
+_ANSWER_KEYS = ("response", "prediction", "answer", "order", "output", "text")
+
+
+class _Video(NamedTuple):
+    captions: tuple[str, ...]
+    record: Mapping[str, object]
+
+
+def read_vidhal(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Answers joined with the captions of their videos and the display order.
+
+    Raises:
+        ArchiveError: See :func:`read_items`; also without a display order, or with one that does
+            not fit the captions.
+    """
+    if options.display is None:
+        raise ArchiveError(
+            "VidHal's answers are letters, and only the order in which captions were shown says "
+            "what they mean: give the file with --options (video -> letter -> rank)"
+        )
+    display = _read_display(options.display)
+    videos = None if references is None else _read_videos(references)
+    if videos is not None:
+        _check_display(display, videos)
+    return _Answers(kept(responses), videos, display, options, group_by).checked()
+
+
+def _read_display(source: object) -> dict[str, dict[str, int]]:
+    content = read_mapping(source, "display orders")  # type: ignore[arg-type]  # checked by the caller's type
+    display: dict[str, dict[str, int]] = {}
+    odd: list[str] = []
+    for video, letters in content.items():
+        ranks = _ranks(letters)
+        if ranks is None:
+            odd.append(video)
+        else:
+            display[video] = ranks
+    if odd:
+        raise refuse(
+            "display orders are no permutation of the ranks",
+            odd,
+            'Each is an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
+        )
+    return display
+
+
+def _ranks(letters: object) -> dict[str, int] | None:
+    if not isinstance(letters, Mapping):
+        return None
+    try:
+        ranks = {str(letter).strip(): int(str(rank)) for letter, rank in letters.items()}
+    except ValueError:
+        return None
+    right = sorted(ranks.values()) == list(range(1, len(ranks) + 1))
+    return ranks if right and len(ranks) > 1 else None
+
+
+def _read_videos(references: References) -> dict[str, _Video]:
+    videos: dict[str, _Video] = {}
+    twins: list[str] = []
+    for record in read_records(references):
+        key = choose_key(record, None, _VIDEO_KEYS, what="the video", flag="one of these names")
+        video = canonical_id(record.values[key], record.place)
+        if video in videos:
+            twins.append(video)
+        videos[video] = _Video(_captions(record), record.values)
+    if twins:
+        raise refuse("videos stand more than once in the annotations", twins, "Remove the copies")
+    if not videos:
+        raise ArchiveError("the annotations hold no video")
+    return videos
+
+
+def _captions(record: Record) -> tuple[str, ...]:
+    """Captions by rank, from an object rank -> caption or a list in that order."""
+    value = record.values.get("captions")
+    if isinstance(value, Mapping):
+        wanted = [str(rank) for rank in range(1, len(value) + 1)]
+        if sorted(map(str, value), key=len) and set(map(str, value)) == set(wanted):
+            value = [value[rank] for rank in wanted]
+    if isinstance(value, (list, tuple)) and value and all(isinstance(c, str) for c in value):
+        return tuple(well_formed(caption) for caption in value)
+    raise ArchiveError(
+        f"{record.place}: 'captions' must be an object rank -> caption with the ranks 1 to M; "
+        f"found {value!r:.60}"
+    )
+
+
+def _check_display(display: Mapping[str, Mapping[str, int]], videos: Mapping[str, _Video]) -> None:
+    missing = [video for video in videos if video not in display]
+    if missing:
+        raise refuse(
+            "videos have no display order",
+            missing,
+            "Are the options those of another release?",
+        )
+    odd = [video for video, row in videos.items() if len(display[video]) != len(row.captions)]
+    if odd:
+        raise refuse(
+            "videos have another number of letters than of captions",
+            odd,
+            "Are the options those of another release?",
+        )
+
+
+class _Answers:
+    """An archive of answers, gone through once to check it and once to score it."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        videos: Mapping[str, _Video] | None,
+        display: Mapping[str, Mapping[str, int]],
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        self._responses = responses
+        self._videos = videos
+        self._display = display
+        self._options = options
+        self._group_by = group_by
+        first = next(self._records(), None)
+        if first is None:
+            raise ArchiveError("the archive of answers holds no record")
+        self._id_key = choose_key(
+            first, options.id_key, _VIDEO_KEYS, what="the video", flag="--id-key"
+        )
+        self._text_key = choose_key(
+            first, options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"
+        )
+
+    def checked(self) -> ItemSource:
+        """The items, once every id was looked at."""
+        check = JoinCheck("videos", self._options, self._known())
+        strange: dict[str, None] = {}
+        for record in self._records():
+            video = self._video(record)
+            check.add(video)
+            if _strange_letters(text_of(record, self._text_key), self._display.get(video)):
+                strange[video] = None
+        check.refuse(lambda: map(self._video, self._records()))
+        missing = check.missing()
+        notes = (
+            (f"{len(strange)} answers use letters that were not shown: {named(list(strange))}",)
+            if strange
+            else ()
+        )
+        return ItemSource(
+            count=len(check) + len(missing), make=lambda: self._items(missing), notes=notes
+        )
+
+    def _known(self) -> Mapping[str, object]:
+        return self._display if self._videos is None else self._videos
+
+    def _records(self) -> Iterator[Record]:
+        return answers_of(self._responses, _VIDEO_KEYS)
+
+    def _video(self, record: Record) -> str:
+        return canonical_id(record.values.get(self._id_key), record.place)
+
+    def _items(self, missing: list[str]) -> Iterator[VidhalItem]:
+        ids = map(self._video, self._records())
+        names = numbered(ids) if self._options.allow_duplicates else ids
+        for record, identifier in zip(self._records(), names, strict=True):
+            text = text_of(record, self._text_key)
+            yield self._item(self._video(record), identifier, text, record.values)
+        for video in missing:
+            yield self._item(video, video, None, {})
+
+    def _item(
+        self, video: str, identifier: str, text: str | None, record: Mapping[str, object]
+    ) -> VidhalItem:
+        known = (self._videos or {}).get(video, _Video((), {}))
+        return VidhalItem(
+            id=identifier,
+            group_id=optional_text(
+                Record(values=known.record, position=0, place=video), ("group_id",)
+            )
+            or video,
+            response=text,
+            captions=known.captions,
+            display=self._display.get(video, {}),
+            fields=fields_of(self._group_by, known.record, record),
+        )
+
+
+def _strange_letters(text: str | None, display: Mapping[str, int] | None) -> bool:
+    if text is None or display is None:
+        return False
+    parts = [part.strip() for part in text.split(",")]
+    return any(len(part) == 1 and part.isalpha() and part not in display for part in parts)

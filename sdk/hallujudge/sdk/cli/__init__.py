@@ -1,0 +1,8 @@
+"""The command line: ``hallujudge score``, ``serve``, ``doctor``, ``config``.
+
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 finished with unscored items.
+"""
+
+from ._main import main
+
+__all__ = ["main"]

@@ -1,0 +1,94 @@
+"""``hallujudge doctor``: what works here, what is missing and how to get it."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import typer
+
+from ..client import Client
+from ..errors import HallujudgeError
+from ._main import ExitCode
+
+__all__ = ["examine"]
+
+_EXTRAS = {
+    "service": ("grpc_health", "grpc_reflection"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finding:
+    name: str
+    ok: bool
+    text: str
+    needed: bool = True
+
+
+def examine(server: str | None) -> ExitCode:
+    """Runs every check and prints what it found; an optional part that is missing is no failure."""
+    findings = list(_findings(server))
+    for finding in findings:
+        mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
+        typer.echo(f"{mark:>6}  {finding.name}: {finding.text}")
+    failed = any(finding.needed and not finding.ok for finding in findings)
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _findings(server: str | None) -> Iterator[_Finding]:
+    from .. import __version__
+
+    yield _Finding(
+        name="release",
+        ok=True,
+        text=f"hallujudge {__version__} on Python {platform.python_version()}",
+    )
+    yield _try("graphs", _graphs)
+    yield _try("scoring here", _embedded)
+    for extra, modules in _EXTRAS.items():
+        missing = [name for name in modules if importlib.util.find_spec(name) is None]
+        text = f"pip install 'hallujudge[{extra}]'" if missing else "installed"
+        yield _Finding(name=f"extra {extra}", ok=not missing, text=text, needed=False)
+    if server:
+        yield _try(f"server {server}", lambda: _server(server))
+
+
+def _try(name: str, check: Callable[[], str]) -> _Finding:
+    try:
+        return _Finding(name=name, ok=True, text=check())
+    except (HallujudgeError, ValueError) as err:
+        return _Finding(name=name, ok=False, text=str(err))
+
+
+def _graphs() -> str:
+    from hallujudge.synonym_graphs import load_graph, shipped_graphs, validate_graph
+
+    labels = []
+    for name in shipped_graphs():
+        graph = load_graph(name)
+        if problems := validate_graph(graph):
+            raise ValueError(f"{graph.label}: {problems[0]}")
+        labels.append(graph.label)
+    return ", ".join(labels)
+
+
+def _embedded() -> str:
+    with Client.embedded() as client:
+        return _score(client)
+
+
+def _server(target: str) -> str:
+    with Client(target, timeout=10) as client:
+        return f"release {client.server_info().version}; {_score(client)}"
+
+
+def _score(client: Client) -> str:
+    report = client.score(
+        "chair", responses={"1": "A dog on a sofa."}, references={"1": ["couch"]}, replicates=0
+    )
+    if report["chair_i"].value != 0.5:
+        raise ValueError(f"a caption with one wrong object of two scored {report['chair_i'].value}")
+    return "a test caption scored as it should"

@@ -1,0 +1,163 @@
+"""One scoring run of the command line, from files to files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from hallujudge.metrics import Report
+
+from .._spec import make_spec
+from ..archives import InputOptions, ItemSource, read_items
+from ..client import Client
+from ..errors import InvalidInputError, OutputError
+from ._main import ExitCode
+from ._output import OutputFolder
+
+if TYPE_CHECKING:
+    from .._backends.base import BatchResult
+    from ..report import HtmlPage
+
+__all__ = ["FORMATS", "ScoreRun"]
+
+FORMATS = ("table", "json", "markdown", "html")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRun:
+    """Everything that ``hallujudge score`` was told."""
+
+    metric: str
+    """The metric's name."""
+    responses: Path
+    """File of responses."""
+    references: Path | None
+    """File of references."""
+    out: Path
+    """Folder for results."""
+    server: str | None = None
+    """Host and port; None scores in this process."""
+    variant: str = ""
+    """The named reading."""
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    """Role -> graph."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The metric's own settings."""
+    group_by: tuple[str, ...] = ()
+    """Record fields to report groups by."""
+    seed: int = 0
+    """Where the random numbers of intervals start."""
+    replicates: int = 1000
+    """Bootstrap replicates."""
+    confidence: float = 0.95
+    """Share of replicates that an interval holds."""
+    inputs: InputOptions = field(default_factory=InputOptions)
+    """How archives are read and joined."""
+    formats: tuple[str, ...] = ("table",)
+    """What to print and which pages to leave."""
+
+    def execute(self) -> ExitCode:
+        """Scores, writes, prints.
+
+        Raises:
+            HallujudgeError: Anything that stops the run, said in one line.
+        """
+        _check_formats(self.formats)
+        spec = make_spec(
+            self.metric,
+            variant=self.variant,
+            graph=self.graphs,
+            options=self.options,
+            group_by=self.group_by,
+            seed=self.seed,
+            replicates=self.replicates,
+            confidence=self.confidence,
+        )
+        items = read_items(
+            self.metric,
+            self.responses,
+            self.references,
+            options=self.inputs,
+            group_by=spec.group_by,
+        )
+        for note in items.notes:
+            typer.echo(f"note: {note}", err=True)
+        client = Client(self.server) if self.server else Client.embedded()
+        with client:
+            output = OutputFolder(self.out, _page(self.formats))
+            try:
+                with _progress(items) as step:
+
+                    def on_batch(batch: BatchResult) -> None:
+                        output.add(batch)
+                        step(output.written)
+
+                    report = client.score_items(spec, items, on_batch=on_batch)
+            except KeyboardInterrupt:
+                return _interrupted(output, len(items))
+            except BaseException:
+                # What went wrong first is what the user must hear, not how closing went.
+                with suppress(OutputError):
+                    output.close()
+                raise
+            output.finish(report)
+        _show(report, self.formats, self.out)
+        return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
+
+
+def _check_formats(formats: tuple[str, ...]) -> None:
+    for name in formats:
+        if name not in FORMATS:
+            raise InvalidInputError(f"--format {name!r}: choose from {', '.join(FORMATS)}")
+
+
+def _page(formats: tuple[str, ...]) -> HtmlPage | None:
+    if "html" not in formats:
+        return None
+    from ..report import HtmlPage
+
+    return HtmlPage()
+
+
+def _interrupted(output: OutputFolder, count: int) -> ExitCode:
+    with suppress(OutputError):
+        output.close()
+    typer.echo(
+        f"stopped by Ctrl-C: {output.written} of {count} items are kept in {output.items_path}; "
+        "no report was written, since it would not cover the rest",
+        err=True,
+    )
+    return ExitCode.FAILED
+
+
+def _show(report: Report, formats: tuple[str, ...], folder: Path) -> None:
+    from ..report import render_markdown, render_table
+
+    if "json" in formats:
+        typer.echo(report.to_text(), nl=False)
+    if "markdown" in formats:
+        typer.echo(render_markdown(report), nl=False)
+    if not {"json", "markdown"} & set(formats):
+        typer.echo(render_table(report, color=sys.stdout.isatty()), nl=False)
+        typer.echo(f"written to {folder}")
+
+
+@contextmanager
+def _progress(items: ItemSource) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("scoring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("scoring", total=len(items))
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,153 @@
+"""What all renderers say alike: numbers, intervals, coverage, the signature's lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from hallujudge.metrics import Bound, Coverage, Report, Score
+
+__all__ = [
+    "GROUP_LIMIT",
+    "Shown",
+    "bounds_note",
+    "clean",
+    "counted",
+    "coverage_sentence",
+    "cut",
+    "interval_label",
+    "meaning_of",
+    "shown",
+    "signature_lines",
+]
+
+GROUP_LIMIT = 100
+"""Groups that a rendering shows of one field; the rest stands in report.json."""
+
+ABSENT = "–"
+
+# Characters that steer a terminal or a page instead of being read: controls, bidirectional
+# overrides, line separators, and halves of surrogate pairs, which no file in UTF-8 can hold.
+_UNREADABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+_MEANINGS: Mapping[str, Mapping[str, str]] = {
+    "chair": {
+        "chair_i": "hallucinated mentions / mentions; lower is better",
+        "chair_s": "hallucinating captions / captions; lower is better",
+        "recall": "reference objects mentioned / all; higher is better",
+        "mean_words": "words in a caption",
+    },
+    "pope": {
+        "accuracy": "right answers / answers; higher is better",
+        "precision": "of the answers yes, how many are right; higher is better",
+        "recall": "of the objects that are there, how many got a yes; higher is better",
+        "f1": "harmonic mean of precision and recall; higher is better",
+        "yes_ratio": "answers yes / answers",
+        "unparsed_rate": "answers that are neither yes nor no / answers",
+    },
+}
+
+
+def clean(text: str) -> str:
+    """The text with every character that steers instead of being read replaced, one for one.
+
+    The length stays the same, so that spans stay right. Line feeds and tabs stay.
+    """
+    return _UNREADABLE.sub("\ufffd", text)
+
+
+def cut(text: str, limit: int) -> str:
+    """The text, or its beginning with the number of characters that are left out."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 item``, ``2,000 items``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A score as a reader sees it."""
+
+    value: str
+    """The value; a dash where it is not defined."""
+    interval: str
+    """Both ends in brackets; empty where there is none."""
+    n: str
+    """How many items it rests on."""
+    bound: str
+    """What the unscored items could make of it; empty where nothing is unscored."""
+
+
+def shown(score: Score, bound: Bound | None = None) -> Shown:
+    """A score in figures: fractions to four decimals, lengths and counts to two."""
+    ends = (score.ci_low, score.ci_high)
+    numbers = [number for number in (score.value, *ends) if number is not None]
+    digits = 2 if any(abs(number) > 1 for number in numbers) else 4
+    return Shown(
+        value=_figure(score.value, digits),
+        interval=f"[{_figure(ends[0], digits)}, {_figure(ends[1], digits)}]"
+        if None not in ends
+        else "",
+        n=f"{score.n:,}",
+        bound=bounds_note(bound, digits) if bound else "",
+    )
+
+
+def _figure(number: float | None, digits: int) -> str:
+    return ABSENT if number is None else f"{number:.{digits}f}"
+
+
+def bounds_note(bound: Bound, digits: int = 4) -> str:
+    """``0.1200 to 0.1400``, the smaller end first."""
+    low, high = sorted((bound.best, bound.worst))
+    return f"{_figure(low, digits)} to {_figure(high, digits)}"
+
+
+def coverage_sentence(coverage: Coverage) -> str:
+    """How many items are scored, and why the others are not."""
+    if coverage.items == 0:
+        return "No items."
+    if coverage.unscored == 0:
+        return (
+            f"All {coverage.items:,} items are scored."
+            if coverage.items > 1
+            else ("The one item is scored.")
+        )
+    reasons = ", ".join(f"{clean(why)} {count:,}" for why, count in coverage.reasons.items())
+    return (
+        f"{coverage.scored:,} of {counted(coverage.items, 'item')} scored; "
+        f"{coverage.unscored:,} unscored: {reasons}."
+    )
+
+
+def interval_label(report: Report) -> str:
+    """``95% interval``, with the share that the signature states."""
+    stated = re.search(r"\|ci:[^|]*-(0?\.\d+)(?:\||$)", report.signature)
+    return f"{float(stated[1]) * 100:g}% interval" if stated else "interval"
+
+
+def meaning_of(report: Report, score: str) -> str:
+    """What a score is and which way is good, in a few words; empty where it has no entry."""
+    return _MEANINGS.get(report.metric, {}).get(score, "")
+
+
+def signature_lines(signature: str, width: int) -> Iterator[str]:
+    """The signature in lines of at most ``width``, broken behind its bars where possible."""
+    line = ""
+    for part in re.findall(r"[^|]*\|?", clean(signature)):
+        if line and len(line) + len(part) > width:
+            yield line
+            line = ""
+        line += part
+        while len(line) > width:
+            yield line[:width]
+            line = line[width:]
+    if line:
+        yield line

@@ -1,0 +1,202 @@
+"""What goes over the wire comes back the same."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hallujudge.judge.v1 import scoring_pb2 as pb
+from hallujudge.judge_service import _convert
+from hallujudge.judge_service._wire_errors import error_from_rpc, pushback, status_of
+from hallujudge.judge_service.core import InlineGraph, ScoreSpec, ShippedGraph
+from hallujudge.judge_service.errors import (
+    REASONS,
+    HallujudgeError,
+    InvalidInputError,
+    Violation,
+)
+from hallujudge.metrics import (
+    Bound,
+    ChairEvidence,
+    ChairItem,
+    Coverage,
+    IntervalSettings,
+    Item,
+    ItemResult,
+    MentionVerdict,
+    Outcome,
+    Report,
+    Score,
+)
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+fields = st.dictionaries(texts, texts, max_size=3)
+offsets = st.integers(min_value=0, max_value=2**31)
+chair_items = st.builds(
+    ChairItem,
+    id=texts,
+    group_id=texts,
+    fields=fields,
+    response=st.none() | texts,
+    reference_objects=st.none() | st.lists(texts, max_size=3).map(tuple),
+)
+evidence = st.builds(
+    ChairEvidence,
+    mentions=st.lists(
+        st.builds(MentionVerdict, texts, texts, offsets, offsets, st.booleans()), max_size=3
+    ).map(tuple),
+    missed=st.lists(texts, max_size=3).map(tuple),
+)
+results = st.builds(
+    ItemResult,
+    id=texts,
+    group_id=texts,
+    outcome=st.sampled_from(Outcome),
+    reason=texts,
+    detail=texts,
+    statistics=st.lists(numbers, max_size=6).map(tuple),
+    scores=st.dictionaries(texts, st.none() | numbers, max_size=3),
+    evidence=st.none() | evidence,
+    fields=fields,
+)
+scores = st.builds(
+    Score,
+    name=st.just(""),
+    value=st.none() | numbers,
+    ci_low=st.none() | numbers,
+    ci_high=st.none() | numbers,
+    n=offsets,
+)
+
+
+def named_scores(keys: dict[str, Score]) -> dict[str, Score]:
+    return {
+        name: Score(name=name, value=s.value, ci_low=s.ci_low, ci_high=s.ci_high, n=s.n)
+        for name, s in keys.items()
+    }
+
+
+score_maps = st.dictionaries(texts, scores, max_size=3).map(named_scores)
+reports = st.builds(
+    Report,
+    metric=texts,
+    variant=texts,
+    signature=texts,
+    scores=score_maps,
+    groups=st.dictionaries(
+        texts, st.dictionaries(texts, score_maps, min_size=1, max_size=2), max_size=2
+    ),
+    coverage=st.builds(
+        Coverage,
+        items=offsets,
+        scored=offsets,
+        unscored=offsets,
+        reasons=st.dictionaries(texts, offsets, max_size=2),
+        bounds=st.dictionaries(texts, st.builds(Bound, best=numbers, worst=numbers), max_size=2),
+    ),
+    totals=st.dictionaries(texts, numbers, max_size=3),
+    settings=fields,
+)
+graphs = st.builds(ShippedGraph, name=texts) | st.builds(
+    InlineGraph, name=texts, text=texts, layout=st.sampled_from(["auto", "json", "table"])
+)
+specs = st.builds(
+    ScoreSpec,
+    metric=texts.filter(bool),
+    variant=texts,
+    graphs=st.dictionaries(texts, graphs, max_size=2),
+    options=fields,
+    group_by=st.lists(texts, max_size=3).map(tuple),
+    interval=st.builds(
+        IntervalSettings,
+        replicates=st.integers(0, 100_000),
+        seed=st.integers(0, 2**64 - 1),
+        confidence=st.floats(0.01, 0.99),
+    ),
+)
+
+
+@given(chair_items)
+def test_items(item: Item) -> None:
+    message = pb.Item.FromString(_convert.item_to_proto(item).SerializeToString())
+    assert _convert.item_from_proto(message) == item
+
+
+@given(results)
+def test_results(result: ItemResult) -> None:
+    message = pb.ItemResult.FromString(_convert.result_to_proto(result).SerializeToString())
+    assert _convert.result_from_proto(message) == result
+
+
+@given(reports)
+def test_reports(report: Report) -> None:
+    message = pb.Report.FromString(_convert.report_to_proto(report).SerializeToString())
+    assert _convert.report_from_proto(message) == report
+
+
+@given(specs)
+def test_specs(spec: ScoreSpec) -> None:
+    message = pb.ScoreSpec.FromString(_convert.spec_to_proto(spec).SerializeToString())
+    assert _convert.spec_from_proto(message) == spec
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pb.ScoreSpec(),
+        pb.ScoreSpec(metric="chair", graphs={"objects": pb.GraphSource()}),
+        pb.ScoreSpec(metric="chair", interval=pb.IntervalSpec(replicates=10, confidence=7)),
+        pb.ScoreSpec(
+            metric="chair",
+            graphs={"objects": pb.GraphSource(inline=pb.InlineGraph(layout="yaml"))},
+        ),
+    ],
+)
+def test_bad_specs_are_refused(message: pb.ScoreSpec) -> None:
+    with pytest.raises(InvalidInputError):
+        _convert.spec_from_proto(message)
+
+
+def test_an_item_without_a_task_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="no task"):
+        _convert.item_from_proto(pb.Item(id="1"))
+
+
+def failed(error: HallujudgeError) -> grpc.aio.AioRpcError:
+    """A failed call as gRPC raises it."""
+    status = status_of(error)
+    code = next(code for code in grpc.StatusCode if code.value[0] == status.code)
+    trailers = grpc.aio.Metadata(("grpc-status-details-bin", status.SerializeToString()))
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailers, status.message, None)
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_every_reason_comes_back_as_the_class_it_was(reason: str) -> None:
+    row = REASONS[reason]
+    sent = row.error(
+        "what and where",
+        reason=reason,
+        metadata={"metric": "chair"},
+        violations=(Violation(field="a.b", description="c"), Violation(field="d", description="e")),
+        retry_after=1.25,
+    )
+    got = error_from_rpc(failed(sent), target="t")
+    assert type(got) is row.error
+    assert (got.reason, got.message, got.metadata) == (reason, "what and where", sent.metadata)
+    assert (got.violations, got.retry_after) == (sent.violations, 1.25)
+    assert failed(sent).code() is grpc.StatusCode[row.code]
+    assert pushback(sent) == (("grpc-retry-pushback-ms", "1250"),)
+
+
+def test_reasons_are_well_formed() -> None:
+    import re
+
+    for reason, row in REASONS.items():
+        assert re.fullmatch(r"[A-Z][A-Z0-9_]+[A-Z0-9]", reason)
+        assert len(reason) <= 63
+        assert row.code in grpc.StatusCode.__members__
+    classes = {row.error for row in REASONS.values()}
+    assert {cls.default_reason for cls in classes} <= set(REASONS)

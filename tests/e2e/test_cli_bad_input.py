@@ -1,0 +1,305 @@
+"""A user's mistake: one clear line, the right exit code, no traceback, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from running import BIN, ServerProcess, cli, read_rows
+
+REFERENCES = {str(n): ["dog", "couch"] for n in range(30)}
+GOOD = [{"image_id": n, "caption": "A dog on a couch next to a cat."} for n in range(30)]
+
+
+def lines(rows: Sequence[object]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "references.json").write_text(json.dumps(REFERENCES))
+    (tmp_path / "good.jsonl").write_text(lines(GOOD))
+    return tmp_path
+
+
+def score(folder: Path, responses: str, *more: str | Path) -> subprocess.CompletedProcess[str]:
+    given: list[str | Path] = [
+        "score",
+        "chair",
+        "--responses",
+        folder / responses,
+        "--out",
+        folder / "out",
+    ]
+    if "--references" not in more:
+        given += ["--references", folder / "references.json"]
+    return cli(*given, *more)
+
+
+def assert_refused(run: subprocess.CompletedProcess[str], *said: str, code: int = 2) -> None:
+    assert run.returncode == code, run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stderr.startswith("error: ")
+    for part in said:
+        assert part in run.stderr, run.stderr
+
+
+BAD_FILES = {
+    "empty": ("", ["bad.jsonl", "empty"]),
+    "blank": ("\n  \n", ["bad.jsonl", "empty"]),
+    "truncated list": ('[{"image_id": 1, "caption": "a"}, {"image_id": 2, "cap', ["cut off"]),
+    "truncated line": (
+        '{"image_id": 1, "caption": "a"}\n{"image_id": 2, "caption": "b',
+        ["line 2", "cut off"],
+    ),
+    "list without end": ('[{"image_id": 1, "caption": "a"}', ["cut off"]),
+    "garbage": ("image,caption\n1,a dog\n", ["line 1"]),
+    "garbage in the middle": (
+        '{"image_id": 1, "caption": "a"}\n{"image_id": 2 "caption": "b"}\n',
+        ["line 2"],
+    ),
+    "NaN": ('{"image_id": NaN, "caption": "a"}', ["NaN"]),
+    "no records": ("[]", ["no record"]),
+    "numbers": ("[1, 2]", ["JSON object"]),
+    "wrong keys": (lines([{"img": 1, "txt": "a"}]), ["img, txt", "--text-key"]),
+    "no id key": (lines([{"img": 1, "caption": "a"}]), ["caption, img", "--id-key"]),
+    "id missing in a later row": (
+        lines([GOOD[0], {"caption": "b"}]),
+        ["line 2", "image id is missing"],
+    ),
+    "id null": (lines([GOOD[0], {"image_id": None, "caption": "b"}]), ["line 2", "None"]),
+    "id a list": (lines([{"image_id": [1], "caption": "b"}]), ["line 1", "[1]"]),
+    "id a truth value": (lines([{"image_id": True, "caption": "b"}]), ["line 1", "True"]),
+    "caption a number": (lines([{"image_id": 1, "caption": 3}]), ["line 1", "caption"]),
+    "unknown id": (lines([*GOOD, {"image_id": 777, "caption": "b"}]), ["777", "--allow-unknown"]),
+    "many unknown ids": (
+        lines([GOOD[0], *({"image_id": n, "caption": "b"} for n in range(100, 125))]),
+        ["(25 in all)", "100, 101, 102, 103, 104, 105, 106, 107, 108, 109 and 15 more"],
+    ),
+    "duplicate id": (
+        lines([*GOOD, {"image_id": 3, "caption": "b"}]),
+        ["more than once: 3 (1 in all)", "--allow-duplicates"],
+    ),
+    "42 and '42' are one id": (
+        lines([{"image_id": 4, "caption": "b"}, {"image_id": "4", "caption": "b"}]),
+        ["more than once: 4 (1 in all)"],
+    ),
+    "deep nesting": ("[" * 200_000, ["nested too deeply"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_responses(folder: Path, case: str) -> None:
+    text, said = BAD_FILES[case]
+    (folder / "bad.jsonl").write_text(text)
+    assert_refused(score(folder, "bad.jsonl"), *said)
+    assert not (folder / "out" / "report.json").exists()
+
+
+def test_not_utf8(folder: Path) -> None:
+    (folder / "bad.jsonl").write_bytes(b'{"image_id": 1, "caption": "caf\xe9"}')
+    assert_refused(score(folder, "bad.jsonl"), "UTF-8")
+
+
+def test_a_missing_file_and_a_folder(folder: Path) -> None:
+    assert_refused(score(folder, "nowhere.jsonl"), "nowhere.jsonl", "No such file")
+    assert_refused(score(folder, "."), "directory")
+
+
+def test_references_of_other_images(folder: Path) -> None:
+    (folder / "other.json").write_text(json.dumps({"9001": ["dog"]}))
+    run = score(folder, "good.jsonl", "--references", folder / "other.json")
+    assert_refused(run, "ids without a reference", "(30 in all)", "9001", "other images")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ("{}", "references"),
+        ('{"1": "dog"}', "references"),
+        ('{"1": ["dog", 3]}', "references['1']"),
+        ('[{"image_id": 1, "objects": ["dog"]}, {"image_id": "1", "objects": []}]', "more than"),
+        ('{"1": ["dog"', "cut off"),
+    ],
+)
+def test_bad_references(folder: Path, text: str, said: str) -> None:
+    (folder / "bad.json").write_text(text)
+    assert_refused(score(folder, "good.jsonl", "--references", folder / "bad.json"), said)
+
+
+def test_missing_references_are_named_in_a_note(folder: Path) -> None:
+    (folder / "few.jsonl").write_text(lines(GOOD[:10]))
+    run = score(folder, "few.jsonl")
+    assert run.returncode == 0
+    assert "20 of 30 reference images have no caption: 10, 11" in run.stderr
+    assert "and 10 more" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{}", "list of image ids"),
+        ('["a", null]', "entry 1"),
+        ("[1, 2]", "entries 0 to 1"),
+    ],
+)
+def test_bad_id_maps(folder: Path, text: str, said: str) -> None:
+    (folder / "map.json").write_text(text)
+    assert_refused(score(folder, "good.jsonl", "--id-map", folder / "map.json"), said)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("none", None, "neither a shipped graph"),
+        ("cycle.json", json.dumps({"name": "x", "a": 1}), "cycle.json"),
+        ("broken.json", "{", "broken"),
+    ],
+)
+def test_bad_graphs(folder: Path, name: str, text: str | None, said: str) -> None:
+    if text is not None:
+        (folder / name).write_text(text)
+    assert_refused(score(folder, "good.jsonl", "--graph", folder / name), said.split(".")[0])
+
+
+def test_usage_errors(folder: Path) -> None:
+    assert_refused(score(folder, "good.jsonl", "--variant", "best"), "published, corrected")
+    assert_refused(score(folder, "good.jsonl", "--count", "things"), "mentions, objects")
+    assert_refused(score(folder, "good.jsonl", "--format", "pdf"), "table, json, markdown, html")
+    assert_refused(score(folder, "good.jsonl", "--confidence", "2"), "confidence is 2")
+    assert_refused(score(folder, "good.jsonl", "--seed", "-1"), "seed is -1")
+    assert_refused(cli("score", "chair"), "--responses")
+    assert_refused(cli("score", "unheard-of"), "unheard-of")
+    assert_refused(cli("nothing"), "nothing")
+
+
+def test_null_and_huge_captions_are_unscored_not_wrong(folder: Path) -> None:
+    rows = [
+        *GOOD[:8],
+        {"image_id": 8, "caption": None},
+        {"image_id": 9, "caption": "dog " * 250_000},
+    ]
+    (folder / "odd.jsonl").write_text(lines(rows))
+    run = score(folder, "odd.jsonl")
+    assert run.returncode == 3, run.stderr
+    report = json.loads((folder / "out" / "report.json").read_text())
+    coverage = report["coverage"]
+    assert coverage["reasons"] == {"RESPONSE_MISSING": 1, "RESPONSE_TOO_LONG": 1}
+    assert (coverage["items"], coverage["scored"]) == (10, 8)
+    assert report["scores"]["chair_s"]["value"] == 1.0
+    assert coverage["bounds"]["chair_s"] == {"best": 0.8, "worst": 1.0}
+    odd = read_rows(folder / "out" / "items.jsonl")[-2:]
+    assert [row["outcome"] for row in odd] == ["unscored", "unscored"]
+    assert "1000000 characters" in odd[1]["detail"]
+
+
+def test_allowed_unknown_and_duplicate_ids(folder: Path) -> None:
+    rows = [*GOOD[:5], GOOD[0], {"image_id": "x", "caption": "A dog."}]
+    (folder / "odd.jsonl").write_text(lines(rows))
+    run = score(folder, "odd.jsonl", "--allow-unknown", "--allow-duplicates")
+    assert run.returncode == 3, run.stderr
+    items = read_rows(folder / "out" / "items.jsonl")
+    assert [row["id"] for row in items] == ["0", "1", "2", "3", "4", "0#2", "x"]
+    assert items[5]["group_id"] == "0"
+    assert items[6]["reason"] == "REFERENCE_MISSING"
+
+
+def test_an_unreachable_server(folder: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    run = score(folder, "good.jsonl", "--server", f"127.0.0.1:{port}")
+    assert_refused(run, f"127.0.0.1:{port}", "hallujudge serve", code=1)
+    assert_refused(score(folder, "good.jsonl", "--server", "no.such.host.invalid:1"), code=1)
+
+
+def test_something_else_listens_there(folder: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        process = subprocess.Popen(
+            [
+                *(BIN / "hallujudge", "score", "chair", "--responses", folder / "good.jsonl"),
+                *("--references", folder / "references.json", "--out", folder / "out"),
+                *("--server", f"127.0.0.1:{other.getsockname()[1]}"),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        connection, _ = other.accept()
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        connection.close()
+        other.close()
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1, errors
+    assert "Traceback" not in errors
+
+
+def test_a_full_disk(folder: Path) -> None:
+    out = folder / "out"
+    out.mkdir()
+    (out / "items.jsonl").symlink_to("/dev/full")
+    assert_refused(score(folder, "good.jsonl"), "items.jsonl", "No space left", "--out", code=1)
+
+
+def test_an_output_folder_that_is_a_file(folder: Path) -> None:
+    (folder / "out").write_text("mine")
+    assert_refused(score(folder, "good.jsonl"), "out", code=1)
+    assert (folder / "out").read_text() == "mine"
+
+
+def test_an_old_report_does_not_outlive_a_failed_run(folder: Path) -> None:
+    assert score(folder, "good.jsonl").returncode == 0
+    report = folder / "out" / "report.json"
+    assert report.exists()
+    run = score(folder, "good.jsonl", "--server", "127.0.0.1:1")
+    assert run.returncode == 1
+    assert not report.exists()
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_ctrl_c_keeps_what_is_done(folder: Path, remote: bool) -> None:
+    caption = "A man with a dog, a cat and a surfboard near the table. " * 40
+    with (folder / "long.jsonl").open("w") as stream:
+        for n in range(60_000):
+            stream.write(
+                json.dumps({"image_id": n % 30, "n": n, "caption": caption + str(n)}) + "\n"
+            )
+    server = ServerProcess() if remote else None
+    process = subprocess.Popen(
+        [
+            *(BIN / "hallujudge", "score", "chair", "--responses", folder / "long.jsonl"),
+            *("--references", folder / "references.json", "--out", folder / "out"),
+            "--allow-duplicates",
+            *(("--server", server.address) if server else ()),
+        ],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    items = folder / "out" / "items.jsonl"
+    deadline = time.monotonic() + 60
+    while not (items.exists() and items.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1, errors
+    assert "stopped by Ctrl-C" in errors
+    assert "Traceback" not in errors
+    kept = read_rows(items)
+    assert 0 < len(kept) < 60_000
+    assert f"{len(kept)} of 60000 items" in errors
+    assert not (folder / "out" / "report.json").exists()
+    if server is not None:
+        code, server_errors = server.stop()
+        assert code == 0, server_errors
+        assert "Traceback" not in server_errors

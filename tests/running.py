@@ -1,0 +1,67 @@
+"""Real processes for tests: the server and the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+__all__ = ["BIN", "ServerProcess", "cli", "read_rows"]
+
+BIN = Path(sys.executable).parent
+_ADDRESS_LINE = "hallujudge serves at "
+
+
+class ServerProcess:
+    """A real server in a process of its own."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [BIN / "hallujudge", "serve", "--port", "0", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line.startswith(_ADDRESS_LINE):
+            self.process.kill()
+            raise AssertionError(f"the server said {line!r}, {self.process.communicate()}")
+        self.address = line.removeprefix(_ADDRESS_LINE).strip()
+
+    def stop(self, number: int = signal.SIGTERM, timeout: float = 30) -> tuple[int, str]:
+        """Sends a signal and waits; the exit code and what was said on standard error."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            _, errors = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            raise
+        return self.process.returncode, errors
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The lines of a JSON-lines file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def cli(
+    *arguments: str | Path, timeout: float = 120, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command line as a user does."""
+    return subprocess.run(
+        [BIN / "hallujudge", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        cwd=cwd,
+    )

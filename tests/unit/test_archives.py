@@ -1,0 +1,142 @@
+"""Archives in every layout that other tools leave, and ids in every spelling."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hallujudge.sdk.archives import InputOptions, _json, read_items
+from hallujudge.sdk.archives._json import read_values
+from hallujudge.sdk.errors import ArchiveError
+
+ROWS: list[dict[str, Any]] = [
+    {"image_id": 7, "caption": "a dog"},
+    {"image_id": "12", "caption": "zwei Hunde, ü"},
+]
+WANTED = [("7", "a dog"), ("12", "zwei Hunde, ü")]
+LAYOUTS = {
+    "lines": "\n".join(json.dumps(row) for row in ROWS),
+    "lines with windows ends": "\r\n".join(json.dumps(row) for row in ROWS) + "\r\n",
+    "lines with blank lines": "\n\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS),
+    "byte order mark": "\ufeff" + json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[1]),
+    "list": json.dumps(ROWS),
+    "pretty list": json.dumps(ROWS, indent=4),
+    "run of pretty objects": "\n".join(json.dumps(row, indent=4) for row in ROWS),
+    "run without white space": "".join(json.dumps(row) for row in ROWS),
+    "imgToEval": json.dumps(
+        {"overall": {"Bleu_1": 0.1}, "imgToEval": {str(r["image_id"]): r for r in ROWS}}
+    ),
+    "imgToEval without ids inside": json.dumps(
+        {"imgToEval": {str(r["image_id"]): {"caption": r["caption"]} for r in ROWS}}
+    ),
+    "sentences": json.dumps({"sentences": ROWS, "overall_metrics": {"CHAIRs": 0.5}}),
+    "LLaVA answers": "\n".join(
+        json.dumps({"question_id": r["image_id"], "prompt": "p", "text": r["caption"]})
+        for r in ROWS
+    ),
+    "id to text": json.dumps({str(r["image_id"]): r["caption"] for r in ROWS}),
+}
+
+
+def read(text: str, folder: Path, **options: object) -> list[tuple[str, str | None]]:
+    path = folder / "archive.json"
+    path.write_text(text, encoding="utf-8", newline="")
+    source = read_items(
+        "chair",
+        path,
+        {"7": ["dog"], "12": []},
+        options=InputOptions(**options),  # type: ignore[arg-type]  # built by the cases
+    )
+    items = list(source)
+    assert len(items) == len(source)
+    return [(item.id, item.response) for item in items]  # type: ignore[attr-defined]  # chair
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout: str, tmp_path: Path) -> None:
+    assert read(LAYOUTS[layout], tmp_path) == WANTED
+
+
+def test_keys_can_be_named(tmp_path: Path) -> None:
+    text = json.dumps([{"picture": 7, "out": "a dog", "caption": "not this"}])
+    assert read(text, tmp_path, id_key="picture", text_key="out") == WANTED[:1]
+
+
+@pytest.mark.parametrize("key", ["question_id", None])
+def test_id_maps(tmp_path: Path, key: str | None) -> None:
+    (tmp_path / "map.json").write_text("[12, 7]")
+    rows = [{"question_id": 1, "text": "a dog"}, {"question_id": 0, "text": "zwei Hunde, ü"}]
+    if key is None:
+        rows = [{"text": row["text"]} for row in reversed(rows)]
+    found = read(json.dumps(rows), tmp_path, id_map=tmp_path / "map.json")
+    assert sorted(found) == sorted(WANTED)
+
+
+def test_mappings_and_records_need_no_file() -> None:
+    source = read_items("chair", {"1": "a dog", "2": None}, {"1": ["dog"], "2": ["cat"]})
+    assert [(item.id, item.response) for item in source] == [("1", "a dog"), ("2", None)]  # type: ignore[attr-defined]  # chair
+    rows = ({"image_id": n, "caption": "c", "objects": ["dog"], "model": "m"} for n in (1, 2))
+    source = read_items("chair", rows, None, group_by=("model",))
+    assert [item.fields for item in source] == [{"model": "m"}, {"model": "m"}]
+    assert [item.reference_objects for item in source] == [("dog",), ("dog",)]  # type: ignore[attr-defined]  # chair
+
+
+def test_references_as_records(tmp_path: Path) -> None:
+    path = tmp_path / "references.jsonl"
+    path.write_text('{"image_id": 1, "objects": ["dog", "dog"]}\n{"image_id": 2, "objects": []}\n')
+    source = read_items("chair", {"1": "a", "2": "b"}, path)
+    assert [item.reference_objects for item in source] == [("dog",), ()]  # type: ignore[attr-defined]  # chair
+
+
+def test_text_that_utf8_cannot_hold_is_replaced() -> None:
+    source = read_items("chair", {"1": "a \ud800 dog"}, {"1": ["dog"]})
+    assert next(iter(source)).response == "a \ufffd dog"  # type: ignore[attr-defined]  # chair
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.lists(json_values, min_size=1, max_size=6),
+    st.sampled_from(["list", "lines", "indented"]),
+    st.integers(min_value=1, max_value=40),
+)
+def test_reading_in_pieces_equals_reading_whole(
+    tmp_path_factory: pytest.TempPathFactory, values: list[object], layout: str, chunk: int
+) -> None:
+    path = tmp_path_factory.mktemp("json") / "f"
+    indent = 2 if layout == "indented" else None
+    texts = [json.dumps(value, indent=indent, ensure_ascii=False) for value in values]
+    # A top-level list in a run of values would be taken for the archive's own list.
+    if layout != "list":
+        texts = [json.dumps({"v": value}, indent=indent) for value in values]
+    whole = f"[{','.join(texts)}]" if layout == "list" else "\n".join(texts)
+    path.write_text(whole, encoding="utf-8", errors="surrogatepass", newline="")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_json, "_CHUNK", chunk)
+        found = [placed.value for placed in read_values(path)]
+    assert found == (values if layout == "list" else [{"v": value} for value in values])
+
+
+@given(st.integers(min_value=1, max_value=60), st.integers(min_value=1, max_value=30))
+def test_a_cut_archive_is_always_noticed(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, chunk: int
+) -> None:
+    path = tmp_path_factory.mktemp("json") / "f"
+    whole = json.dumps([{"a": "xé", "b": [1, True, None]}, {"c": -2.5e3}, "end"])
+    path.write_text(whole[: min(cut, len(whole) - 1)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_json, "_CHUNK", chunk)
+        with pytest.raises(ArchiveError, match="line 1"):
+            list(read_values(path))

@@ -1,0 +1,98 @@
+"""The clients as their users meet them."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+
+import pytest
+
+from hallujudge.sdk import AsyncClient, Client, Outcome, aio, client
+from hallujudge.sdk._backends.base import BatchResult
+from hallujudge.sdk._backends.remote import check_versions
+from hallujudge.sdk.errors import InvalidInputError, NotFoundError, VersionMismatchError
+
+RESPONSES = {"1": "A dog on a couch.", "2": None, "3": "Two cats."}
+REFERENCES = {"1": ["dog"], "2": ["dog"], "3": ["cat"]}
+
+
+@pytest.mark.parametrize("module", [aio, client])
+def test_examples(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]  # modules, both
+
+
+def test_results_come_in_order_with_their_items() -> None:
+    seen: list[BatchResult] = []
+    with Client.embedded() as embedded:
+        report = embedded.score(
+            "chair", responses=RESPONSES, references=REFERENCES, on_batch=seen.append
+        )
+    assert report.chair_i == 1 / 3
+    pairs = [pair for b in seen for pair in zip(b.items, b.results, strict=True)]
+    assert [(item.id, result.id) for item, result in pairs] == [(i, i) for i in "123"]
+    assert [result.outcome for _, result in pairs] == [
+        Outcome.SCORED,
+        Outcome.UNSCORED,
+        Outcome.SCORED,
+    ]
+
+
+async def test_the_synchronous_client_works_inside_a_running_loop() -> None:
+    with Client.embedded() as embedded:
+        report = embedded.score("chair", responses=RESPONSES, references=REFERENCES)
+    assert report.coverage.scored == 2
+
+
+async def test_many_runs_at_once() -> None:
+    async with AsyncClient.embedded() as embedded:
+        reports = await asyncio.gather(
+            *(
+                embedded.score("chair", responses=RESPONSES, references=REFERENCES)
+                for _ in range(20)
+            )
+        )
+    assert len({report.to_text() for report in reports}) == 1
+
+
+def test_a_closed_client_opens_again() -> None:
+    embedded = Client.embedded()
+    for _ in range(2):
+        assert embedded.normalize(["puppy", "xyzzy"]) == {"puppy": ("dog",), "xyzzy": ()}
+        embedded.close()
+    embedded.close()
+
+
+def test_errors_name_what_to_do() -> None:
+    with Client.embedded() as embedded:
+        with pytest.raises(NotFoundError, match="there is no metric 'bleu'; choose one of chair"):
+            embedded.score("bleu", responses={}, references={})
+        with pytest.raises(NotFoundError, match="neither a shipped graph"):
+            embedded.score("chair", responses=RESPONSES, references=REFERENCES, graph="no-such")
+        with pytest.raises(InvalidInputError, match="confidence"):
+            embedded.score("chair", responses=RESPONSES, references=REFERENCES, confidence=0)
+
+
+def test_an_error_in_a_callback_reaches_the_caller() -> None:
+    def broken(_: BatchResult) -> None:
+        raise KeyError("mine")
+
+    with Client.embedded() as embedded, pytest.raises(KeyError, match="mine"):
+        embedded.score("chair", responses=RESPONSES, references=REFERENCES, on_batch=broken)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "fits"),
+    [
+        ("0.1.0", "0.1.9", True),
+        ("0.1.0", "0.2.0", False),
+        ("1.4.0", "1.9.2", True),
+        ("1.4.0", "2.0.0", False),
+        ("0.1.0", "", False),
+    ],
+)
+def test_releases_that_go_together(mine: str, theirs: str, fits: bool) -> None:
+    if fits:
+        check_versions(mine, theirs, "t")
+        return
+    with pytest.raises(VersionMismatchError, match="same release"):
+        check_versions(mine, theirs, "t")

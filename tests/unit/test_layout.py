@@ -1,0 +1,151 @@
+"""The shape of the checkout: what would break an install or the layering, unseen by other tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.repo
+
+ROOT = Path(__file__).resolve().parents[2]
+PORTIONS = {
+    "protos": "hallujudge/judge",
+    "sdk": "hallujudge/sdk",
+    "metrics": "hallujudge/metrics",
+    "synonym_graphs": "hallujudge/synonym_graphs",
+    "judge_service": "hallujudge/judge_service",
+}
+# What the light install can load; the service's own modules load their models lazily as well.
+HEAVY = {"torch", "transformers", "sentence_transformers", "onnxruntime", "openai", "vllm", "ray"}
+MAX_LINES = 500
+
+
+def modules(*folders: str) -> list[Path]:
+    """Returns our own modules, without the generated ones."""
+    paths = (path for folder in folders or PORTIONS for path in (ROOT / folder).rglob("*.py"))
+    return sorted(path for path in paths if "_pb2" not in path.name)
+
+
+def show(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=show(path))
+
+
+def is_type_checking(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+def top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yields the statements that run on import, those inside if, try, with and class included."""
+    for node in body:
+        yield node
+        if is_type_checking(node) or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for name in ("body", "orelse", "finalbody"):
+            yield from top_level(getattr(node, name, []))
+        for handler in getattr(node, "handlers", []):
+            yield from top_level(handler.body)
+
+
+def imported(node: ast.stmt) -> set[str]:
+    """Returns the top-level packages that a statement imports."""
+    if isinstance(node, ast.Import):
+        return {alias.name.partition(".")[0] for alias in node.names}
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return {node.module.partition(".")[0]}
+    return set()
+
+
+def code_run_from_data(path: Path) -> list[str]:
+    """Returns the places in a module that could run code out of a file that it reads."""
+    found = []
+    for node in ast.walk(parsed(path)):
+        called = node.func if isinstance(node, ast.Call) else None
+        name = called.id if isinstance(called, ast.Name) else ""
+        packages = imported(node) if isinstance(node, ast.stmt) else set()
+        if name in {"eval", "exec", "compile", "__import__"}:
+            found.append(f"{show(path)}:{called.lineno if called else 0} calls {name}")
+        found += [f"{show(path)} imports {bad}" for bad in packages & {"pickle", "dill", "shelve"}]
+    return found
+
+
+def test_no_module_lies_directly_in_the_namespace() -> None:
+    strays = [
+        show(path) for folder in PORTIONS for path in (ROOT / folder / "hallujudge").glob("*.py")
+    ]
+    assert strays == [], "a module here hides the other folders under an editable install"
+
+
+def test_source_roots_hold_nothing_else() -> None:
+    strays = [show(path) for folder in PORTIONS for path in (ROOT / folder).glob("*.py")]
+    assert strays == [], "the source roots are on sys.path: a module here can shadow a user's"
+
+
+@pytest.mark.parametrize(("folder", "package"), PORTIONS.items())
+def test_each_portion_is_a_typed_package(folder: str, package: str) -> None:
+    portion = ROOT / folder / package
+    assert (portion / "py.typed").is_file()
+    assert (portion / "__init__.py").is_file()
+
+
+def test_generated_code_is_there_and_not_ignored() -> None:
+    sources = sorted((ROOT / "protos").rglob("*.proto"))
+    generated = [
+        source.with_name(f"{source.stem}_pb2{end}") for source in sources for end in (".py", ".pyi")
+    ]
+    assert sources
+    assert [show(path) for path in generated if not path.is_file()] == [], "run `make protos`"
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout, so nothing is ignored")
+    command = ["git", "check-ignore", "--no-index", *map(show, generated)]
+    ignored = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ignored.stdout.split() == [], "ignored files silently leave the wheel"
+
+
+def test_modules_stay_short() -> None:
+    lengths = {show(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+    assert {name: count for name, count in lengths.items() if count > MAX_LINES} == {}
+
+
+def test_no_input_can_become_code() -> None:
+    assert [place for path in modules() for place in code_run_from_data(path)] == []
+
+
+def test_light_layers_load_no_models() -> None:
+    heavy = {
+        show(path): sorted(names)
+        for path in modules("protos", "sdk", "metrics", "synonym_graphs")
+        if (names := set().union(*map(imported, top_level(parsed(path).body))) & HEAVY)
+    }
+    assert heavy == {}
+
+
+def test_no_machine_is_named() -> None:
+    names = (
+        "pyproject.toml",
+        "constraints.txt",
+        "Makefile",
+        ".ci/run",
+        "deploy/Dockerfile",
+        "deploy/compose.yaml",
+    )
+    pattern = re.compile(r"/work/|/root/|/opt/wheels|index-url|pypi", re.IGNORECASE)
+    assert [
+        name for name in names if pattern.search((ROOT / name).read_text(encoding="utf-8"))
+    ] == []
+
+
+def test_linter_sees_forbidden_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    module = tmp_path / "m.py"
+    module.write_text("try:\n    import torch\nexcept ImportError:\n    import pickle\neval('1')\n")
+    assert code_run_from_data(module) == ["m.py:5 calls eval", "m.py imports pickle"]
+    assert set().union(*map(imported, top_level(parsed(module).body))) == {"torch", "pickle"}

@@ -1,0 +1,160 @@
+"""What a user gets: version, entry points, what an import costs, and the files that deploy it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("judge", "judge_service", "metrics", "sdk", "synonym_graphs")
+# Importing the SDK must stay quick, and must work where only the light install is.
+LAZY = (
+    "numpy",
+    "networkx",
+    "grpc",
+    "google.protobuf",
+    "nltk",
+    "textblob",
+    "torch",
+    "transformers",
+    "openai",
+)
+
+
+def pyproject() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def loaded_by(module: str, candidates: tuple[str, ...]) -> list[str]:
+    """Returns which candidates are loaded after importing a module in a fresh interpreter."""
+    code = f"import {module}, sys; print(*[name for name in {candidates!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def release_headings() -> list[str]:
+    """Returns the changelog's headings, newest first."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    return re.findall(r"^## \[([^\]]+)\]", text, re.MULTILINE)
+
+
+def test_the_sdk_imports_nothing_heavy() -> None:
+    assert loaded_by("hallujudge.sdk", LAZY) == []
+
+
+@pytest.mark.parametrize("module", ["hallujudge.metrics", "hallujudge.synonym_graphs"])
+def test_pure_layers_import_no_transport(module: str) -> None:
+    assert loaded_by(module, ("grpc", "google.protobuf", "torch", "openai")) == []
+
+
+def test_the_service_imports_no_models() -> None:
+    heavy = ("torch", "transformers", "sentence_transformers", "onnxruntime", "openai", "vllm")
+    assert loaded_by("hallujudge.judge_service", heavy) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_installs(package: str) -> None:
+    spec = importlib.util.find_spec(f"hallujudge.{package}")
+    assert spec is not None
+    assert spec.origin is not None
+    typed = Path(spec.origin).with_name("py.typed")
+    assert typed.is_file()
+
+
+def test_the_installed_code_is_what_runs() -> None:
+    checkout = os.environ.get("WHEEL_RUN_CHECKOUT")
+    if not checkout:
+        pytest.skip("set by tools/test_wheel.sh, for the run against the wheel")
+    origins = [importlib.util.find_spec(f"hallujudge.{package}") for package in PACKAGES]
+    paths = [Path(spec.origin) for spec in origins if spec and spec.origin]
+    assert len(paths) == len(PACKAGES)
+    assert [path for path in paths if path.is_relative_to(checkout)] == []
+    assert [path for path in paths if not path.is_relative_to(sys.prefix)] == []
+
+
+@pytest.mark.parametrize("name", ["hallujudge", "hallujudge-server"])
+def test_entry_points_load(name: str) -> None:
+    [point] = importlib.metadata.entry_points(group="console_scripts", name=name)
+    assert callable(point.load())
+
+
+def test_the_sdk_tells_its_version() -> None:
+    sdk = importlib.import_module("hallujudge.sdk")
+    assert sdk.__version__ == importlib.metadata.version("hallujudge")
+
+
+@pytest.mark.repo
+def test_the_changelog_opens_with_what_is_unreleased() -> None:
+    headings = release_headings()
+    assert headings[0] == "Unreleased"
+    # The newest release is the project's version, or the version is ahead of it.
+    version = pyproject()["project"]["version"]
+    released = [tuple(map(int, heading.split("."))) for heading in headings[1:]]
+    assert released == sorted(released, reverse=True)
+    assert not released or released[0] <= tuple(map(int, version.split(".")))
+
+
+@pytest.mark.repo
+def test_every_light_dependency_is_pinned() -> None:
+    pins = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    project = pyproject()["project"]
+    wanted = chain(project["dependencies"], *project["optional-dependencies"].values())
+    names = {re.split(r"[\[<>=!~; ]", line)[0].lower().replace("_", "-") for line in wanted}
+    assert names - pins - {"hallujudge", "vllm"} == set()
+
+
+@pytest.mark.repo
+def test_the_generator_stays_older_than_the_oldest_runtime() -> None:
+    lines = (ROOT / "tools/protos-requirements.txt").read_text().splitlines()
+    assert "grpcio-tools==1.66.2" in lines, "newer generated code refuses protobuf 5.29"
+    headers = [path.read_text(encoding="utf-8") for path in (ROOT / "protos").rglob("*_pb2.py")]
+    assert headers
+    assert all("Protobuf Python Version: 5.27.2" in header for header in headers)
+
+
+@pytest.mark.repo
+def test_compose_locks_the_server_down() -> None:
+    compose = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text(encoding="utf-8"))
+    [(name, service)] = compose["services"].items()
+    assert name == "hallujudge"
+    assert service["build"] == {"context": "..", "dockerfile": "deploy/Dockerfile"}
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["tmpfs"]
+    assert [port.startswith("${HALLUJUDGE_BIND:-127.0.0.1}:") for port in service["ports"]] == [
+        True
+    ]
+    assert "environment" not in service or not [
+        key for key in service["environment"] if "KEY" in key
+    ]
+
+
+@pytest.mark.repo
+def test_the_image_runs_without_root() -> None:
+    text = (ROOT / "deploy/Dockerfile").read_text(encoding="utf-8")
+    final = text[text.rindex("\nFROM ") :]
+    assert re.search(r"^USER (?!root|0)", final, re.MULTILINE)
+    assert 'ENTRYPOINT ["hallujudge", "serve"]' in final
+    assert '"doctor", "--server", "localhost:50051"' in final
+    assert "EXPOSE 50051" in final
+
+
+@pytest.mark.repo
+@pytest.mark.parametrize(
+    "name", [".github/workflows/ci.yml", ".pre-commit-config.yaml", "buf.yaml"]
+)
+def test_other_yaml_parses(name: str) -> None:
+    assert yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))

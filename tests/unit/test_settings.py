@@ -1,0 +1,63 @@
+"""Settings: argument > environment > file > default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.settings import load_settings
+
+
+def test_sources_in_order(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('[server]\nport = 1\nmax_batch_items = 2\nlog_level = "debug"\n')
+    environ = {"HALLUJUDGE_PORT": "3", "HALLUJUDGE_MAX_BATCH_ITEMS": "4", "PORT": "9"}
+    resolved = load_settings({"port": 5, "host": None}, file=str(file), environ=environ)
+    server = resolved.server
+    assert (server.port, server.max_batch_items, server.log_level) == (5, 4, "debug")
+    assert server.host == "127.0.0.1"
+    sources = {setting.name: setting.source for setting in resolved.sources}
+    assert sources["port"] == "argument"
+    assert sources["max_batch_items"] == "environment HALLUJUDGE_MAX_BATCH_ITEMS"
+    assert sources["log_level"] == f"file {file}"
+    assert sources["host"] == "default"
+
+
+def test_the_environment_can_name_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text("[server]\nport = 7\n")
+    assert load_settings(environ={"HALLUJUDGE_CONFIG": str(file)}).server.port == 7
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"HALLUJUDGE_PORT": "many"}, "environment HALLUJUDGE_PORT.* is 'many'"),
+        ({"HALLUJUDGE_PORT": "70000"}, "from 0 to 65535"),
+        ({"HALLUJUDGE_DRAIN_SECONDS": "nan"}, "drain_seconds"),
+        ({"HALLUJUDGE_LOG_LEVEL": "loud"}, "debug or info or warning or error"),
+        ({"HALLUJUDGE_CONFIG": "/no/such/file"}, "No such file"),
+    ],
+)
+def test_bad_values(environ: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        load_settings(environ=environ)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[server", "not TOML"),
+        ("port = 1", r"one table \[server\]"),
+        ("[server]\nprot = 1", "unknown prot"),
+        ("[server]\nport = true", "port .* is True"),
+        ("server = 3", "one table"),
+    ],
+)
+def test_bad_files(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidInputError, match=said):
+        load_settings(file=str(file), environ={})

@@ -1,0 +1,218 @@
+"""The tally against plain arithmetic."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from hallujudge.metrics import (
+    ChairMetric,
+    IntervalSettings,
+    ItemResult,
+    MergeError,
+    OptionError,
+    Outcome,
+    Report,
+    Score,
+    Tally,
+    UnknownVariantError,
+)
+
+METRIC = ChairMetric(matcher="m", graph="g-1@00000000")
+QUIET = IntervalSettings(replicates=0)
+
+
+def result(group: str, *numbers: float, model: str = "a") -> ItemResult:
+    return ItemResult(
+        id=f"{group}-{random.random()}",
+        group_id=group,
+        outcome=Outcome.SCORED,
+        statistics=numbers,
+        fields={"model": model},
+    )
+
+
+def unscored(reason: str) -> ItemResult:
+    return ItemResult(id="u", group_id="u", outcome=Outcome.UNSCORED, reason=reason)
+
+
+def report_of(results: list[ItemResult], intervals: IntervalSettings = QUIET) -> Report:
+    tally = Tally(METRIC, ["model"])
+    for each in results:
+        tally.add(each)
+    return tally.finish(intervals, version="1")
+
+
+RESULTS = [
+    result("1", 4, 1, 1, 2, 3, 10),
+    result("2", 2, 0, 0, 2, 2, 20, model="b"),
+    result("3", 0, 0, 0, 0, 5, 0),
+]
+
+
+def test_scores_are_ratios_of_sums() -> None:
+    report = report_of(RESULTS)
+    assert report.chair_i == 1 / 6
+    assert report.chair_s == 1 / 3
+    assert report.recall == 4 / 10
+    assert report.mean_words == 10
+    assert report.totals == {
+        "captions": 3,
+        "mentioned": 6,
+        "hallucinated": 1,
+        "captions_with_hallucination": 1,
+        "recalled_objects": 4,
+        "reference_objects": 10,
+        "words": 30,
+    }
+    assert report.groups["model"]["b"]["chair_i"].value == 0.0
+    assert report.groups["model"]["a"]["chair_i"].value == 1 / 4
+    assert report.groups["model"]["a"]["chair_i"].n == 2
+
+
+def test_nothing_is_not_a_number() -> None:
+    report = report_of([])
+    assert report.chair_i is None
+    assert report["recall"] == Score(name="recall", value=None, ci_low=None, ci_high=None, n=0)
+    only_silent = report_of([RESULTS[2]])
+    assert only_silent.chair_i is None
+    assert only_silent.chair_s == 0.0
+
+
+def test_signature_is_pinned() -> None:
+    report = report_of([*RESULTS, unscored("RESPONSE_MISSING")], IntervalSettings(seed=3))
+    assert report.signature == (
+        "chair|var:published|match:m|graph:g-1@00000000|count:mentions"
+        "|ci:cluster-bootstrap-1000-0.95|seed:3|n:4|unscored:1|v:1"
+    )
+    assert report.signature_of("chair_i") == f"chair_i|{report.signature}"
+
+
+def test_unscored_items_count_in_coverage_and_bounds_only() -> None:
+    report = report_of([*RESULTS, unscored("A"), unscored("B"), unscored("A")])
+    assert report.chair_s == 1 / 3
+    assert (report.coverage.items, report.coverage.scored, report.coverage.unscored) == (6, 3, 3)
+    assert report.coverage.reasons == {"A": 2, "B": 1}
+    assert report.coverage.bounds["chair_s"].best == 1 / 6
+    assert report.coverage.bounds["chair_s"].worst == 4 / 6
+    # The fullest caption mentions 4 objects, the fullest reference holds 5.
+    assert report.coverage.bounds["chair_i"].worst == (1 + 12) / (6 + 12)
+    assert report.coverage.bounds["recall"].best == (4 + 15) / (10 + 15)
+    assert "mean_words" not in report.coverage.bounds
+
+
+def test_merged_tallies_give_the_same_report() -> None:
+    rng = random.Random(1)
+    results = [
+        result(str(rng.randrange(40)), rng.randrange(9), rng.randrange(3), 1, 2, 3, 9, model=m)
+        for m in "abcab" * 30
+    ]
+    whole = report_of(results, IntervalSettings(replicates=50))
+    first, second = Tally(METRIC, ["model"]), Tally(METRIC, ["model"])
+    for index, each in enumerate(results):
+        (second if index % 3 else first).add(each)
+    second.merge(first)
+    assert second.finish(IntervalSettings(replicates=50), version="1") == whole
+    with pytest.raises(MergeError, match="can't merge"):
+        first.merge(Tally(ChairMetric(matcher="other", graph="g"), ["model"]))
+
+
+def test_intervals_resample_clusters() -> None:
+    """Ten captions of one image are one draw, so their interval is wide; apart it is narrow."""
+    rng = random.Random(2)
+    values = [(image, rng.random() < image / 20) for image in range(20) for _ in range(10)]
+    together = report_of(
+        [result(str(image), 1, wrong, wrong, 0, 1, 1) for image, wrong in values],
+        IntervalSettings(),
+    )
+    apart = report_of(
+        [
+            result(f"{image}-{i}", 1, wrong, wrong, 0, 1, 1)
+            for i, (image, wrong) in enumerate(values)
+        ],
+        IntervalSettings(),
+    )
+    assert together.chair_i == apart.chair_i
+
+    def width(report: Report) -> float:
+        score = report["chair_i"]
+        assert score.ci_low is not None
+        assert score.ci_high is not None
+        return score.ci_high - score.ci_low
+
+    assert width(together) > 1.5 * width(apart)
+
+
+def test_intervals_equal_a_plain_bootstrap() -> None:
+    """Against resampling rows one by one, as the books have it."""
+    rng = np.random.default_rng(5)
+    mentioned = rng.poisson(5, 300)
+    wrong = rng.binomial(mentioned, 0.2)
+    report = report_of(
+        [
+            result(str(i), int(m), int(w), 0, 0, 1, 1)
+            for i, (m, w) in enumerate(zip(mentioned, wrong, strict=True))
+        ],
+        IntervalSettings(replicates=4000),
+    )
+    draws = rng.integers(0, 300, size=(4000, 300))
+    plain = wrong[draws].sum(axis=1) / mentioned[draws].sum(axis=1)
+    low, high = np.quantile(plain, [0.025, 0.975])
+    score = report["chair_i"]
+    assert score.ci_low == pytest.approx(low, abs=0.003)
+    assert score.ci_high == pytest.approx(high, abs=0.003)
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(11)
+    covered, rounds = 0, 200
+    for _ in range(rounds):
+        mentioned = 1 + rng.poisson(4, 150)
+        wrong = rng.binomial(mentioned, 0.25)
+        report = report_of(
+            [
+                result(str(i), int(m), int(w), 0, 0, 1, 1)
+                for i, (m, w) in enumerate(zip(mentioned, wrong, strict=True))
+            ],
+            IntervalSettings(replicates=300),
+        )
+        score = report["chair_i"]
+        assert score.ci_low is not None
+        assert score.ci_high is not None
+        covered += score.ci_low <= 0.25 <= score.ci_high
+    # Three standard errors of a share of 0.95 over 200 rounds are 0.046.
+    assert abs(covered / rounds - 0.95) <= 0.05
+
+
+def test_the_seed_fixes_the_interval() -> None:
+    results = [result(str(i), 5, i % 3, 1, 1, 2, 3) for i in range(50)]
+    same = (
+        report_of(results, IntervalSettings(seed=1)),
+        report_of(results, IntervalSettings(seed=1)),
+    )
+    assert same[0] == same[1]
+    assert report_of(results, IntervalSettings(seed=2))["chair_i"] != same[0]["chair_i"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("replicates", -1), ("confidence", 1.0), ("seed", -1), ("confidence", math.nan)],
+)
+def test_interval_settings_are_checked(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{field} is"):
+        IntervalSettings(**{field: value})  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_metric_options_are_checked() -> None:
+    with pytest.raises(UnknownVariantError, match="choose one of published, corrected"):
+        ChairMetric(variant="best", matcher="m", graph="g")
+    with pytest.raises(OptionError, match="mentions, objects"):
+        ChairMetric(count="words", matcher="m", graph="g")
+
+
+def test_an_unknown_score_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no score 'chair_x'"):
+        _ = report_of(RESULTS).chair_x

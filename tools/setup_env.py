@@ -1,0 +1,138 @@
+"""Makes a virtual environment, or brings a stale one up to date; does nothing when it is fresh.
+
+Needs only Python 3.11 and pip. Installs uv from pip and lets it do the rest; where uv can't be had,
+pip does it. A stamp in the environment holds a digest of what was asked for, so that a second call
+costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+if sys.version_info < (3, 11):  # noqa: UP036 (a plain sentence, before anything below fails oddly)
+    raise SystemExit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
+
+ROOT = Path(__file__).resolve().parent.parent
+CONSTRAINTS = ROOT / "constraints.txt"
+# An environment made for the key serves the values too.
+INCLUDES = {"dev": ("test", "service"), "test": ("service",)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What an environment should hold."""
+
+    venv: Path
+    """The environment's folder."""
+    name: str
+    """Names the stamp: an extra, or the requirements file's stem."""
+    arguments: tuple[str, ...]
+    """What the installer is asked for."""
+    inputs: tuple[Path, ...]
+    """Files whose content makes the environment stale when it changes."""
+
+    @property
+    def python(self) -> Path:
+        """The environment's interpreter."""
+        folder = "Scripts" if os.name == "nt" else "bin"
+        return self.venv / folder / "python"
+
+
+def digest(wanted: Wanted) -> str:
+    """Returns a digest of everything the environment depends on."""
+    parts = [sys.version.encode(), str(ROOT).encode()]
+    parts += [path.read_bytes() for path in wanted.inputs]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def stamp(wanted: Wanted, name: str) -> Path:
+    """Returns where the stamp called `name` lies."""
+    return wanted.venv / f".stamp-{name}"
+
+
+def is_fresh(wanted: Wanted) -> bool:
+    """Tells whether the environment holds what is wanted, or more."""
+    names = [wanted.name, *(name for name, parts in INCLUDES.items() if wanted.name in parts)]
+    stamps = [path for name in names if (path := stamp(wanted, name)).is_file()]
+    return wanted.python.exists() and any(path.read_text() == digest(wanted) for path in stamps)
+
+
+def run(*command: str | Path, quiet: bool = False) -> bool:
+    """Runs a command in the repository and tells whether it succeeded."""
+    sink = subprocess.DEVNULL if quiet else None
+    return (
+        subprocess.run(command, cwd=ROOT, check=False, stdout=sink, env=environment()).returncode
+        == 0
+    )
+
+
+def environment() -> dict[str, str]:
+    """Returns our environment, with pip's extra wheel folders shown to uv as well."""
+    links = os.environ.get("UV_FIND_LINKS") or ",".join(
+        os.environ.get("PIP_FIND_LINKS", "").split()
+    )
+    return os.environ | {"UV_FIND_LINKS": links}
+
+
+def ensure_venv(wanted: Wanted) -> None:
+    """Makes the environment unless a working one of this interpreter's version is there."""
+    probe = f"import pip, sys; sys.exit(sys.version != {sys.version!r})"
+    works = wanted.python.exists() and run(wanted.python, "-c", probe, quiet=True)
+    if not works and not run(sys.executable, "-m", "venv", "--clear", wanted.venv):
+        raise SystemExit(f"could not make {wanted.venv}; on Debian install python3-venv")
+
+
+def install(wanted: Wanted) -> None:
+    """Installs what is wanted: with uv, else with pip."""
+    pip = (wanted.python, "-m", "pip", "--disable-pip-version-check", "install", "-q")
+    uv = (wanted.python, "-m", "uv", "pip", "install", "-q", "--python", wanted.python)
+    if run(*pip, "-c", CONSTRAINTS, "uv"):
+        if run(*uv, "--build-constraints", CONSTRAINTS, *wanted.arguments):
+            return
+        print("uv could not install; trying pip", file=sys.stderr)
+    if not run(*pip, *wanted.arguments):
+        raise SystemExit(f"could not install {' '.join(wanted.arguments)}")
+
+
+def parse(argv: list[str] | None) -> Wanted:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--venv", type=Path, required=True, help="the environment's folder")
+    parser.add_argument("--extras", help="install this project with dev, test or service")
+    parser.add_argument("--wheel", type=Path, help="with --extras: this wheel, not the checkout")
+    parser.add_argument("--requirements", type=Path, help="install a requirements file instead")
+    options = parser.parse_args(argv)
+    venv = options.venv.absolute()
+    if options.requirements:
+        path = options.requirements.absolute()
+        return Wanted(venv=venv, name=path.stem, arguments=("-r", str(path)), inputs=(path,))
+    if not options.extras:
+        parser.error("give --extras or --requirements")
+    inputs: list[Path] = [CONSTRAINTS, ROOT / "pyproject.toml"]
+    arguments = ["-c", str(CONSTRAINTS), "-e", f".[{options.extras}]"]
+    if options.wheel:
+        wheel: Path = options.wheel.absolute()
+        inputs.append(wheel)
+        arguments[2:] = [f"hallujudge[{options.extras}] @ {wheel.as_uri()}"]
+    return Wanted(venv=venv, name=options.extras, arguments=tuple(arguments), inputs=tuple(inputs))
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Makes the environment that the command line asks for."""
+    wanted = parse(argv)
+    if is_fresh(wanted):
+        return
+    print(f"setting up {wanted.venv.name} ({wanted.name})", flush=True)
+    ensure_venv(wanted)
+    install(wanted)
+    stamp(wanted, wanted.name).write_text(digest(wanted))
+
+
+if __name__ == "__main__":
+    main()
