@@ -160,14 +160,19 @@ def test_bad_id_maps(folder: Path, text: str, said: str) -> None:
     ("name", "text", "said"),
     [
         ("none", None, "neither a shipped graph"),
-        ("cycle.json", json.dumps({"name": "x", "a": 1}), "cycle.json"),
-        ("broken.json", "{", "broken"),
+        ("circle.json", '{"puppy": "dog", "dog": "puppy"}', "a cycle: dog -> puppy"),
+        ("circle.txt", "dog, puppy\npuppy, dog\n", "a cycle: dog -> puppy"),
+        ("two.json", '{"dog": ["pup"], "seal": ["pup"]}', "'pup' has the roots"),
+        ("other.json", '{"name": "x", "a": 1}', "unknown key 'a'"),
+        ("broken.json", "{", "not JSON"),
+        ("empty.txt", "", "no rows"),
+        ("binary.txt", "\x00\x01", "text file"),
     ],
 )
 def test_bad_graphs(folder: Path, name: str, text: str | None, said: str) -> None:
     if text is not None:
         (folder / name).write_text(text)
-    assert_refused(score(folder, "good.jsonl", "--graph", folder / name), said.split(".")[0])
+    assert_refused(score(folder, "good.jsonl", "--graph", folder / name), said, Path(name).stem)
 
 
 def test_usage_errors(folder: Path) -> None:

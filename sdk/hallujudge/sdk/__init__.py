@@ -6,22 +6,23 @@
     report = client.score("chair", responses="captions.jsonl", references="objects.json")
     print(report.chair_i, report.signature)
 
-Importing this package loads neither numpy nor grpc; they come with the first score.
+Names are looked up when they are first used: importing this package loads neither numpy nor grpc.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hallujudge.metrics import Coverage, ItemResult, Outcome, Report, Score
-
 from . import errors
-from .aio import AsyncClient
-from .client import Client
 from .errors import HallujudgeError
 
 if TYPE_CHECKING:
-    __version__: str
+    from hallujudge.judge_service.version import __version__
+    from hallujudge.metrics import Coverage, ItemResult, Outcome, Report, Score
+
+    from .aio import AsyncClient
+    from .client import Client
 
 __all__ = [
     "AsyncClient",
@@ -36,11 +37,19 @@ __all__ = [
     "errors",
 ]
 
+_HOMES = {
+    "AsyncClient": ".aio",
+    "Client": ".client",
+    "Coverage": "hallujudge.metrics",
+    "ItemResult": "hallujudge.metrics",
+    "Outcome": "hallujudge.metrics",
+    "Report": "hallujudge.metrics",
+    "Score": "hallujudge.metrics",
+    "__version__": "hallujudge.judge_service.version",
+}
 
-def __getattr__(name: str) -> str:
-    # Looking the version up reads the installed metadata, which costs more than the whole import.
-    if name == "__version__":
-        from hallujudge.judge_service.version import __version__
 
-        return __version__
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hallujudge.judge_service.core.registry import metric_entry
+from hallujudge.judge_service.core.resources import read_graph
 from hallujudge.judge_service.core.spec import GraphSource, InlineGraph, ScoreSpec, ShippedGraph
 from hallujudge.metrics import IntervalSettings
-from hallujudge.synonym_graphs import shipped_graphs
+from hallujudge.synonym_graphs import shipped_graphs, table_notes
 
 from .errors import InvalidInputError, NotFoundError
 
-__all__ = ["graph_source", "make_spec"]
+__all__ = ["graph_notes", "graph_source", "make_spec"]
 
 _MAX_GRAPH_BYTES = 16 << 20
 
@@ -69,6 +70,19 @@ def graph_source(name_or_path: str) -> GraphSource:
             metadata={"graph": name_or_path},
         )
     return InlineGraph(name=path.stem, text=_read_text(path))
+
+
+def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
+    """What is odd in the graphs that a user brought, but has a defined meaning.
+
+    Raises:
+        InvalidInputError: A graph is broken.
+    """
+    notes: list[str] = []
+    for source in spec.graphs.values():
+        if isinstance(source, InlineGraph):
+            notes += (f"graph {source.name}: {note}" for note in table_notes(read_graph(source)))
+    return tuple(notes[:20])
 
 
 def _read_text(path: Path) -> str:

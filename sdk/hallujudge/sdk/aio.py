@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from hallujudge.metrics import Item, Report
-
-from ._backends.base import BatchResult, ServerInfo
+from hallujudge.metrics import Report
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.core.spec import ScoreSpec
+    from hallujudge.metrics import Item
 
-    from ._backends.base import Batch, ScoringBackend
+    from ._backends.base import Batch, BatchResult, ScoringBackend, ServerInfo
     from .archives import InputOptions, References, Responses
 
 __all__ = ["AsyncClient", "OnBatch"]

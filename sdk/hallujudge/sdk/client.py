@@ -7,12 +7,11 @@ import threading
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from hallujudge.metrics import Item, Report
-
 from .aio import AsyncClient
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.core.spec import ScoreSpec
+    from hallujudge.metrics import Item, Report
 
     from ._backends.base import ServerInfo
     from .aio import OnBatch

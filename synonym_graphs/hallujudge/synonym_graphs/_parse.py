@@ -8,6 +8,7 @@ from typing import Final, Literal, NoReturn, TypeAlias
 
 from . import _chair_rules as chair
 from ._graph import QualifierRule, SuppressRule, SynonymGraph
+from ._plain_json import plain_graph
 from .errors import GraphFormatError
 
 Layout: TypeAlias = Literal["json", "table", "auto"]
@@ -30,7 +31,8 @@ def parse_graph(text: str, *, layout: Layout = "auto", name: str) -> SynonymGrap
 
     Args:
         text: The file's content. It is untrusted: nothing in it is executed, and it is bounded.
-        layout: ``json`` for our own layout; ``table`` for the published CHAIR layout, one category
+        layout: ``json`` for our own layout and the plain ones (``{form: root}``,
+            ``{root: [forms]}``, networkx's node-link); ``table`` for the published CHAIR layout, one category
             per line, entries between commas, the first one the root; ``auto`` tells them apart by
             the first character.
         name: The name of a table's graph, and what messages call the text.
@@ -40,6 +42,7 @@ def parse_graph(text: str, *, layout: Layout = "auto", name: str) -> SynonymGrap
 
     Raises:
         GraphFormatError: The text is too large, or not in that layout; says where.
+        GraphInvalidError: A plain graph's links go in a circle.
     """
     if len(text) > MAX_BYTES:
         raise GraphFormatError(
@@ -142,6 +145,8 @@ class _Reader:
 
     def graph(self, data: object) -> SynonymGraph:
         top = self._object(data, "$")
+        if "format" not in top and (plain := plain_graph(top, self._source)) is not None:
+            return plain
         unknown = sorted(set(top) - _TOP)
         if unknown:
             self._fail(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_TOP))}", "$")

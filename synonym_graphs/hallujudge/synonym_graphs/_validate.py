@@ -73,9 +73,18 @@ def _cycles(graph: SynonymGraph) -> Iterator[str]:
     links: nx.DiGraph[str] = nx.DiGraph()
     links.add_edges_from((f, root) for f, roots in graph.edges for root in roots if f != root)
     links.add_edges_from((f, target) for f, target in graph.compounds if target is not None)
+    # Of a table the edges keep the last row only, which would hide that two rows contradict.
+    links.add_edges_from(
+        (entry, root) for root, *entries in map(_cleaned, graph.rows) for entry in entries if entry
+    )
+    links.remove_edges_from(list(nx.selfloop_edges(links)))
     for cycle in nx.strongly_connected_components(links):
-        if len(cycle) > 1 or any(links.has_edge(word, word) for word in cycle):
+        if len(cycle) > 1:
             yield "a cycle: " + " -> ".join(sorted(cycle))
+
+
+def _cleaned(row: tuple[str, ...]) -> list[str]:
+    return [" ".join(entry.casefold().split()) for entry in row]
 
 
 def _compounds(graph: SynonymGraph) -> Iterator[str]:

@@ -19,7 +19,7 @@ from hallujudge.synonym_graphs import (
 from ..errors import InvalidInputError, NotFoundError
 from .spec import GraphSource, ShippedGraph
 
-__all__ = ["Resources"]
+__all__ = ["Resources", "read_graph"]
 
 # Graphs that callers sent and that are kept compiled; the oldest goes first.
 _KEPT_GRAPHS = 32
@@ -43,7 +43,7 @@ class Resources:
             if source in self._graphs:
                 self._graphs.move_to_end(source)
                 return self._graphs[source]
-        graph = _read(source)
+        graph = read_graph(source)
         with self._lock:
             self._graphs[source] = graph
             while len(self._graphs) > _KEPT_GRAPHS:
@@ -51,7 +51,8 @@ class Resources:
         return graph
 
 
-def _read(source: GraphSource) -> SynonymGraph:
+def read_graph(source: GraphSource) -> SynonymGraph:
+    """The graph, read afresh and validated; see :meth:`Resources.graph`."""
     try:
         if isinstance(source, ShippedGraph):
             # Only names: a path from a caller must not be opened on the server's disk.

@@ -131,7 +131,7 @@ class _Gathering:
         for record in read_records(responses):
             keys = keys or self._keys(record)
             self._add(record, *keys)
-        if not self._questions:
+        if not self._questions and not self._wrong:
             raise ArchiveError("the archive of answers holds no record")
         for problem, places in self._wrong.items():
             raise refuse(problem, places, _REMEDIES.get(problem, "Mend these lines"))

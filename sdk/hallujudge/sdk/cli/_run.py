@@ -13,7 +13,7 @@ import typer
 
 from hallujudge.metrics import Report
 
-from .._spec import make_spec
+from .._spec import graph_notes, make_spec
 from ..archives import InputOptions, ItemSource, read_items
 from ..client import Client
 from ..errors import InvalidInputError, OutputError
@@ -86,7 +86,7 @@ class ScoreRun:
             options=self.inputs,
             group_by=spec.group_by,
         )
-        for note in items.notes:
+        for note in (*graph_notes(spec), *items.notes):
             typer.echo(f"note: {note}", err=True)
         client = Client(self.server) if self.server else Client.embedded()
         with client:

@@ -1,0 +1,351 @@
+"""Tri-HE: answer -> claims -> verdicts against the image's scene graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.evidence_tri_he import TriHeEvidence
+from hallujudge.metrics.items import TriHeItem
+from hallujudge.metrics.tri_he import TriHeMetric
+from hallujudge.metrics.triplets import ClaimParts, Triplet
+
+from ...errors import InvalidInputError
+from ...extractors.values import ExtractedTriplet, TripletExtractor
+from ...judges import (
+    Estimate,
+    JudgedItem,
+    JudgeRequestItem,
+    LlmJudge,
+    Router,
+    TokenCounter,
+    estimate,
+    server_counter,
+)
+from ...judges.roster import JUDGE_NAMES, JudgeRoster
+from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
+from ..registry import MetricEntry, OptionEntry
+from ..resources import Resources
+from ..spec import ScoreSpec
+from ._items import MAX_RESPONSE_CHARS, checked, scored, unscored
+
+__all__ = ["ENTRY", "ExtractedClaims", "TriHePipeline"]
+
+EXTRACTORS = ("rules", "llm", "sentences")
+"""Who takes claims from answers."""
+
+_DEFAULTS = MatcherSettings()
+_NUMBERS = ("keep_above", "support_above", "entail_above")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractedClaims:
+    """An answer's claims with their places, or why there are none."""
+
+    claims: tuple[ClaimParts, ...] = ()
+    """The claims, in the order of the answer."""
+    spans: tuple[tuple[int, int] | None, ...] = ()
+    """Where each stands; None where that isn't known."""
+    reason: str = ""
+    """Why the answer could not be read; empty: it could."""
+    detail: str = ""
+    """The reason in words."""
+
+
+class TriHePipeline:
+    """Takes claims from answers that bring none, has all of them judged, and counts.
+
+    Args:
+        metric: What is counted, and how.
+        judge: Gives the verdicts.
+        extractor: Takes claims from answers.
+        options: The spec's options, for the report.
+    """
+
+    def __init__(
+        self,
+        metric: TriHeMetric,
+        judge: Router,
+        extractor: ClaimSource,
+        options: Mapping[str, str],
+    ) -> None:
+        self.metric = metric
+        self._judge = judge
+        self._extractor = extractor
+        self._options = dict(options)
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The extractor, the judges with their prompts, and every parameter."""
+        identity = self._judge.identity
+        return {
+            "extractor": self._extractor.label,
+            "judge": self._judge.name,
+            "judge_model": str(identity),
+            "judge_prompts": identity.template,
+            **{f"judge.{name}": value for name, value in identity.parameters},
+            **self._options,
+            "max_response_chars": str(MAX_RESPONSE_CHARS),
+        }
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """One result for each item: all claims of a batch go to the judge together."""
+        answers = checked(items, TriHeItem)
+        results: dict[int, ItemResult] = {}
+        for index, item in enumerate(answers):
+            if problem := _problem(item):
+                results[index] = unscored(item, *problem)
+        extracted = await self._claims(
+            {i: item for i, item in enumerate(answers) if i not in results}
+        )
+        for index, claims in extracted.items():
+            if problem := _claims_problem(claims, self._extractor.label):
+                results[index] = unscored(answers[index], *problem)
+        asked = {i: claims for i, claims in extracted.items() if i not in results}
+        judged = await self._judge.judge(
+            [_request(answers[i], claims.claims) for i, claims in asked.items()]
+        )
+        for (index, claims), verdicts in zip(asked.items(), judged, strict=True):
+            results[index] = self._result(answers[index], claims, verdicts)
+        return [results[index] for index in range(len(answers))]
+
+    async def _claims(self, items: Mapping[int, TriHeItem]) -> dict[int, ExtractedClaims]:
+        """Given claims as they are, the others taken from the answers in one go."""
+        texts = {i: item.response for i, item in items.items() if item.claims is None}
+        found = await self._extractor.extract([text or "" for text in texts.values()])
+        taken = dict(zip(texts, found, strict=True))
+        return {
+            index: taken[index]
+            if item.claims is None
+            else ExtractedClaims(claims=item.claims, spans=(None,) * len(item.claims))
+            for index, item in items.items()
+        }
+
+    async def estimate(
+        self, items: Sequence[Item], counter: TokenCounter | None = None
+    ) -> list[Estimate]:
+        """What each language model of the judge would be asked, were it asked about everything.
+
+        Answers are taken apart first; no judge is called. Calls that a language model needs to
+        extract claims are not in it, nor are claims that only it could find.
+
+        Args:
+            items: The run's items.
+            counter: Counts prompts; None: asks the server, or approximates.
+        """
+        answers = {
+            index: item
+            for index, item in enumerate(checked(items, TriHeItem))
+            if _problem(item) is None and (item.claims is not None or not self._extractor.costs)
+        }
+        extracted = await self._claims(answers)
+        asked = [_request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
+        judges = [judge for judge in self._judge.judges if isinstance(judge, LlmJudge)]
+        return [
+            await estimate(judge, asked, counter or await server_counter(judge.client))
+            for judge in judges
+        ]
+
+    def _result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
+        verdicts = tuple(
+            replace(verdict, span=span)
+            for verdict, span in zip(judged.verdicts, claims.spans, strict=True)
+        )
+        evidence = TriHeEvidence(
+            claims=verdicts,
+            extractor="" if item.claims is not None else self._extractor.label,
+            judging=judged.judging(),
+        )
+        if (reason := self.metric.unscored_reason(verdicts)) is not None:
+            return unscored(item, *reason, evidence)
+        result = self.metric.score_answer(verdicts)
+        return scored(item, result.statistics, result.scores, evidence)
+
+
+class ClaimSource:
+    """Any extractor as this pipeline needs it: claims with places, failures as values.
+
+    Args:
+        name: One of ``rules``, ``llm``, ``sentences``.
+        roster: Makes the language model's.
+    """
+
+    def __init__(self, name: str, roster: JudgeRoster) -> None:
+        from ...extractors import RuleTripletExtractor
+        from ...extractors.llm import SentenceExtractor
+
+        self._name = name
+        self._llm = roster.triplet_extractor() if name == "llm" else None
+        self._rules: TripletExtractor = RuleTripletExtractor()
+        self._sentences = SentenceExtractor()
+
+    @property
+    def label(self) -> str:
+        """The extractor's own label."""
+        if self._llm is not None:
+            return self._llm.label
+        return self._sentences.label if self._name == "sentences" else self._rules.label
+
+    @property
+    def costs(self) -> bool:
+        """Whether extracting calls a model that may cost money."""
+        return self._llm is not None
+
+    async def extract(self, texts: Sequence[str]) -> list[ExtractedClaims]:
+        """The claims of each text, in order."""
+        if not texts:
+            return []
+        if self._llm is not None:
+            return [
+                ExtractedClaims(reason=result.reason, detail=result.detail)
+                if result.found is None
+                else _of_triplets(result.found)
+                for result in await self._llm.try_many(texts)
+            ]
+        if self._name == "sentences":
+            return [
+                ExtractedClaims(
+                    claims=tuple(sentence for sentence, _ in found),
+                    spans=tuple((span.start, span.end) for _, span in found),
+                )
+                for found in await self._sentences.extract_many(texts)
+            ]
+        return [_of_triplets(found) for found in await self._rules.extract_many(texts)]
+
+
+def _of_triplets(found: Sequence[ExtractedTriplet]) -> ExtractedClaims:
+    return ExtractedClaims(
+        claims=tuple(Triplet(*claim.parts) for claim in found),
+        spans=tuple((claim.start, claim.end) if claim.end else None for claim in found),
+    )
+
+
+def _request(item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
+    assert item.reference_triplets is not None  # items without were sorted out before
+    return JudgeRequestItem(
+        id=item.id,
+        claims=claims,
+        reference_triplets=item.reference_triplets,
+        reference_objects=item.reference_objects,
+    )
+
+
+def _problem(item: TriHeItem) -> tuple[str, str] | None:
+    """Why an item can't be scored at all, before anybody is asked."""
+    if item.claims is None and item.response is None:
+        return "RESPONSE_MISSING", "neither a response nor claims"
+    if item.claims is None and len(item.response or "") > MAX_RESPONSE_CHARS:
+        return (
+            "RESPONSE_TOO_LONG",
+            f"the response has {len(item.response or '')} characters; "
+            f"at most {MAX_RESPONSE_CHARS} are read",
+        )
+    if not item.reference_triplets:
+        known = "no scene graph for this image"
+        return "REFERENCE_MISSING", known if item.reference_triplets is None else f"{known}: empty"
+    return None
+
+
+def _claims_problem(claims: ExtractedClaims, extractor: str) -> tuple[str, str] | None:
+    if claims.reason:
+        return claims.reason, f"{extractor}: {claims.detail}"
+    if not claims.claims:
+        return "NO_CLAIMS", f"{extractor} finds nothing in the response that could be judged"
+    return None
+
+
+def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
+    def number(name: str) -> float:
+        try:
+            return float(options.get(name, getattr(_DEFAULTS, name)))
+        except ValueError as err:
+            raise InvalidInputError(f"option {name!r} is {options[name]!r}; give a number") from err
+
+    return MatcherSettings(
+        protocol=options.get("protocol", _DEFAULTS.protocol),
+        model=options.get("matcher_model", _DEFAULTS.model),
+        nli_model=options.get("nli_model", _DEFAULTS.nli_model),
+        backend=options.get("backend", _DEFAULTS.backend),
+        device=options.get("device", _DEFAULTS.device),
+        **{name: number(name) for name in _NUMBERS},  # type: ignore[arg-type]  # floats by name
+    )
+
+
+@cache
+def _default_roster() -> JudgeRoster:
+    return JudgeRoster()
+
+
+def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
+    options = spec.options
+    # A server and an embedded backend put their own roster there.
+    roster = getattr(resources, "judges", None) or _default_roster()
+    judge = roster.judge(options.get("judge", JUDGE_NAMES[0]), _matcher_settings(options))
+    extractor = ClaimSource(options.get("extractor", EXTRACTORS[0]), roster)
+    identity = judge.identity
+    metric = TriHeMetric(
+        variant=spec.variant or TriHeMetric.variants[0],
+        judge=",".join(value for _, value in identity.signature_fields()),
+        extractor=extractor.label,
+    )
+    return TriHePipeline(metric, judge, extractor, options)
+
+
+ENTRY = MetricEntry(
+    name=TriHeMetric.name,
+    description="How much of what an answer claims is not in the scene graph (Wu et al. 2024).",
+    variants=TriHeMetric.variants,
+    score_names=tuple(score.name for score in TriHeMetric.scores),
+    item_type=TriHeItem,
+    options=(
+        OptionEntry(
+            name="extractor",
+            default=EXTRACTORS[0],
+            choices=EXTRACTORS,
+            description="who takes claims from answers: rules, a language model, or none of both: "
+            "whole sentences",
+        ),
+        OptionEntry(
+            name="judge",
+            default=JUDGE_NAMES[0],
+            choices=JUDGE_NAMES,
+            description="who gives the verdicts; router asks the server's judges in order",
+        ),
+        OptionEntry(
+            name="protocol",
+            default=_DEFAULTS.protocol,
+            choices=PROTOCOLS,
+            description="how the matcher compares: as released, or by an entailment model",
+        ),
+        OptionEntry(
+            name="matcher_model",
+            default=_DEFAULTS.model,
+            description="the matcher's encoder: minilm, mpnet, a model id or a folder",
+        ),
+        OptionEntry(
+            name="nli_model",
+            default=_DEFAULTS.nli_model,
+            description="the entailment model of protocol nli: a model id or a folder",
+        ),
+        OptionEntry(
+            name="backend",
+            default=_DEFAULTS.backend,
+            choices=BACKENDS,
+            description="what runs the encoder",
+        ),
+        OptionEntry(
+            name="device", default=_DEFAULTS.device, description="where torch runs, such as cuda"
+        ),
+        *(
+            OptionEntry(
+                name=name,
+                default=str(getattr(_DEFAULTS, name)),
+                description=f"the matcher's threshold {name}",
+            )
+            for name in _NUMBERS
+        ),
+    ),
+    open=_open,
+)

@@ -1,0 +1,152 @@
+"""POPE, VidHal and INFACT: embedded equals remote, byte for byte; messages keep everything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from qa_samples import infact_lines, infact_questions, write_lines
+from running import cli
+
+from hallujudge.judge_service import _convert
+from hallujudge.metrics import Item, ItemResult, Outcome
+from hallujudge.metrics.evidence_qa import (
+    AnswerEvidence,
+    InfactEvidence,
+    OrderEvidence,
+    RunVerdict,
+)
+from hallujudge.metrics.items import InfactItem, InfactRun, PopeItem, VidhalItem
+
+AWKWARD = [
+    "Yes",
+    "No.",
+    "",
+    None,
+    "not sure",
+    "我不知道",
+    "(B)",
+    "B, A, C",
+    "a ‘dog’ 🐕",
+    "x" * 600_000,
+]
+
+
+def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
+    answers = [
+        {
+            "question_id": n,
+            "image": n // 3,
+            "text": text,
+            "label": ("yes", "no")[n % 2],
+            "model": "m",
+        }
+        for n, text in enumerate(AWKWARD * 3)
+    ]
+    orders = {
+        f"v_{n}": text for n, text in enumerate(["B, A, C", "A, B", "C, C, A", "", None, "b"])
+    }
+    display = {video: {"B": "1", "C": "3", "A": "2"} for video in orders}
+    videos = [
+        {"video": video, "aspect": "ab"[n % 2], "captions": {"1": "x", "3": "z", "2": "y"}}
+        for n, video in enumerate(orders)
+    ]
+    lines = infact_lines(infact_questions(60))
+    lines[0]["response"] = "I cannot tell"
+    for name, content in (("orders", orders), ("display", display), ("videos", videos)):
+        (folder / name).write_text(json.dumps(content))
+    given = ("--responses", folder / "orders", "--references", folder / "videos")
+    return {
+        "pope": ("--responses", write_lines(folder / "answers", answers), "--group-by", "model"),
+        "vidhal-mcqa": (*given, "--options", folder / "display"),
+        "vidhal-ordering": (*given, "--options", folder / "display"),
+        "infact": ("--responses", write_lines(folder / "lines", lines)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("metric", "variant"),
+    [
+        ("pope", "published"),
+        ("pope", "strict"),
+        ("vidhal-mcqa", "published"),
+        ("vidhal-mcqa", "corrected"),
+        ("vidhal-ordering", "published"),
+        ("vidhal-ordering", "corrected"),
+        ("infact", "paper"),
+    ],
+)
+def test_files_are_equal(server: str, tmp_path: Path, metric: str, variant: str) -> None:
+    given_files = archives(tmp_path)[metric]
+    outputs = []
+    for name, where in (("embedded", ()), ("remote", ("--server", server))):
+        run = cli(
+            *("score", metric, *given_files, "--variant", variant, "--seed", "7"),
+            *("--out", tmp_path / name, "--format", "json,html", *where),
+        )
+        assert run.returncode in {0, 3}, run.stderr
+        files = ("report.json", "items.jsonl", "report.html")
+        outputs.append([(tmp_path / name / file).read_bytes() for file in files] + [run.stdout])
+    assert outputs[0] == outputs[1]
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+head = {"id": texts, "group_id": texts, "fields": st.dictionaries(texts, texts, max_size=3)}
+shares = st.none() | st.floats(0, 1)
+items = (
+    st.builds(PopeItem, **head, response=st.none() | texts, question=texts, label=texts)
+    | st.builds(
+        VidhalItem,
+        **head,
+        response=st.none() | texts,
+        captions=st.lists(texts, max_size=4).map(tuple),
+        display=st.dictionaries(texts, st.integers(0, 9), max_size=4),
+    )
+    | st.builds(
+        InfactItem,
+        **head,
+        label=texts,
+        dimension=texts,
+        category=texts,
+        order_sensitive=st.booleans(),
+        options=st.dictionaries(texts, texts, max_size=3),
+        runs=st.dictionaries(
+            texts, st.builds(InfactRun, response=st.none() | texts, confidence=shares), max_size=3
+        ),
+    )
+)
+evidence = (
+    st.builds(
+        AnswerEvidence, answer=st.none() | texts, label=texts, correct=st.booleans(), how=texts
+    )
+    | st.builds(
+        OrderEvidence,
+        order=st.lists(texts, max_size=4).map(tuple),
+        ranks=st.lists(st.integers(0, 9), max_size=4).map(tuple),
+        problem=texts,
+    )
+    | st.builds(
+        InfactEvidence,
+        label=texts,
+        runs=st.lists(
+            st.builds(RunVerdict, texts, st.none() | texts, st.none() | st.booleans(), texts),
+            max_size=3,
+        ).map(tuple),
+    )
+)
+
+
+@given(items)
+def test_items_survive_the_wire(item: Item) -> None:
+    assert _convert.item_from_proto(_convert.item_to_proto(item)) == item
+
+
+@given(evidence)
+def test_evidence_survives_the_wire(
+    found: AnswerEvidence | OrderEvidence | InfactEvidence,
+) -> None:
+    result = ItemResult(id="1", group_id="g", outcome=Outcome.SCORED, evidence=found)
+    assert _convert.result_from_proto(_convert.result_to_proto(result)) == result
