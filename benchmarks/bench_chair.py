@@ -78,8 +78,8 @@ def child(archive: str, server: str, out: str) -> None:
     """One run in a process of its own; prints seconds and peak memory."""
     from hallujudge.sdk import Client
 
-    items = Path(out).open("w", encoding="utf-8")
-    with Client(server) if server != "-" else Client.embedded() as client, items:
+    connected = Client(server) if server != "-" else Client.embedded()
+    with connected as client, Path(out).open("w", encoding="utf-8") as items:
         client.score("chair", responses={"0": "A dog."}, references={"0": ["dog"]})
         start = time.perf_counter()
         report = client.score(
@@ -106,7 +106,7 @@ class Server:
     """A server process."""
 
     def __enter__(self) -> Server:
-        command = [BIN / "hallujudge", "serve", "--port", "0"]
+        command = [str(BIN / "hallujudge"), "serve", "--port", "0"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().split()[-1]

@@ -19,6 +19,7 @@ from hallujudge.metrics import (
     Score,
     Tally,
     UnknownVariantError,
+    _rows,
 )
 
 METRIC = ChairMetric(matcher="m", graph="g-1@00000000")
@@ -216,3 +217,46 @@ def test_metric_options_are_checked() -> None:
 def test_an_unknown_score_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no score 'chair_x'"):
         _ = report_of(RESULTS).chair_x
+
+
+def test_very_many_items_are_folded_without_changing_a_score(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = random.Random(3)
+    results = [
+        result(
+            str(rng.randrange(900)),
+            m := rng.randrange(9),
+            m and rng.randrange(m),
+            1,
+            2,
+            3,
+            9,
+            model=g,
+        )
+        for g in "aab" * 700
+    ]
+    results.append(unscored("A"))
+    whole = report_of(results, IntervalSettings())
+    monkeypatch.setattr(_rows, "FOLD_ABOVE", 300)
+    monkeypatch.setattr(_rows, "BUCKETS", 256)
+    folded = report_of(results, IntervalSettings())
+    assert "-groups|" in folded.signature
+    assert "-groups" not in whole.signature
+    assert (folded.totals, folded.coverage) == (whole.totals, whole.coverage)
+    for name, score in whole.scores.items():
+        other = folded[name]
+        assert (other.value, other.n) == (score.value, score.n)
+        assert folded.groups["model"]["b"][name].value == whole.groups["model"]["b"][name].value
+        if score.ci_low is not None and score.ci_high is not None and score.ci_low < score.ci_high:
+            assert other.ci_low == pytest.approx(score.ci_low, rel=0.05)
+            assert other.ci_high == pytest.approx(score.ci_high, rel=0.05)
+    # Neither order nor merging shows.
+    rng.shuffle(results)
+    assert report_of(results, IntervalSettings()) == folded
+    pieces = [Tally(METRIC, ["model"]) for _ in range(3)]
+    for index, each in enumerate(results):
+        pieces[index % 3].add(each)
+    pieces[0].merge(pieces[1])
+    pieces[0].merge(pieces[2])
+    assert pieces[0].finish(IntervalSettings(), version="1") == folded

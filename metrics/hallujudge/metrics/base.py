@@ -111,6 +111,15 @@ class Metric(Protocol):
         ...
 
     @property
+    def folds(self) -> bool:
+        """Whether clusters may be added up before scores are made of them.
+
+        True where columns are whole numbers whose sums are all that counts; then memory stops
+        growing with the number of items.
+        """
+        ...
+
+    @property
     def signature(self) -> Signature:
         """What the numbers depend on, beside the inputs and the interval settings."""
         ...
@@ -124,5 +133,10 @@ class Metric(Protocol):
         ...
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
-        """Statistics that an unscored item would have had at its best, or at its worst."""
+        """Statistics that an unscored item would have had at its best, or at its worst.
+
+        Args:
+            observed: For each column the largest number that a scored item has.
+            best: Which of the two.
+        """
         ...

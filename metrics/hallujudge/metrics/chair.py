@@ -95,6 +95,7 @@ class ChairMetric:
     variants: ClassVar[tuple[str, ...]] = ("published", "corrected")
     counts: ClassVar[tuple[str, ...]] = ("mentions", "objects")
     unit: ClassVar[Literal["captions"]] = "captions"
+    folds: ClassVar[bool] = True
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="mentioned"),
         Column(name="hallucinated"),

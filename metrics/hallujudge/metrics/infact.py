@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from .answers import YES_NO_READERS, read_choice, read_free_answer, says_it_is_unsure
+from ._infact_reading import RIGHT, UNREAD, WRONG, RunReading, outcomes_of, read_run
 from .base import Column, ScoreDefinition, ratio
 from .errors import OptionError, UnknownVariantError
 from .evidence_qa import InfactEvidence, RunVerdict
@@ -183,6 +181,7 @@ class InfactMetric:
     variants: ClassVar[tuple[str, ...]] = ("paper",)
     unparsed_choices: ClassVar[tuple[str, ...]] = ("unscored", "wrong")
     unit: ClassVar[Literal["questions"]] = "questions"
+    folds: ClassVar[bool] = True
     columns: ClassVar[tuple[Column, ...]] = _columns()
     scores: ClassVar[tuple[ScoreDefinition, ...]] = _scores()
 
@@ -206,11 +205,11 @@ class InfactMetric:
     def score_question(self, item: InfactItem) -> InfactScored:
         """Statistics of one question; its runs have known operators, and one is ``base``."""
         options = tuple(sorted(item.options.items()))
-        read: dict[str, _Read] = {}
+        read: dict[str, RunReading] = {}
         for operator in OPERATORS:
             run = item.runs.get(operator)
             if run is not None and run.response is not None:
-                read[operator] = _read(run.response, item.label, options)
+                read[operator] = read_run(run.response, item.label, options)
         correct = {operator: reading.correct for operator, reading in read.items()}
         unparsed = sum(value is None for value in correct.values())
         if self.unparsed == "wrong":
@@ -230,6 +229,43 @@ class InfactMetric:
             readable=correct.get(BASE) is not None,
         )
 
+    def total(
+        self,
+        answers: Mapping[str, Sequence[str]],
+        labels: Sequence[str],
+        order_sensitive: Sequence[bool],
+    ) -> dict[str, float | None]:
+        """Operators' scores over many questions at once, without a result for each.
+
+        Every distinct pair of answer and label is read once. Confidences are not looked at.
+
+        Args:
+            answers: Operator -> one answer for each question; ``base`` is among them.
+            labels: One for each question.
+            order_sensitive: One for each question.
+
+        Returns:
+            ``base_accuracy``, ``rr_<operator>`` and ``tss_<operator>`` for the operators given.
+        """
+        import numpy as np
+
+        unread = WRONG if self.unparsed == "wrong" else UNREAD
+        read = {
+            operator: np.frombuffer(outcomes_of(rows, labels, unread), dtype=np.uint8)
+            for operator, rows in answers.items()
+        }
+        right = read[BASE] == RIGHT
+        subset = right & np.fromiter(order_sensitive, dtype=bool, count=len(labels))
+        counts = {"base_accuracy": (right.sum(), (read[BASE] != UNREAD).sum())}
+        for operator, found in read.items():
+            if operator in INVARIANT:
+                asked = right & (found != UNREAD)
+                counts[f"rr_{operator}"] = ((asked & (found == RIGHT)).sum(), asked.sum())
+            elif operator in TEMPORAL:
+                asked = subset & (found != UNREAD)
+                counts[f"tss_{operator}"] = ((asked & (found != RIGHT)).sum(), asked.sum())
+        return {name: float(top / of) if of else None for name, (top, of) in counts.items()}
+
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Nothing beside the sums."""
         return clusters
@@ -244,38 +280,6 @@ class InfactMetric:
         row |= {name: 1.0 for name in row if name.startswith(("asked_", "read_"))}
         good = ("right_", "kept_", "changed_")
         return row | {name: float(best) for name in row if name.startswith(good)}
-
-
-class _Read(NamedTuple):
-    answer: str | None
-    correct: bool | None
-    how: str
-    unsure: bool
-
-
-_LETTER = re.compile(r"[\s(\[]*([A-Za-z])[\s)\].:]*")
-
-
-@lru_cache(maxsize=1 << 15)
-def _read(response: str, label: str, options: tuple[tuple[str, str], ...]) -> _Read:
-    answer, right, how = _answer(response, label, dict(options))
-    return _Read(answer, None if answer is None else right, how, says_it_is_unsure(response))
-
-
-def _answer(response: str, label: str, options: Mapping[str, str]) -> tuple[str | None, bool, str]:
-    letter = _LETTER.fullmatch(label)
-    if options:
-        wanted = read_choice(label, options).choice
-        reading = read_choice(response, options)
-        return reading.choice, reading.choice == wanted, reading.how
-    if letter:
-        reading = read_choice(response)
-        return reading.choice, reading.choice == letter[1].upper(), reading.how
-    if label.strip().casefold() in ("yes", "no"):
-        said = YES_NO_READERS["strict"](response)
-        return said, said == label.strip().casefold(), "strict"
-    reading = read_free_answer(response, label)
-    return reading.choice, reading.choice == read_free_answer(label, label).choice, reading.how
 
 
 def _accuracies(correct: Mapping[str, bool | None]) -> tuple[int, ...]:
@@ -307,7 +311,7 @@ def _outcome(correct: bool | None, *, wanted: bool) -> tuple[int, int]:
 
 
 def _confidence(
-    item: InfactItem, correct: Mapping[str, bool | None], read: Mapping[str, _Read]
+    item: InfactItem, correct: Mapping[str, bool | None], read: Mapping[str, RunReading]
 ) -> tuple[int, int, int]:
     """Whether a wrong base answer can be split, is overconfident, or is a knowledge gap."""
     if correct.get(BASE) is not False:

@@ -105,6 +105,7 @@ class PopeMetric:
     name: ClassVar[Literal["pope"]] = "pope"
     variants: ClassVar[tuple[str, ...]] = tuple(YES_NO_READERS)
     unit: ClassVar[Literal["questions"]] = "questions"
+    folds: ClassVar[bool] = True
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="answered"),
         Column(name="tp"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from ._bootstrap import IntervalSettings, bootstrap_interval
+from ._rows import BUCKETS, Rows
 from .base import ExpandingMetric
 from .errors import MergeError
 from .values import Bound, Coverage, ItemResult, Outcome, Report, Score
@@ -27,8 +28,9 @@ _MISSING = ""
 class Tally:
     """Statistics of a run's items: map, merge, finish.
 
-    An item costs eight bytes for its cluster, four or eight for each statistic and four for each
-    grouping field; its text, evidence and id are not kept.
+    An item costs sixteen bytes, four or eight for each statistic and four for each grouping field;
+    its text, evidence and id are not kept. Beyond 131,072 items, metrics that allow it keep no more
+    than sums of 65,536 random groups of clusters, and memory no longer grows at all.
 
     Args:
         metric: The metric whose items are added.
@@ -37,9 +39,8 @@ class Tally:
 
     def __init__(self, metric: Metric, group_by: Iterable[str] = ()) -> None:
         self._metric = metric
-        self._clusters = array("Q")
-        self._columns = tuple(array("i" if column.integral else "d") for column in metric.columns)
         self._groups = {key: _Codes() for key in group_by}
+        self._rows = Rows(metric.columns, len(self._groups), folds=metric.folds)
         self._reasons: Counter[str] = Counter()
         self._unscored_rows = 0
 
@@ -54,11 +55,8 @@ class Tally:
             if not result.statistics:
                 return
             self._unscored_rows += 1
-        self._clusters.append(cluster_key(result.group_id))
-        for column, number in zip(self._columns, result.statistics, strict=True):
-            column.append(number)  # type: ignore[arg-type]  # whole by the column's declaration
-        for key, codes in self._groups.items():
-            codes.append(result.fields.get(key, _MISSING))
+        codes = [of.code(result.fields.get(key, _MISSING)) for key, of in self._groups.items()]
+        self._rows.append(cluster_key(result.group_id), result.statistics, codes)
 
     def merge(self, other: Tally) -> None:
         """Adds all items of another tally of the same metric.
@@ -69,11 +67,11 @@ class Tally:
         mine, theirs = str(self._metric.signature), str(other._metric.signature)
         if mine != theirs or list(self._groups) != list(other._groups):
             raise MergeError(f"can't merge tallies of {theirs} into tallies of {mine}")
-        self._clusters.extend(other._clusters)
-        for column, more in zip(self._columns, other._columns, strict=True):
-            column.extend(more)
-        for key, codes in self._groups.items():
-            codes.extend(other._groups[key])
+        theirs_here = [
+            codes.translated(other._groups[key], numbers)
+            for (key, codes), numbers in zip(self._groups.items(), other._rows.codes, strict=True)
+        ]
+        self._rows.extend(other._rows, theirs_here)
         self._reasons.update(other._reasons)
         self._unscored_rows += other._unscored_rows
 
@@ -84,11 +82,12 @@ class Tally:
             intervals: How intervals are made.
             version: The version of Hallujudge, for the signature.
         """
-        metric = self._metric
-        table = _Table(metric, self._clusters, self._columns)
+        metric, rows = self._metric, self._rows
+        rows.settle()
+        table = _Table(metric, rows.keys, rows.weights, rows.columns)
         coverage = self._coverage(table)
         signature = metric.signature.extended(
-            ("ci", intervals.text),
+            ("ci", f"{intervals.text}-{BUCKETS}-groups" if rows.folded else intervals.text),
             ("seed", str(intervals.seed)),
             ("n", str(coverage.items)),
             ("unscored", str(coverage.unscored)),
@@ -101,26 +100,26 @@ class Tally:
             scores=table.scores(intervals),
             groups={
                 key: {
-                    value: table.where(codes.mask(value)).scores(intervals)
+                    value: table.where(codes.mask(value, numbers)).scores(intervals)
                     for value in codes.values
                 }
-                for key, codes in self._groups.items()
+                for (key, codes), numbers in zip(self._groups.items(), rows.codes, strict=True)
                 # A field that no item has makes no groups.
                 if codes.values != [_MISSING]
             },
             coverage=coverage,
-            totals={metric.unit: float(len(self._clusters)), **table.totals()},
+            totals={metric.unit: float(rows.items), **table.totals()},
         )
 
     def _coverage(self, table: _Table) -> Coverage:
         unscored = self._reasons.total()
-        scored = len(self._clusters) - self._unscored_rows
+        scored = self._rows.items - self._unscored_rows
         return Coverage(
             items=scored + unscored,
             scored=scored,
             unscored=unscored,
             reasons=dict(sorted(self._reasons.items())),
-            bounds=table.bounds(unscored) if unscored else {},
+            bounds=table.bounds(unscored, self._rows.largest) if unscored else {},
         )
 
 
@@ -132,28 +131,27 @@ def cluster_key(group_id: str) -> int:
 
 
 class _Codes:
-    """A grouping field's values, one small number for each item."""
+    """A small number for each value of a grouping field."""
 
     def __init__(self) -> None:
-        self._codes = array("i")
         self._of: dict[str, int] = {}
 
-    def append(self, value: str) -> None:
-        self._codes.append(self._of.setdefault(value, len(self._of)))
+    def code(self, value: str) -> int:
+        return self._of.setdefault(value, len(self._of))
 
-    def extend(self, other: _Codes) -> None:
-        here = [self._of.setdefault(value, len(self._of)) for value in other._of]
-        self._codes.extend(here[code] for code in other._codes)
+    def translated(self, other: _Codes, codes: Iterable[int]) -> list[int]:
+        here = [self.code(value) for value in other._of]
+        return [here[code] for code in codes]
 
     @property
     def values(self) -> list[str]:
         """Distinct values in lexical order, so that the order of items can't show."""
         return sorted(self._of)
 
-    def mask(self, value: str) -> NDArray[np.bool_]:
+    def mask(self, value: str, codes: array[int]) -> NDArray[np.bool_]:
         import numpy as np
 
-        mask: NDArray[np.bool_] = np.frombuffer(self._codes, dtype=np.int32) == self._of[value]
+        mask: NDArray[np.bool_] = np.array(codes, dtype=np.int32) == self._of[value]
         return mask
 
 
@@ -164,13 +162,14 @@ class _Table:
         self,
         metric: Metric,
         clusters: array[int] | NDArray[np.uint64],
+        weights: array[int] | FloatArray,
         columns: Iterable[array[int] | array[float] | FloatArray],
     ) -> None:
         import numpy as np
 
         self._metric = metric
         self._keys = np.array(clusters, dtype=np.uint64)
-        self._items = {metric.unit: np.ones(len(self._keys))} | {
+        self._items = {metric.unit: np.array(weights, dtype=np.float64)} | {
             column.name: np.array(numbers, dtype=np.float64)
             for column, numbers in zip(metric.columns, columns, strict=True)
         }
@@ -180,7 +179,8 @@ class _Table:
     def where(self, mask: NDArray[np.bool_]) -> _Table:
         """The rows of one group."""
         columns = [self._items[column.name][mask] for column in self._metric.columns]
-        return _Table(self._metric, self._keys[mask], columns)
+        weights = self._items[self._metric.unit][mask]
+        return _Table(self._metric, self._keys[mask], weights, columns)
 
     def totals(self) -> dict[str, float]:
         """Sums of the statistics over all items."""
@@ -216,14 +216,18 @@ class _Table:
             n=int(_exact_sum(clusters[score.count or self._metric.unit])),
         )
 
-    def bounds(self, unscored: int) -> dict[str, Bound]:
+    def bounds(self, unscored: int, largest: Sequence[float]) -> dict[str, Bound]:
         """Every bounded score with all unscored items at their best, and at their worst."""
         import numpy as np
 
+        observed = {
+            column.name: np.array([number])
+            for column, number in zip(self._metric.columns, largest, strict=True)
+        }
         clusters = self._derived()
         ends = []
         for best in (True, False):
-            row = {self._metric.unit: 1.0, **self._metric.extreme(self._items, best=best)}
+            row = {self._metric.unit: 1.0, **self._metric.extreme(observed, best=best)}
             imagined = self._metric.derive({name: np.array([row[name]]) for name in self._items})
             ends.append(
                 {

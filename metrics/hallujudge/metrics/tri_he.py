@@ -62,7 +62,7 @@ def _image_score(part: str) -> ScoreDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriHeMetric:
-    """Tri-HE (Wu et al., Unified Triplet-Level Hallucination Evaluation, TMLR 2025).
+    """Tri-HE (Wu et al., Unified Triplet-Level Hallucination Evaluation, arXiv 2410.23114).
 
     Of the claims of an answer to a question about an image:
 
@@ -101,6 +101,7 @@ class TriHeMetric:
     name: ClassVar[Literal["tri-he"]] = "tri-he"
     variants: ClassVar[tuple[str, ...]] = ("published", "corrected")
     unit: ClassVar[Literal["questions"]] = "questions"
+    folds: ClassVar[bool] = False
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="claims"),
         Column(name="hallucinated"),

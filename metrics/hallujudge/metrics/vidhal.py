@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import methodcaller
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ._order_codes import MOST_COMMON, expand_orders, order_code
@@ -79,6 +81,7 @@ class VidhalMcqaMetric:
     name: ClassVar[Literal["vidhal-mcqa"]] = "vidhal-mcqa"
     variants: ClassVar[tuple[str, ...]] = _VARIANTS
     unit: ClassVar[Literal["videos"]] = "videos"
+    folds: ClassVar[bool] = False
     columns: ClassVar[tuple[Column, ...]] = (Column(name="right"),)
     scores: ClassVar[tuple[ScoreDefinition, ...]] = (
         ScoreDefinition(
@@ -195,6 +198,7 @@ class VidhalOrderingMetric:
     name: ClassVar[Literal["vidhal-ordering"]] = "vidhal-ordering"
     variants: ClassVar[tuple[str, ...]] = _VARIANTS
     unit: ClassVar[Literal["videos"]] = "videos"
+    folds: ClassVar[bool] = False
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="ndcg", integral=False),
         Column(name="invalid"),
@@ -254,6 +258,38 @@ class VidhalOrderingMetric:
             return scored
         options = {letter: captions[rank - 1] if captions else "" for letter, rank in shown}
         return _ordered(_READERS[self.variant](response, options), shown, self.variant)
+
+    def total(
+        self, responses: Iterable[str], displays: Iterable[Mapping[str, int]]
+    ) -> dict[str, float]:
+        """Sums of the columns over many orders of letters, without a result for each.
+
+        Every distinct pair of answer and display order is scored once.
+
+        Args:
+            responses: What the model wrote.
+            displays: Letter -> rank, one for each answer.
+
+        Returns:
+            ``videos`` and each summed column; ``commonest`` is how often the commonest order came.
+        """
+        shown = map(tuple, map(methodcaller("items"), displays))
+        pairs = Counter(zip(responses, shown, strict=True))
+        rows = [
+            (number, self.score_answer(response, (), dict(display)).statistics)
+            for (response, display), number in pairs.items()
+        ]
+        names = [column.name for column in self.columns if not column.label]
+        totals = {
+            name: math.fsum(number * row[place] for number, row in rows)
+            for place, name in enumerate(names)
+        }
+        orders: Counter[float] = Counter()
+        for number, row in rows:
+            orders[row[-1]] += number
+        orders.pop(0.0, None)
+        commonest = max(orders.values(), default=0)
+        return {"videos": float(pairs.total()), **totals, "commonest": float(commonest)}
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Columns of ones where an item gave one of the commonest orders."""

@@ -7,11 +7,23 @@
 """
 
 from ._graph import QualifierRule, SuppressRule, SynonymGraph
+from ._keywords import (
+    KeywordCounts,
+    KeywordMatch,
+    KeywordMatcher,
+    KeywordPair,
+    KeywordReading,
+    NearMiss,
+    compile_keywords,
+)
 from ._lexicon import Reading
-from ._load import load_graph, shipped_graphs
+from ._load import graph_from_bytes, load_graph, shipped_graphs
 from ._matcher import Matcher, Mention, compile_matcher
 from ._parse import Layout, parse_graph
+from ._pickles import is_pickle, read_released_pickle
+from ._released import released_json
 from ._validate import table_notes, validate_graph
+from ._words import clean_word
 from .errors import GraphError, GraphFormatError, GraphInvalidError, GraphNotFoundError
 
 __all__ = [
@@ -19,16 +31,28 @@ __all__ = [
     "GraphFormatError",
     "GraphInvalidError",
     "GraphNotFoundError",
+    "KeywordCounts",
+    "KeywordMatch",
+    "KeywordMatcher",
+    "KeywordPair",
+    "KeywordReading",
     "Layout",
     "Matcher",
     "Mention",
+    "NearMiss",
     "QualifierRule",
     "Reading",
     "SuppressRule",
     "SynonymGraph",
+    "clean_word",
+    "compile_keywords",
     "compile_matcher",
+    "graph_from_bytes",
+    "is_pickle",
     "load_graph",
     "parse_graph",
+    "read_released_pickle",
+    "released_json",
     "shipped_graphs",
     "table_notes",
     "validate_graph",

@@ -61,6 +61,9 @@ class SynonymGraph:
     """Suppress rules."""
     rows: tuple[tuple[str, ...], ...] = ()
     """For a table: its entries exactly as written, on which the published reading is defined."""
+    pairs: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """For a released Mementos graph: its entries exactly as written (a keyword, the keyword after
+    it or nothing, the roots), on which the published matching is defined."""
     digest: str = field(init=False)
     """SHA-256 of the canonical JSON, in hexadecimal."""
     _lookup: dict[str, tuple[str, ...]] = field(init=False, repr=False)
@@ -143,6 +146,13 @@ class SynonymGraph:
         return json.dumps(self._as_data(), ensure_ascii=False, indent=1, sort_keys=True)
 
     def _as_data(self) -> dict[str, Any]:
+        if self.pairs:
+            return {
+                "format": "hallujudge-synonyms/1",
+                "name": self.name,
+                "version": self.version,
+                "pairs": [[word, second, list(roots)] for word, second, roots in self.pairs],
+            }
         forms: dict[str, list[str]] = {root: [] for root in self.roots}
         for form, roots in self.edges:
             for root in roots:

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from ._graph import SynonymGraph
-from ._parse import MAX_BYTES, parse_graph
+from ._parse import MAX_BYTES, MAX_FORMS, parse_graph
+from ._pickles import is_pickle, read_released_pickle
+from ._released import released_graph
 from ._validate import validate_graph
 from .errors import GraphFormatError, GraphInvalidError, GraphNotFoundError
 
 _SUFFIX: Final = ".json"
+_PICKLES: Final = (".pkl", ".pickle")
 
 
 def shipped_graphs() -> tuple[str, ...]:
@@ -41,11 +44,28 @@ def load_graph(name_or_path: str | os.PathLike[str]) -> SynonymGraph:
     value = os.fspath(name_or_path)
     if isinstance(name_or_path, str) and value in shipped_graphs():
         return _shipped(value)
-    text = _read(Path(value), value)
-    return _checked(parse_graph(text, name=Path(value).stem or value))
+    return graph_from_bytes(_read(Path(value), value), name=Path(value).stem or value, source=value)
 
 
-@lru_cache(maxsize=8)
+def graph_from_bytes(data: bytes, *, name: str, source: str) -> SynonymGraph:
+    """Read and validate a graph file's content: text of any layout, or a released pickle.
+
+    Args:
+        data: The content. It is untrusted: nothing in it is executed, and it is bounded.
+        name: The graph's name, where the content has none.
+        source: What messages call the content.
+
+    Raises:
+        GraphFormatError: It cannot be read as a graph.
+        GraphInvalidError: The graph contradicts itself.
+    """
+    if is_pickle(data) or source.endswith(_PICKLES):
+        words = read_released_pickle(data, source=source)
+        return _checked(released_graph(words, name=name, limit=MAX_FORMS))
+    return _checked(parse_graph(_decoded(data, source), name=name))
+
+
+@lru_cache(maxsize=32)
 def _shipped(name: str) -> SynonymGraph:
     text = (resources.files(__package__) / "data" / f"{name}{_SUFFIX}").read_text("utf-8")
     return _checked(parse_graph(text, layout="json", name=name))
@@ -58,7 +78,7 @@ def _checked(graph: SynonymGraph) -> SynonymGraph:
     return graph
 
 
-def _read(path: Path, shown: str) -> str:
+def _read(path: Path, shown: str) -> bytes:
     """Read a file of untrusted size and content, and no more of it than the bound."""
     try:
         with path.open("rb") as file:
@@ -76,12 +96,16 @@ def _read(path: Path, shown: str) -> str:
         raise GraphFormatError(
             f"more than {MAX_BYTES} bytes; split the graph, or check that it is one", source=shown
         )
+    return data
+
+
+def _decoded(data: bytes, source: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as err:
         line = data.count(b"\n", 0, err.start) + 1
         raise GraphFormatError(
             f"not UTF-8 (byte {data[err.start]:#04x}); save it as UTF-8",
-            source=shown,
+            source=source,
             place=f"line {line}",
         ) from err

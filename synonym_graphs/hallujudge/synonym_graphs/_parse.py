@@ -9,6 +9,7 @@ from typing import Final, Literal, NoReturn, TypeAlias
 from . import _chair_rules as chair
 from ._graph import QualifierRule, SuppressRule, SynonymGraph
 from ._plain_json import plain_graph
+from ._released import is_released, released_graph, released_pairs
 from .errors import GraphFormatError
 
 Layout: TypeAlias = Literal["json", "table", "auto"]
@@ -21,7 +22,7 @@ FORMAT: Final = "hallujudge-synonyms/1"
 _TOP: Final = frozenset(
     [
         "format", "name", "version", "description", "categories", "ambiguous",
-        "blocked", "reads_as", "qualifiers", "suppress", "rows"
+        "blocked", "reads_as", "qualifiers", "suppress", "rows", "pairs"
     ]
 )  # fmt: skip
 
@@ -32,9 +33,9 @@ def parse_graph(text: str, *, layout: Layout = "auto", name: str) -> SynonymGrap
     Args:
         text: The file's content. It is untrusted: nothing in it is executed, and it is bounded.
         layout: ``json`` for our own layout and the plain ones (``{form: root}``,
-            ``{root: [forms]}``, networkx's node-link); ``table`` for the published CHAIR layout, one category
-            per line, entries between commas, the first one the root; ``auto`` tells them apart by
-            the first character.
+            ``{root: [forms]}``, networkx's node-link); ``table`` for the published CHAIR layout,
+            one category per line, entries between commas, the first one the root; ``auto`` tells
+            them apart by the first character.
         name: The name of a table's graph, and what messages call the text.
 
     Returns:
@@ -145,6 +146,8 @@ class _Reader:
 
     def graph(self, data: object) -> SynonymGraph:
         top = self._object(data, "$")
+        if "format" not in top and is_released(top):
+            return released_graph(top, name=self._source, limit=MAX_FORMS)  # type: ignore[arg-type]  # is_released looked
         if "format" not in top and (plain := plain_graph(top, self._source)) is not None:
             return plain
         unknown = sorted(set(top) - _TOP)
@@ -152,6 +155,8 @@ class _Reader:
             self._fail(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_TOP))}", "$")
         if top.get("format") != FORMAT:
             self._fail(f"is {top.get('format')!r}; expected {FORMAT!r}", "$.format")
+        if "pairs" in top:
+            return self._released(top)
         edges: dict[str, tuple[str, ...]] = {}
         roots = []
         for root, form in self._edges(top.get("categories")):
@@ -173,6 +178,21 @@ class _Reader:
             suppress=tuple(self._suppress(top.get("suppress", []))),
             rows=tuple(self._rows(top.get("rows", []))),
         )
+
+    def _released(self, top: dict[str, object]) -> SynonymGraph:
+        """A released Mementos graph, as ``to_json`` writes it."""
+        name = self._string(top.get("name"), "$.name")
+        pairs = []
+        for i, item in enumerate(self._list(top["pairs"], "$.pairs")):
+            place = f"$.pairs[{i}]"
+            entry = self._list(item, place)
+            if len(entry) != 3 or len(pairs) > MAX_FORMS:
+                self._fail(f"expected [word, second word, [roots]], at most {MAX_FORMS}", place)
+            word, second = (self._string(part, place, bare=True) for part in entry[:2])
+            roots = self._list(entry[2], place)
+            pairs.append((word, second, tuple(self._string(r, place, bare=True) for r in roots)))
+        version = self._string(top.get("version"), "$.version")
+        return released_pairs(tuple(pairs), name=name, version=version)
 
     def _edges(self, value: object) -> Iterator[tuple[str, str]]:
         count = 0

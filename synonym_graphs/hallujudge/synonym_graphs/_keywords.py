@@ -1,0 +1,356 @@
+"""Matching keyword lists by a synonym graph, as Mementos does it and as it was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from ._graph import SynonymGraph
+from ._words import clean_word
+
+__all__ = [
+    "KeywordCounts",
+    "KeywordMatch",
+    "KeywordMatcher",
+    "KeywordPair",
+    "KeywordReading",
+    "NearMiss",
+    "compile_keywords",
+]
+
+KeywordReading: TypeAlias = Literal["published", "corrected"]
+
+_NOTHING: Final[frozenset[str]] = frozenset()
+_ONE_LEFTOVER: Final = object()
+"""What the released script adds instead of the leftover predictions: one object, whatever they are."""
+_CANONICAL_CACHE: Final = 1 << 16
+_SMALL_WORDS: Final = frozenset("a an the of to in on at up down out off with for over and".split())
+
+
+class KeywordCounts(NamedTuple):
+    """How many different keywords of two lists match."""
+
+    hits: int
+    """Reference keywords that a prediction names (true positives)."""
+    wrong: int
+    """Predictions that name none (false positives)."""
+    missed: int
+    """Reference keywords that no prediction names (false negatives)."""
+
+
+class KeywordPair(NamedTuple):
+    """A prediction and the reference keyword that it names."""
+
+    predicted: str
+    """The prediction as given; two of them, joined by ``+``, where the graph reads them together."""
+    reference: str
+    """The reference keyword as given."""
+
+
+class NearMiss(NamedTuple):
+    """A wrong prediction and a missed reference keyword that are close, but not synonyms."""
+
+    predicted: str
+    """The prediction."""
+    reference: str
+    """The reference keyword."""
+    why: str
+    """``spelling`` (one word, spelt two ways), ``direction`` (the graph leads from the reference to
+    the prediction only), ``root`` (both lead to one root), ``word`` (they share a word)."""
+
+
+class KeywordMatch(NamedTuple):
+    """Two keyword lists, matched."""
+
+    counts: KeywordCounts
+    """What scores are made of."""
+    matched: tuple[KeywordPair, ...]
+    """Predictions that name a reference keyword, in order."""
+    hallucinated: tuple[str, ...]
+    """Different predictions that name none, in order."""
+    missed: tuple[str, ...]
+    """Different reference keywords that no prediction names, in order."""
+    unknown: tuple[str, ...]
+    """Keywords of either list that the graph does not know, sorted."""
+    near: tuple[NearMiss, ...]
+    """Near misses."""
+
+
+class KeywordMatcher:
+    """Matches predicted keywords with reference keywords by the synonyms of a graph.
+
+    ``published`` is the procedure of the released Mementos script (Wang et al., 2024, section 2.3),
+    to the last digit. Predictions are gone through in order; each takes the first reference keyword
+    that is left and is among the roots of the prediction, or (``pairs``) of the prediction and the
+    one behind it together. Its slips are kept, since they are in the published numbers:
+
+    * synonymy is directional: ``couch`` may lead to ``sofa`` and not the other way about;
+    * it is greedy: an early prediction may take the reference keyword that only a later one names;
+    * once all reference keywords are taken, the predictions that are left count as *one* wrong
+      prediction together, whatever their number: precision is inflated;
+    * entries count as they are written, with blanks and commas (`` pick up``, ``arrange,``);
+    * a prediction that the graph does not know still counts as right where it is spelt like a
+      reference keyword, but that keyword stays free for another prediction.
+
+    ``corrected`` counts every leftover prediction, and compares roots on both sides: a reference
+    keyword that is no root stands for its own root (of several, for the one that a prediction
+    reaches, else the first); words that the graph does not know as they are written are looked up in
+    one spelling (composed letters, lower case, single blanks, singular). On a released graph, whose
+    roots are the reference's own words, nothing but the leftovers changes.
+
+    A matcher is safe to use from several threads.
+
+    Args:
+        graph: The graph.
+        reading: ``published`` or ``corrected``.
+        pairs: Whether two predictions in a row may be read together. The released script does so
+            for behaviours, and not for objects.
+    """
+
+    __slots__ = ("_alias", "_canonical", "_heads", "_known", "_pairs", "_roots", "graph", "reading")
+
+    def __init__(self, graph: SynonymGraph, reading: KeywordReading, *, pairs: bool) -> None:
+        self.graph = graph
+        """The graph it matches by."""
+        self.reading = reading
+        """The reading it follows."""
+        singles, doubles = _tables(graph)
+        self._roots: Final[Mapping[str, frozenset[str]]] = singles
+        self._pairs: Final[Mapping[tuple[str, str], frozenset[str]]] = doubles if pairs else {}
+        self._heads: Final = frozenset(first for first, _ in self._pairs)
+        self._known: Final = frozenset(singles).union(*singles.values(), *doubles.values())
+        self._alias: Final = _aliases(graph, self._known, singles)
+        self._canonical = lru_cache(maxsize=_CANONICAL_CACHE)(self._canonical_of)
+
+    def __repr__(self) -> str:
+        """Show graph and reading."""
+        return f"<KeywordMatcher {self.graph.label} {self.reading}>"
+
+    def counts(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordCounts:
+        """Return how many keywords match, and nothing else: the fast way."""
+        if self.reading == "corrected":
+            reference, predicted = self._canonical_lists(reference, predicted)
+        named, leftover = self._walk(reference, predicted, None)
+        return self._counted(reference, named, predicted[leftover:])
+
+    def match(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordMatch:
+        """Return which keywords match, which don't, and what they come close to."""
+        lists = (reference, predicted)
+        if self.reading == "corrected":
+            lists = self._canonical_lists(reference, predicted)
+        taken: list[tuple[int, int, str]] = []
+        named, leftover = self._walk(*lists, taken)
+        counts = self._counted(lists[0], named, lists[1][leftover:])
+        written = dict(zip(reversed(lists[0]), reversed(reference), strict=True))
+        matched = self._matched(lists, predicted, taken, written)
+        right = {index for start, width, _ in taken for index in range(start, start + width)}
+        right |= {index for index, word in enumerate(lists[1]) if word in written}
+        hit = {*lists[0]} & {*named}
+        hallucinated = dict.fromkeys(w for i, w in enumerate(predicted) if i not in right)
+        missed = dict.fromkeys(
+            word for word, canonical in zip(reference, lists[0], strict=True) if canonical not in hit
+        )
+        return KeywordMatch(
+            counts=counts,
+            matched=matched,
+            hallucinated=tuple(hallucinated),
+            missed=tuple(missed),
+            unknown=tuple(sorted({w for w in (*reference, *predicted) if not self.knows(w)})),
+            near=tuple(self._near(hallucinated, missed)) if hallucinated and missed else (),
+        )
+
+    def knows(self, word: str) -> bool:
+        """Tell whether the graph knows a keyword, in any spelling."""
+        return word in self._known or self._canonical(word) in self._known
+
+    def _walk(
+        self,
+        reference: Sequence[str],
+        predicted: Sequence[str],
+        taken: list[tuple[int, int, str]] | None,
+    ) -> tuple[list[str], int]:
+        """Go through the predictions, and return what each names and where it stopped."""
+        roots_of, heads = self._roots.get, self._heads
+        left, free = list(reference), set(reference)
+        named: list[str] = []
+        index, count = 0, len(predicted)
+        while index < count and left:
+            word = predicted[index]
+            roots = reach = roots_of(word, _NOTHING)
+            if word in heads and index + 1 < count:
+                reach = roots | self._pairs.get((word, predicted[index + 1]), _NOTHING)
+            if reach.isdisjoint(free):
+                named.append(word)
+                index += 1
+                continue
+            place = next(i for i, keyword in enumerate(left) if keyword in reach)
+            keyword = left.pop(place)
+            if keyword not in left:
+                free.discard(keyword)
+            named.append(keyword)
+            width = 1 if keyword in roots else 2
+            if taken is not None:
+                taken.append((index, width, keyword))
+            index += width
+        return named, index
+
+    def _counted(
+        self, reference: Sequence[str], named: list[str], leftover: Sequence[str]
+    ) -> KeywordCounts:
+        found: set[object] = set(named)
+        if leftover:
+            if self.reading == "published":
+                found.add(_ONE_LEFTOVER)
+            else:
+                found.update(leftover)
+        wanted = set(reference)
+        hits = len(found & wanted)
+        return KeywordCounts(hits, len(found) - hits, len(wanted) - hits)
+
+    def _matched(
+        self,
+        lists: tuple[Sequence[str], Sequence[str]],
+        predicted: Sequence[str],
+        taken: list[tuple[int, int, str]],
+        written: Mapping[str, str],
+    ) -> tuple[KeywordPair, ...]:
+        """Pairs in the order of the predictions, with both sides as they were given."""
+        pairs = {
+            start: KeywordPair(" + ".join(predicted[start : start + width]), written[keyword])
+            for start, width, keyword in taken
+        }
+        second = {start + 1 for start, width, _ in taken if width == 2}
+        for index, word in enumerate(lists[1]):
+            # Spelt like a reference keyword: right too, though no synonym of the graph's.
+            if index not in pairs and index not in second and word in written:
+                pairs[index] = KeywordPair(predicted[index], written[word])
+        return tuple(pairs[index] for index in sorted(pairs))
+
+    # One spelling ---------------------------------------------------------------------------------
+
+    def _canonical_lists(
+        self, reference: Sequence[str], predicted: Sequence[str]
+    ) -> tuple[list[str], list[str]]:
+        """Both lists in the graph's spelling, the reference by its roots."""
+        canonical = self._canonical
+        words = list(map(canonical, predicted))
+        keywords = list(map(canonical, reference))
+        targets = self.graph_roots
+        if any(keyword not in targets for keyword in keywords):
+            keywords = [self._as_root(keyword, words) for keyword in keywords]
+        return keywords, words
+
+    @property
+    def graph_roots(self) -> frozenset[str]:
+        """Words that some form leads to."""
+        return self._alias.roots
+
+    def _as_root(self, keyword: str, predicted: Sequence[str]) -> str:
+        roots = self._roots.get(keyword, _NOTHING)
+        if keyword in self.graph_roots or not roots:
+            return keyword
+        if len(roots) > 1:
+            reached = _NOTHING.union(*(self._roots.get(w, _NOTHING) for w in predicted))
+            if both := roots & reached:
+                return min(both)
+        return self._alias.first_root[keyword]
+
+    def _canonical_of(self, word: str) -> str:
+        """The word as the graph writes it; in plain spelling where the graph does not know it."""
+        if word in self._known:
+            return word
+        plain = clean_word(word)
+        if (known := self._alias.spelling.get(plain)) is not None:
+            return known
+        return self._alias.spelling.get(_singular(plain), plain)
+
+    def _near(
+        self, hallucinated: Mapping[str, None], missed: Mapping[str, None]
+    ) -> list[NearMiss]:
+        return [
+            NearMiss(word, keyword, why)
+            for word in hallucinated
+            for keyword in missed
+            if (why := self._nearness(word, keyword))
+        ]
+
+    def _nearness(self, word: str, keyword: str) -> str:
+        one, other = self._canonical(word), self._canonical(keyword)
+        if one == other or _singular(clean_word(word)) == _singular(clean_word(keyword)):
+            return "spelling"
+        mine, theirs = self._roots.get(one, _NOTHING), self._roots.get(other, _NOTHING)
+        if one in theirs:
+            return "direction"
+        if not mine.isdisjoint(theirs):
+            return "root"
+        return "word" if _content(one) & _content(other) else ""
+
+
+class _Aliases(NamedTuple):
+    """How words that are written otherwise are found."""
+
+    spelling: Mapping[str, str]
+    """Plain spelling -> the graph's own."""
+    roots: frozenset[str]
+    """Words that some form leads to."""
+    first_root: Mapping[str, str]
+    """Form -> its first root in the graph's order."""
+
+
+def _tables(
+    graph: SynonymGraph,
+) -> tuple[dict[str, frozenset[str]], dict[tuple[str, str], frozenset[str]]]:
+    """Keyword -> roots, and two keywords in a row -> roots."""
+    if not graph.pairs:
+        return {form: frozenset(roots) for form, roots in graph.edges}, {}
+    singles = {word: frozenset(roots) for word, second, roots in graph.pairs if not second}
+    doubles = {
+        (word, second): frozenset(roots) for word, second, roots in graph.pairs if second and roots
+    }
+    return singles, doubles
+
+
+def _aliases(
+    graph: SynonymGraph, known: frozenset[str], singles: Mapping[str, frozenset[str]]
+) -> _Aliases:
+    spelling: dict[str, str] = {}
+    # Forms before bare roots, and shorter spellings first: " pick up" must not hide "pick up".
+    for word in sorted(known, key=lambda word: (word not in singles, len(word), word)):
+        spelling.setdefault(clean_word(word), word)
+    roots = frozenset().union(*singles.values()) if singles else _NOTHING
+    entries = ((w, r) for w, second, r in graph.pairs if not second) if graph.pairs else graph.edges
+    return _Aliases(spelling, roots, {form: found[0] for form, found in entries if found})
+
+
+def _singular(phrase: str) -> str:
+    """A phrase with its last word in the singular."""
+    from ._singular import singular
+
+    head, _, last = phrase.rpartition(" ")
+    # Longer ones are no words, and the rules would go through them two hundred times.
+    return phrase if not last or len(phrase) > 256 else f"{head} {singular(last)}".strip()
+
+
+@lru_cache(maxsize=1 << 16)
+def _content(phrase: str) -> frozenset[str]:
+    return frozenset(phrase.split()) - _SMALL_WORDS
+
+
+@lru_cache(maxsize=64)
+def compile_keywords(
+    graph: SynonymGraph, *, reading: KeywordReading, pairs: bool = False
+) -> KeywordMatcher:
+    """Make a matcher, or return the one made before for the same graph and reading.
+
+    Args:
+        graph: The graph to match by.
+        reading: ``published`` or ``corrected``; see ``KeywordMatcher``.
+        pairs: Whether two predictions in a row may be read together, as for behaviours.
+
+    Raises:
+        ValueError: There is no such reading.
+    """
+    if reading not in ("published", "corrected"):
+        raise ValueError(f"unknown reading {reading!r}; use 'published' or 'corrected'")
+    return KeywordMatcher(graph, reading, pairs=pairs)
