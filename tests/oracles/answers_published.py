@@ -14,21 +14,31 @@ import numpy as np
 
 def pope(answers: Sequence[str], labels: Sequence[str]) -> dict[str, float]:
     """POPE: first sentence, no commas, split at blanks; No, no or not is a no."""
-    said = []
-    for text in answers:
+    said = list(answers)
+    for index, text in enumerate(said):
         if text.find(".") != -1:
             text = text.split(".")[0]
         text = text.replace(",", "")
         words = text.split(" ")
         if "No" in words or "not" in words or "no" in words:
-            said.append(0)
+            said[index] = "no"
         else:
-            said.append(1)
+            said[index] = "yes"
+    truth = list(labels)
     wanted = []
-    for label in labels:
-        wanted.append(0 if label == "no" else 1)
+    for index in range(len(truth)):
+        if truth[index] == "no":
+            wanted.append(0)
+        else:
+            wanted.append(1)
+    predicted = []
+    for word in said:
+        if word == "no":
+            predicted.append(0)
+        else:
+            predicted.append(1)
     tp = fp = tn = fn = 0
-    for one, other in zip(said, wanted, strict=True):
+    for one, other in zip(predicted, wanted, strict=True):
         if one == 1 and other == 1:
             tp += 1
         elif one == 1 and other == 0:
@@ -49,7 +59,7 @@ def pope(answers: Sequence[str], labels: Sequence[str]) -> dict[str, float]:
         "precision": precision,
         "recall": recall,
         "f1": 2 * precision * recall / both if both else float("nan"),
-        "yes_ratio": said.count(1) / len(said),
+        "yes_ratio": predicted.count(1) / len(said),
     }
 
 
@@ -64,7 +74,8 @@ def vidhal_ordering(
     """VidHal's NDCG, and how often each answer came; orders that are no permutation have 0."""
     best = _dcg(list(range(1, size + 1)), size)
     worst = _dcg(list(reversed(range(1, size + 1))), size)
-    total, frequency = 0.0, {}
+    total = 0.0
+    frequency: dict[str, int] = {}
     for answer, display in zip(answers, displays, strict=True):
         order = [part.strip() for part in answer.split(",")]
         frequency[answer] = frequency.get(answer, 0) + 1

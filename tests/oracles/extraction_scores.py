@@ -23,11 +23,34 @@ from hallujudge.judge_service.extractors import (
     RuleKeywordExtractor,
     RuleTripletExtractor,
 )
+from hallujudge.judge_service.extractors._analysis import Analyser, shared_analyser
 from hallujudge.judge_service.extractors._lexicon import load_lexicon
 from hallujudge.judge_service.extractors._morph import Morphology
+from hallujudge.judge_service.extractors._tagger import Tagger
+from hallujudge.judge_service.extractors._wordbook import Word
 
 DOMAINS = ("daily_life", "robotics", "comics")
-_EMPTY = frozenset("a an the of to in on at is are be with his her their its and".split())
+_EMPTY = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "to",
+        "in",
+        "on",
+        "at",
+        "is",
+        "are",
+        "be",
+        "with",
+        "his",
+        "her",
+        "their",
+        "its",
+        "and",
+    ]
+)
 _MORPHOLOGY = Morphology(load_lexicon())
 
 
@@ -211,11 +234,39 @@ def _outcome(
 
 
 def _same_relation(first: str, second: str) -> bool:
-    a = {w for w in re.findall(r"\w+", first.lower())} - {"is", "are", "be", "being"}
-    b = {w for w in re.findall(r"\w+", second.lower())} - {"is", "are", "be", "being"}
+    a = set(re.findall(r"\w+", first.lower())) - {"is", "are", "be", "being"}
+    b = set(re.findall(r"\w+", second.lower())) - {"is", "are", "be", "being"}
     if not a or not b:
         return not a and not b
     return bool({_lemma(w) for w in a} & {_lemma(w) for w in b})
+
+
+# Another tagger under the same rules.
+
+_PENN = {
+    "DT": "D", "PDT": "D", "PRP": "P", "PRP$": "S", "CD": "J", "MD": "M", "VB": "V", "VBZ": "V",
+    "VBP": "V", "VBD": "V", "VBG": "G", "VBN": "E", "JJ": "A", "JJR": "A", "JJS": "A", "RB": "R",
+    "RBR": "R", "RBS": "R", "IN": "I", "TO": "T", "CC": "C", "WDT": "W", "WP": "W", "WRB": "W",
+    "EX": "X", "RP": "I", "UH": "K",
+}  # fmt: skip
+
+
+class TextBlobTagger(Tagger):
+    """TextBlob's tagger for the open classes; closed classes keep our tags, so the rules fit."""
+
+    def tag(self, words: list[Word]) -> list[str]:
+        """One tag for each word."""
+        from textblob.en.taggers import PatternTagger
+
+        ours = super().tag(words)
+        text = " ".join(word.lower.replace(" ", "_") for word in words)
+        theirs = PatternTagger().tag(text, tokenize=False)
+        if len(theirs) != len(words):
+            return ours
+        return [
+            mine if mine not in "NAVGER" else _PENN.get(penn, "N")
+            for mine, (_, penn) in zip(ours, theirs, strict=True)
+        ]
 
 
 # Keywords.
@@ -239,7 +290,7 @@ def read_annotations(path: Path) -> list[dict[str, object]]:
 def keyword_scores(
     rows: Iterable[Mapping[str, object]], extractor: RuleKeywordExtractor
 ) -> KeywordScores:
-    """Micro-averaged precision and recall; exact root forms, "a|b" are alternatives, "?" optional."""
+    """Pooled precision and recall over exact root forms: "a|b" alternatives, "?a" optional."""
     scores = KeywordScores()
     for row in rows:
         found = extractor.extract(str(row["text"]))
@@ -316,12 +367,11 @@ def graph_scores(
     )
 
 
-def main() -> None:
-    """Prints every table."""
-    goldens, root = Path(sys.argv[1]), Path(__file__).resolve().parents[1]
+def print_triplets(goldens: Path, analyser: Analyser, halves: Sequence[str | None]) -> None:
+    """The tables of Tri-HE's answers."""
     data = json.loads((goldens / "tri_he/tri-he.json").read_text(encoding="utf-8"))
-    for half in ("dev", "held_out", None):
-        scores = triplet_scores(data, half, RuleTripletExtractor())
+    for half in halves:
+        scores = triplet_scores(data, half, RuleTripletExtractor(analyser))
         print(f"tri-he {half or 'all'}: {scores.answers} answers, {scores.empty} without a claim")
         for name in ("ends", "ends_exact", "image_objects", "stated_triplets"):
             hits = getattr(scores, name)
@@ -330,26 +380,48 @@ def main() -> None:
             hits = getattr(scores, name)
             print(f"  {name}: P {hits.precision:.3f} R {hits.recall:.3f} F1 {hits.f1:.3f} {hits}")
         print("  ", dict(scores.outcomes.most_common()))
-    rows = read_annotations(root / "data/keywords/descriptions.jsonl")
+
+
+def print_keywords(analyser: Analyser) -> None:
+    """The tables of our own annotated descriptions."""
+    path = Path(__file__).resolve().parents[1] / "data/keywords/descriptions.jsonl"
+    rows = read_annotations(path)
     for half in ("dev", "held_out"):
         for domain in (None, *DOMAINS):
             chosen = [r for r in rows if r["half"] == half and domain in (None, r["domain"])]
-            keywords = keyword_scores(chosen, RuleKeywordExtractor())
+            keywords = keyword_scores(chosen, RuleKeywordExtractor(analyser))
             o, b = keywords.objects, keywords.behaviors
             print(
                 f"keywords {half} {domain or 'all'} n={len(chosen)}: objects P {o.precision:.3f} "
                 f"R {o.recall:.3f}; behaviours P {b.precision:.3f} R {b.recall:.3f}"
             )
+
+
+def print_graphs(folder: Path, analyser: Analyser) -> None:
+    """How Mementos' graphs and our keywords of its human descriptions cover each other."""
     for domain in DOMAINS:
-        texts = [text for _, text in descriptions(goldens / "mementos", domain)]
-        extracted = [RuleKeywordExtractor().extract(text) for text in texts]
+        extractor = RuleKeywordExtractor(analyser)
+        extracted = [extractor.extract(text) for _, text in descriptions(folder, domain)]
         for kind in ("objects", "behaviors"):
-            g = graph_scores(goldens / "mementos", domain, kind, extracted)
+            g = graph_scores(folder, domain, kind, extracted)
             print(
                 f"mementos {domain} {kind}: roots {g.roots_found}/{g.roots} = "
                 f"{g.roots_found / g.roots:.3f}; known {g.known}/{g.keywords} = "
                 f"{g.known / g.keywords:.3f}"
             )
+
+
+def main() -> None:
+    """Prints every table."""
+    goldens = Path(sys.argv[1])
+    lexicon = load_lexicon()
+    print_triplets(goldens, shared_analyser(), ("dev", "held_out", None))
+    print_keywords(shared_analyser())
+    print_graphs(goldens / "mementos", shared_analyser())
+    print("with TextBlob's tagger:")
+    other = Analyser(lexicon, TextBlobTagger(lexicon))
+    print_triplets(goldens, other, (None,))
+    print_keywords(other)
 
 
 if __name__ == "__main__":

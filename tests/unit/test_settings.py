@@ -50,10 +50,10 @@ def test_bad_values(environ: dict[str, str], said: str) -> None:
     ("text", "said"),
     [
         ("[server", "not TOML"),
-        ("port = 1", r"one table \[server\]"),
+        ("port = 1", r"into the tables \[server\] and \[judges\]"),
         ("[server]\nprot = 1", "unknown prot"),
         ("[server]\nport = true", "port .* is True"),
-        ("server = 3", "one table"),
+        ("server = 3", r"a table \[server\]"),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, said: str) -> None:

@@ -18,13 +18,14 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
     Raises:
         HallujudgeError: The settings can't be used or the address can't be listened at.
     """
-    settings = load_settings(arguments, file=file).server
+    resolved = load_settings(arguments, file=file)
     logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
+        level=resolved.server.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
     from .server import serve
 
-    asyncio.run(serve(settings, _announce))
+    asyncio.run(serve(resolved, _announce))
 
 
 def _announce(address: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
+from hallujudge.judge.v1 import judge_service_pb2 as service_pb
 from hallujudge.judge.v1 import scoring_pb2 as pb
 from hallujudge.metrics import (
     Bound,
@@ -20,12 +21,17 @@ from hallujudge.metrics import (
     Report,
     Score,
 )
+from hallujudge.metrics.triplets import Triplet
+from hallujudge.synonym_graphs import Mention
 
-from . import _convert_qa
+from . import _convert_qa, _convert_tri_he
+from .core.extraction import FoundClaim
 from .core.spec import GraphLayout, GraphSource, InlineGraph, ScoreSpec, ShippedGraph
 from .errors import InvalidInputError, Violation
 
 __all__ = [
+    "found_claim_from_proto",
+    "found_claim_to_proto",
     "graph_from_proto",
     "graph_to_proto",
     "item_from_proto",
@@ -187,10 +193,12 @@ def _string_list(task: pb.ChairTask) -> tuple[str, ...] | None:
 _ITEMS_OUT: Mapping[type[Item], Callable[[Item, pb.Item], None]] = {
     ChairItem: _chair_out,
     **_convert_qa.ITEMS_OUT,
+    **_convert_tri_he.ITEMS_OUT,
 }
 _ITEMS_IN: Mapping[str | None, Callable[[pb.Item], Item]] = {
     "chair": _chair_in,
     **_convert_qa.ITEMS_IN,
+    **_convert_tri_he.ITEMS_IN,
 }
 
 
@@ -257,11 +265,43 @@ def _chair_evidence_in(message: pb.ItemResult) -> ChairEvidence:
 _EVIDENCE_OUT: Mapping[type[Evidence], Callable[[Evidence, pb.ItemResult], None]] = {
     ChairEvidence: _chair_evidence_out,
     **_convert_qa.EVIDENCE_OUT,
+    **_convert_tri_he.EVIDENCE_OUT,
 }
 _EVIDENCE_IN: Mapping[str, Callable[[pb.ItemResult], Evidence]] = {
     "chair": _chair_evidence_in,
     **_convert_qa.EVIDENCE_IN,
+    **_convert_tri_he.EVIDENCE_IN,
 }
+
+
+# Claims without verdicts
+
+
+def found_claim_to_proto(found: FoundClaim) -> service_pb.Claim:
+    """A claim as a message."""
+    message = service_pb.Claim(start=found.start, end=found.end)
+    claim = found.claim
+    if isinstance(claim, Mention):
+        message.mention.CopyFrom(
+            pb.Mention(word=claim.word, object=claim.object, start=claim.start, end=claim.end)
+        )
+    elif isinstance(claim, Triplet):
+        message.triplet.CopyFrom(_convert_tri_he.triplet_to_proto(claim))
+    else:
+        message.keyword = claim
+    return message
+
+
+def found_claim_from_proto(message: service_pb.Claim) -> FoundClaim:
+    """A claim from its message."""
+    kind = message.WhichOneof("claim")
+    claim: Mention | Triplet | str = message.keyword
+    if kind == "mention":
+        found = message.mention
+        claim = Mention(found.word, found.object, found.start, found.end)
+    elif kind == "triplet":
+        claim = _convert_tri_he.triplet_from_proto(message.triplet)
+    return FoundClaim(start=message.start, end=message.end, claim=claim)
 
 
 # Reports

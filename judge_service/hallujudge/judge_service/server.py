@@ -5,17 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import grpc
 
 from hallujudge.judge.v1 import judge_service_pb2, judge_service_pb2_grpc
 
 from .core import Engine
+from .core.resources import Resources
 from .errors import InvalidInputError, MissingExtraError
 from .interceptors import Admission, GuardInterceptor
 from .servicer import JudgeServicer
-from .settings import ServerSettings
+from .settings import ResolvedSettings, ServerSettings, child_environment, state_folder
+
+if TYPE_CHECKING:
+    from .judge_settings import JudgeSettings
+    from .judges import VllmServer
+    from .judges.roster import JudgeRoster
 
 try:
     from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -108,23 +117,86 @@ def _cannot_listen(address: str) -> InvalidInputError:
     )
 
 
-async def serve(settings: ServerSettings, announce: Callable[[str], None]) -> None:
+async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> None:
     """Serves until SIGTERM or SIGINT, then drains.
 
     Args:
-        settings: How to serve.
+        resolved: How to serve, and with which judges.
         announce: Told the address once calls are taken.
+
+    Raises:
+        HallujudgeError: The address can't be listened at, or a judge can't be started.
     """
-    running = await start(settings)
+    settings = resolved.server
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    announce(running.address)
-    await stopping.wait()
-    _LOG.info("draining for up to %g s", settings.drain_seconds)
-    await running.stop()
+    async with _judges(resolved, stopping) as resources:
+        if not stopping.is_set():
+            running = await start(settings, Engine(resources))
+            announce(running.address)
+            await stopping.wait()
+            _LOG.info("draining for up to %g s", settings.drain_seconds)
+            await running.stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         # Told twice, while Python goes down, it would print a traceback about a closed loop.
         loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)
+
+
+@asynccontextmanager
+async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncIterator[Resources]:
+    """What scoring needs, with a vLLM of our own where the settings ask for one."""
+    settings = resolved.judges
+    vllm = _own_vllm(settings) if settings.vllm else None
+    if vllm is not None:
+        settings = replace(settings, llm_model=settings.llm_model or settings.vllm)
+    endpoint = None
+    try:
+        if vllm is not None:
+            await _first(vllm.start(), stopping)
+            endpoint = None if stopping.is_set() else vllm.endpoint
+
+        def make() -> JudgeRoster:
+            from .judges.roster import JudgeRoster
+
+            return JudgeRoster(settings, resolved.keys, endpoint)
+
+        resources = Resources(make, local=False)
+        try:
+            yield resources
+        finally:
+            await resources.close()
+    finally:
+        if vllm is not None:
+            await vllm.stop()
+
+
+async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> None:
+    """Runs work until it is done or the server is told to stop."""
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not task.done():
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return
+    await task
+
+
+def _own_vllm(settings: JudgeSettings) -> VllmServer:
+    from .judges import VllmServer, VllmSettings
+
+    return VllmServer(
+        VllmSettings(
+            model=settings.vllm,
+            data_folder=state_folder(settings),
+            tensor_parallel_size=settings.vllm_tensor_parallel_size,
+            max_model_len=settings.vllm_max_model_len,
+            extra_arguments=tuple(settings.vllm_arguments.split()),
+        ),
+        environ=child_environment(),
+        progress=lambda line: _LOG.info("vllm: %s", line),
+    )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge.v1 import scoring_pb2
 
 from . import _convert
 from ._ordered import ordered_map
@@ -82,33 +81,26 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         texts = await extract(spec, request.texts, self._engine.resources)
         return pb.ExtractResponse(
             texts=[
-                pb.TextClaims(
-                    claims=[
-                        pb.Claim(
-                            start=mention.start,
-                            end=mention.end,
-                            mention=scoring_pb2.Mention(
-                                word=mention.word,
-                                object=mention.object,
-                                start=mention.start,
-                                end=mention.end,
-                            ),
-                        )
-                        for mention in mentions
-                    ]
-                )
-                for mentions in texts
+                pb.TextClaims(claims=[_convert.found_claim_to_proto(claim) for claim in claims])
+                for claims in texts
             ]
         )
 
     async def Judge(
         self, request: pb.JudgeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.JudgeResponse:
-        """Judges claims; no metric of this release has claims to judge."""
-        raise UnsupportedError(
-            f"metric {request.spec.metric!r} has no claims that a judge decides",
-            metadata={"metric": request.spec.metric},
-        )
+        """Judges claims without aggregating."""
+        spec = _convert.spec_from_proto(request.spec)
+        if not metric_entry(spec.metric).judges:
+            raise UnsupportedError(
+                f"metric {spec.metric!r} has no claims that a judge decides",
+                metadata={"metric": spec.metric},
+            )
+        self._check_batch(len(request.items))
+        _check_unique(request.items)
+        session = self._engine.open(spec)
+        results = await session.score(_convert.items_from_proto(request.items))
+        return pb.JudgeResponse(results=[_convert.result_to_proto(result) for result in results])
 
     async def Normalize(
         self, request: pb.NormalizeRequest, context: grpc.aio.ServicerContext[object, object]

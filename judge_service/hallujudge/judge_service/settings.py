@@ -13,8 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from .errors import InvalidInputError
+from .judge_settings import CHOICES as JUDGE_CHOICES
+from .judge_settings import JudgeKeys, JudgeSettings, load_judge_keys
 
-__all__ = ["ENV_PREFIX", "ResolvedSettings", "ServerSettings", "Setting", "load_settings"]
+__all__ = [
+    "ENV_PREFIX",
+    "ResolvedSettings",
+    "ServerSettings",
+    "Setting",
+    "child_environment",
+    "load_settings",
+    "state_folder",
+]
 
 ENV_PREFIX = "HALLUJUDGE_"
 _MAX_FILE_BYTES = 1 << 20
@@ -47,7 +57,11 @@ class ServerSettings:
     """Least urgent messages that are logged."""
 
 
-_CHOICES = {"log_level": ("debug", "info", "warning", "error")}
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "log_level": ("debug", "info", "warning", "error"),
+    **JUDGE_CHOICES,
+}
+_TABLES = {"server": ServerSettings, "judges": JudgeSettings}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +83,11 @@ class ResolvedSettings:
     """Settings with their sources."""
 
     server: ServerSettings
-    """The settings."""
+    """How the server runs."""
+    judges: JudgeSettings
+    """Which judges there are."""
+    keys: JudgeKeys
+    """Their keys, masked wherever they are shown."""
     sources: tuple[Setting, ...]
     """Each with where it comes from."""
 
@@ -97,9 +115,41 @@ def load_settings(
         "environment": _from_environ(environ),
         f"file {file}": _from_file(file) if file else {},
     }
-    sources = tuple(_resolve(entry, layers) for entry in fields(ServerSettings))
-    server = ServerSettings(**{setting.name: setting.value for setting in sources})  # type: ignore[arg-type]  # checked one by one
-    return ResolvedSettings(server=server, sources=sources)
+    server = tuple(_resolve(entry, layers) for entry in fields(ServerSettings))
+    judges = tuple(_resolve(entry, layers) for entry in fields(JudgeSettings))
+    keys = load_judge_keys(environ)
+    return ResolvedSettings(
+        server=ServerSettings(**{setting.name: setting.value for setting in server}),  # type: ignore[arg-type]  # checked one by one
+        judges=JudgeSettings(**{setting.name: setting.value for setting in judges}),  # type: ignore[arg-type]  # checked one by one
+        keys=keys,
+        sources=(*server, *judges, *_key_sources(keys)),
+    )
+
+
+def _key_sources(keys: JudgeKeys) -> tuple[Setting, ...]:
+    """The keys as ``config show`` lists them: whether they are set, never what they are."""
+    return tuple(
+        Setting(
+            name=f"{name}_api_key",
+            value=getattr(keys, name),
+            source="environment" if getattr(keys, name) else "default",
+            help=f"key of the {name}, from {ENV_PREFIX}{name.upper()}_API_KEY or …_FILE",
+        )
+        for name in ("llm", "fallback")
+    )
+
+
+def child_environment() -> dict[str, str]:
+    """The environment for programs that we start: everything but our own keys."""
+    return {name: value for name, value in os.environ.items() if "API_KEY" not in name.upper()}
+
+
+def state_folder(settings: JudgeSettings) -> Path:
+    """Where logs of programs that we start go."""
+    if settings.data_folder:
+        return Path(settings.data_folder)
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "hallujudge"
 
 
 def _resolve(entry: Any, layers: Mapping[str, Mapping[str, object]]) -> Setting:
@@ -139,7 +189,8 @@ def _checked(entry: Any, value: object, source: str) -> object:
 def _from_environ(environ: Mapping[str, str]) -> dict[str, object]:
     return {
         entry.name: environ[name]
-        for entry in fields(ServerSettings)
+        for table in _TABLES.values()
+        for entry in fields(table)
         if (name := f"{ENV_PREFIX}{entry.name.upper()}") in environ
     }
 
@@ -156,12 +207,24 @@ def _from_file(file: str) -> dict[str, object]:
         content = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
         raise InvalidInputError(f"settings file {file!r} is not TOML: {err}") from err
-    server = content.get("server", {})
-    known = [entry.name for entry in fields(ServerSettings)]
-    if not isinstance(server, dict) or set(content) - {"server"}:
-        raise InvalidInputError(f"settings file {file!r}: put settings into one table [server]")
-    if unknown := sorted(set(server) - set(known)):
+    return _from_tables(content, file)
+
+
+def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
+    values: dict[str, object] = {}
+    if unknown := sorted(set(content) - set(_TABLES)):
         raise InvalidInputError(
-            f"settings file {file!r}: unknown {', '.join(unknown)}; known: {', '.join(known)}"
+            f"settings file {file!r}: unknown {', '.join(unknown)}; put settings into the tables "
+            f"{' and '.join(f'[{name}]' for name in _TABLES)}"
         )
-    return server
+    for name, table in content.items():
+        known = [entry.name for entry in fields(_TABLES[name])]
+        if not isinstance(table, dict):
+            raise InvalidInputError(f"settings file {file!r}: {name} must be a table [{name}]")
+        if unknown := sorted(set(table) - set(known)):
+            raise InvalidInputError(
+                f"settings file {file!r}: unknown {', '.join(unknown)} in [{name}]; "
+                f"known: {', '.join(known)}"
+            )
+        values |= table
+    return values

@@ -16,9 +16,15 @@ if TYPE_CHECKING:
     from .base import Column, Metric, ScoreDefinition
     from .chair import ChairMetric
     from .errors import MergeError, MetricError, OptionError, UnknownVariantError
-    from .items import ChairItem, Item
+    from .evidence_qa import AnswerEvidence, InfactEvidence, OrderEvidence, RunVerdict
+    from .evidence_tri_he import ClaimVerdict, Part, TriHeEvidence, Verdict
+    from .infact import InfactMetric
+    from .items import ChairItem, InfactItem, InfactRun, Item, PopeItem, TriHeItem, VidhalItem
+    from .pope import PopeMetric
     from .signature import Signature
     from .tally import Tally
+    from .tri_he import TriHeMetric
+    from .triplets import Triplet
     from .values import (
         Bound,
         ChairEvidence,
@@ -31,15 +37,22 @@ if TYPE_CHECKING:
         Report,
         Score,
     )
+    from .vidhal import VidhalMcqaMetric, VidhalOrderingMetric
 
 __all__ = [
+    "AnswerEvidence",
     "Bound",
     "ChairEvidence",
     "ChairItem",
     "ChairMetric",
+    "ClaimVerdict",
     "Column",
     "Coverage",
     "Evidence",
+    "InfactEvidence",
+    "InfactItem",
+    "InfactMetric",
+    "InfactRun",
     "IntervalSettings",
     "Item",
     "ItemResult",
@@ -49,23 +62,42 @@ __all__ = [
     "Metric",
     "MetricError",
     "OptionError",
+    "OrderEvidence",
     "Outcome",
+    "Part",
+    "PopeItem",
+    "PopeMetric",
     "Report",
+    "RunVerdict",
     "Score",
     "ScoreDefinition",
     "Signature",
     "Tally",
+    "TriHeEvidence",
+    "TriHeItem",
+    "TriHeMetric",
+    "Triplet",
     "UnknownVariantError",
+    "Verdict",
+    "VidhalItem",
+    "VidhalMcqaMetric",
+    "VidhalOrderingMetric",
 ]
 
 _HOMES = {
+    "AnswerEvidence": "evidence_qa",
     "Bound": "values",
     "ChairEvidence": "values",
     "ChairItem": "items",
     "ChairMetric": "chair",
+    "ClaimVerdict": "evidence_tri_he",
     "Column": "base",
     "Coverage": "values",
     "Evidence": "values",
+    "InfactEvidence": "evidence_qa",
+    "InfactItem": "items",
+    "InfactMetric": "infact",
+    "InfactRun": "items",
     "IntervalSettings": "_bootstrap",
     "Item": "items",
     "ItemResult": "values",
@@ -75,13 +107,26 @@ _HOMES = {
     "Metric": "base",
     "MetricError": "errors",
     "OptionError": "errors",
+    "OrderEvidence": "evidence_qa",
     "Outcome": "values",
+    "Part": "evidence_tri_he",
+    "PopeItem": "items",
+    "PopeMetric": "pope",
     "Report": "values",
+    "RunVerdict": "evidence_qa",
     "Score": "values",
     "ScoreDefinition": "base",
     "Signature": "signature",
     "Tally": "tally",
+    "TriHeEvidence": "evidence_tri_he",
+    "TriHeItem": "items",
+    "TriHeMetric": "tri_he",
+    "Triplet": "triplets",
     "UnknownVariantError": "errors",
+    "Verdict": "evidence_tri_he",
+    "VidhalItem": "items",
+    "VidhalMcqaMetric": "vidhal",
+    "VidhalOrderingMetric": "vidhal",
 }
 
 

@@ -120,7 +120,7 @@ def _scores() -> tuple[ScoreDefinition, ...]:
             name=name,
             columns=columns,
             value=value,
-            count="right_base",
+            count="right_base" if name == "average" else columns[1],
             bounded=good,
             higher_is_better=good,
         )
@@ -166,7 +166,7 @@ class InfactMetric:
 
     A ratio without base-right questions is None, and so is every mean that it is part of: a mode
     with an operator that was not run has no mean. ``n`` is the number of questions in the
-    denominator (for means: of base-right ones).
+    denominator: for a mode its first operator's, for ``average`` the base-right ones.
 
     An answer that can't be read leaves its operator's numerator and denominator; a question whose
     base answer can't be read is unscored. With ``unparsed="wrong"`` it counts as a wrong answer

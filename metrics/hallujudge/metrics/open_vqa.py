@@ -8,10 +8,7 @@ from dataclasses import dataclass
 
 from .answers._text import folded
 
-__all__ = ["NO_MATCH", "VqaMatch", "match_question", "match_reply", "vqa_score"]
-
-NO_MATCH = "NO MATCH"
-"""What a judge says where a reply matches none of the right answers."""
+__all__ = ["VqaMatch", "match_of_number", "offered_answers", "vqa_score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,37 +18,27 @@ class VqaMatch:
     answer: str | None
     """The right answer that the reply matches; None where it matches none, or is unread."""
     read: bool
-    """Whether the judge's reply could be read; where not, the reply is unscored, never wrong."""
+    """Whether the judge's verdict could be read; where not, the reply is unscored, never wrong."""
 
 
-def choices_of(answers: Sequence[str]) -> tuple[str, ...]:
-    """What a judge may say: each right answer once, the commonest first, and ``NO MATCH``."""
-    common = Counter(answers).most_common()
-    return (*(answer for answer, _ in common), NO_MATCH)
+def offered_answers(answers: Sequence[str]) -> tuple[str, ...]:
+    """Each right answer once, the commonest first, so that a judge takes it where several match."""
+    first: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for answer in answers:
+        counts[folded(answer)] += 1
+        first.setdefault(folded(answer), answer)
+    return tuple(first[key] for key, _ in counts.most_common())
 
 
-def match_question(question: str, answers: Sequence[str]) -> str:
-    """What to ask a judge, before the fenced reply; in our words, after appendix E.
+def match_of_number(verdict: str, offered: Sequence[str]) -> VqaMatch:
+    """The right answer of a judge's number: 1 is the first offered, 0 is none.
 
-    The judge is offered the right answers, the commonest first, so that it takes the commonest
-    where several match.
+    Numbers are what a judge may say, so that nothing in an answer can become a verdict.
     """
-    offered = "\n".join(f"- {answer}" for answer in choices_of(answers))
-    return (
-        "A model was asked a question about an image. Decide which of the accepted answers its "
-        "reply agrees with. Where it agrees with several, take the first of them.\n"
-        f"Question: {question}\nReply with one of these lines, and nothing else:\n{offered}"
-    )
-
-
-def match_reply(reply: str, answers: Sequence[str]) -> VqaMatch:
-    """The right answer that a judge named: one that was offered, or nothing."""
-    said = folded(reply)
-    if said == folded(NO_MATCH):
-        return VqaMatch(answer=None, read=True)
-    for answer in choices_of(answers)[:-1]:
-        if folded(answer) == said:
-            return VqaMatch(answer=answer, read=True)
+    said = verdict.strip().strip("\"'.")
+    if said.isascii() and said.isdecimal() and int(said) <= len(offered):
+        return VqaMatch(answer=offered[int(said) - 1] if int(said) else None, read=True)
     return VqaMatch(answer=None, read=False)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from .pope import PopeMetric
 from .pope_build import ObjectCounts
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "caption_consistency",
     "hit_ratio_by_company",
     "hit_ratio_by_frequency",
+    "reader_comparison",
     "template_stability",
 ]
 
@@ -101,6 +103,37 @@ def accumulated_proportions(
     if not total:
         return [None for _ in ks]
     return [sum(times[name] for name in ranked[:k]) / total for k in ks]
+
+
+def reader_comparison(
+    answers: Sequence[str], labels: Sequence[str]
+) -> dict[str, dict[str, float | None]]:
+    """The scores of the same answers under every reader.
+
+    Args:
+        answers: What the model wrote.
+        labels: ``yes`` or ``no``, one for each answer.
+
+    Returns:
+        Reader -> score -> value; None where it is not defined.
+    """
+    table: dict[str, dict[str, float | None]] = {}
+    for reader in PopeMetric.variants:
+        counts = PopeMetric(variant=reader).count(answers, labels)
+        said_yes = counts.tp + counts.fp
+        table[reader] = {
+            "accuracy": _quotient(counts.tp + counts.tn, counts.answered),
+            "precision": _quotient(counts.tp, said_yes),
+            "recall": _quotient(counts.tp, counts.tp + counts.fn),
+            "f1": _quotient(2 * counts.tp, 2 * counts.tp + counts.fp + counts.fn),
+            "yes_ratio": _quotient(said_yes, counts.answered),
+            "unparsed_rate": _quotient(counts.unparsed, counts.questions),
+        }
+    return table
+
+
+def _quotient(top: int, bottom: int) -> float | None:
+    return top / bottom if bottom else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

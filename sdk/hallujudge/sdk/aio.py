@@ -9,6 +9,7 @@ from hallujudge.metrics import Report
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.core.spec import ScoreSpec
+    from hallujudge.judge_service.judges import Estimate
     from hallujudge.metrics import Item
 
     from ._backends.base import Batch, BatchResult, ScoringBackend, ServerInfo
@@ -50,12 +51,20 @@ class AsyncClient:
         self._target = target
         self._timeout = timeout
         self._stream_timeout = stream_timeout
+        self._settings: Mapping[str, object] = {}
         self._backend: ScoringBackend | None = None
 
     @classmethod
-    def embedded(cls) -> Self:
-        """A client that scores in this process."""
-        return cls("")
+    def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
+        """A client that scores in this process.
+
+        Args:
+            settings: Settings of the judges by name, such as ``{"llm_url": "http://…/v1"}``, over
+                those of the environment. Keys come from the environment alone.
+        """
+        client = cls("")
+        client._settings = dict(settings or {})
+        return client
 
     async def __aenter__(self) -> Self:
         return self
@@ -140,6 +149,21 @@ class AsyncClient:
                 on_batch(part)
         raise AssertionError("a backend ended its stream without a report")
 
+    async def estimate(self, spec: ScoreSpec, items: Iterable[Item]) -> list[Estimate]:
+        """What judges that cost money would be asked about items, without asking them.
+
+        Raises:
+            UnsupportedError: The metric asks no such judge, or a server does the scoring: what it
+                remembers and what its judges cost is known to it alone.
+        """
+        from ._backends.embedded import EmbeddedBackend
+        from .errors import UnsupportedError
+
+        backend = self._get_backend()
+        if not isinstance(backend, EmbeddedBackend):
+            raise UnsupportedError("only embedded scoring can be estimated; leave the server out")
+        return await backend.estimate(spec, list(items))
+
     async def normalize(
         self, words: Sequence[str], *, graph: str = "coco"
     ) -> dict[str, tuple[str, ...]]:
@@ -162,7 +186,7 @@ class AsyncClient:
         if not self._target:
             from ._backends.embedded import EmbeddedBackend
 
-            return EmbeddedBackend()
+            return EmbeddedBackend(self._settings)
         from ._backends.remote import RemoteBackend
 
         return RemoteBackend(

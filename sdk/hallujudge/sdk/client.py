@@ -11,6 +11,7 @@ from .aio import AsyncClient
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.core.spec import ScoreSpec
+    from hallujudge.judge_service.judges import Estimate
     from hallujudge.metrics import Item, Report
 
     from ._backends.base import ServerInfo
@@ -50,9 +51,11 @@ class Client:
         self._loop: _LoopThread | None = None
 
     @classmethod
-    def embedded(cls) -> Self:
-        """A client that scores in this process."""
-        return cls("")
+    def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
+        """A client that scores in this process; see :meth:`AsyncClient.embedded`."""
+        client = cls("")
+        client._client = AsyncClient.embedded(settings)
+        return client
 
     def __enter__(self) -> Self:
         return self
@@ -106,6 +109,10 @@ class Client:
     ) -> Report:
         """Scores items that are already read; see :meth:`AsyncClient.score_items`."""
         return self._run(self._client.score_items(spec, items, on_batch=on_batch))
+
+    def estimate(self, spec: ScoreSpec, items: Iterable[Item]) -> list[Estimate]:
+        """What judges that cost money would be asked; see :meth:`AsyncClient.estimate`."""
+        return self._run(self._client.estimate(spec, items))
 
     def normalize(self, words: Sequence[str], *, graph: str = "coco") -> dict[str, tuple[str, ...]]:
         """Words -> their roots in a graph; see :meth:`AsyncClient.normalize`."""

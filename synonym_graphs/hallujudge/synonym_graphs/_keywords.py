@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -24,7 +24,10 @@ KeywordReading: TypeAlias = Literal["published", "corrected"]
 _NOTHING: Final[frozenset[str]] = frozenset()
 _ONE_LEFTOVER: Final = object()
 """What the released script adds instead of the leftover predictions: one object, whatever they are."""
-_CANONICAL_CACHE: Final = 1 << 16
+_WORDS_KEPT: Final = 1 << 16
+_LISTS_KEPT: Final = 1 << 12
+_SEVERAL: Final = -1
+"""Instead of a place: the prediction may take one of several reference keywords."""
 _SMALL_WORDS: Final = frozenset("a an the of to in on at up down out off with for over and".split())
 
 
@@ -108,7 +111,20 @@ class KeywordMatcher:
             for behaviours, and not for objects.
     """
 
-    __slots__ = ("_alias", "_canonical", "_heads", "_known", "_pairs", "_roots", "graph", "reading")
+    __slots__ = (
+        "_alias",
+        "_as_predicted",
+        "_as_reference",
+        "_canonical",
+        "_forms",
+        "_heads",
+        "_known",
+        "_pairs",
+        "_plan",
+        "_roots",
+        "graph",
+        "reading",
+    )
 
     def __init__(self, graph: SynonymGraph, reading: KeywordReading, *, pairs: bool) -> None:
         self.graph = graph
@@ -121,7 +137,12 @@ class KeywordMatcher:
         self._heads: Final = frozenset(first for first, _ in self._pairs)
         self._known: Final = frozenset(singles).union(*singles.values(), *doubles.values())
         self._alias: Final = _aliases(graph, self._known, singles)
-        self._canonical = lru_cache(maxsize=_CANONICAL_CACHE)(self._canonical_of)
+        self._forms: Final = _inverse(singles)
+        # One reference is met with every model's prediction, and words come again and again.
+        self._canonical = lru_cache(maxsize=_WORDS_KEPT)(self._canonical_of)
+        self._plan = lru_cache(maxsize=_LISTS_KEPT)(self._plan_of)
+        self._as_predicted = lru_cache(maxsize=_LISTS_KEPT)(self._predicted_of)
+        self._as_reference = lru_cache(maxsize=_LISTS_KEPT)(self._reference_of)
 
     def __repr__(self) -> str:
         """Show graph and reading."""
@@ -129,16 +150,53 @@ class KeywordMatcher:
 
     def counts(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordCounts:
         """Return how many keywords match, and nothing else: the fast way."""
+        lists = (tuple(reference), tuple(predicted))
         if self.reading == "corrected":
-            reference, predicted = self._canonical_lists(reference, predicted)
+            lists = self._canonical_lists(*lists)
+        return self._counts(*lists)
+
+    def counts_many(
+        self, pairs: Iterable[tuple[Sequence[str], Sequence[str]]]
+    ) -> list[KeywordCounts]:
+        """Return the counts of many pairs of (reference, predicted) lists, in order."""
+        return [self.counts(reference, predicted) for reference, predicted in pairs]
+
+    def _counts(self, reference: tuple[str, ...], predicted: tuple[str, ...]) -> KeywordCounts:
+        """Count without a walk where its outcome is plain: most pairs.
+
+        It is where every prediction that names a reference keyword names one of its own, and a
+        reference keyword is left in the end: then no prediction can take another's.
+        """
+        plan = self._plan(reference)
+        takes = plan.takes
+        places = [takes[word] for word in predicted if word in takes]
+        words = set(predicted)
+        hits = len(places)
+        if (
+            hits < plan.size
+            and len(set(places)) == hits
+            and _SEVERAL not in places
+            and plan.walked.isdisjoint(words)
+        ):
+            return KeywordCounts(hits, len(words) - hits, plan.size - hits)
         named, leftover = self._walk(reference, predicted, None)
         return self._counted(reference, named, predicted[leftover:])
 
+    def _plan_of(self, reference: tuple[str, ...]) -> _Plan:
+        """What single predictions of a reference list take."""
+        if len(set(reference)) < len(reference):
+            return _WALK_ALWAYS
+        takes: dict[str, int] = {}
+        for place, keyword in enumerate(reference):
+            for form in self._forms.get(keyword, ()):
+                takes[form] = place if form not in takes else _SEVERAL
+        return _Plan(takes, len(reference), self._heads.union(set(reference) - takes.keys()))
+
     def match(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordMatch:
         """Return which keywords match, which don't, and what they come close to."""
-        lists = (reference, predicted)
+        lists = (tuple(reference), tuple(predicted))
         if self.reading == "corrected":
-            lists = self._canonical_lists(reference, predicted)
+            lists = self._canonical_lists(*lists)
         taken: list[tuple[int, int, str]] = []
         named, leftover = self._walk(*lists, taken)
         counts = self._counted(lists[0], named, lists[1][leftover:])
@@ -230,25 +288,31 @@ class KeywordMatcher:
     # One spelling ---------------------------------------------------------------------------------
 
     def _canonical_lists(
-        self, reference: Sequence[str], predicted: Sequence[str]
-    ) -> tuple[list[str], list[str]]:
+        self, reference: tuple[str, ...], predicted: tuple[str, ...]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Both lists in the graph's spelling, the reference by its roots."""
-        canonical = self._canonical
-        words = list(map(canonical, predicted))
-        keywords = list(map(canonical, reference))
-        targets = self.graph_roots
-        if any(keyword not in targets for keyword in keywords):
-            keywords = [self._as_root(keyword, words) for keyword in keywords]
+        words = self._as_predicted(predicted)
+        keywords, open_ended = self._as_reference(reference)
+        if open_ended:
+            keywords = tuple(self._as_root(keyword, words) for keyword in keywords)
         return keywords, words
 
-    @property
-    def graph_roots(self) -> frozenset[str]:
-        """Words that some form leads to."""
-        return self._alias.roots
+    def _predicted_of(self, predicted: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(self._canonical, predicted))
+
+    def _reference_of(self, reference: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+        """A reference list in the graph's spelling; whether some roots depend on predictions."""
+        keywords = self._predicted_of(reference)
+        if any(self._is_open(keyword) for keyword in keywords):
+            return keywords, True
+        return tuple(self._as_root(keyword, ()) for keyword in keywords), False
+
+    def _is_open(self, keyword: str) -> bool:
+        return keyword not in self._alias.roots and len(self._roots.get(keyword, _NOTHING)) > 1
 
     def _as_root(self, keyword: str, predicted: Sequence[str]) -> str:
         roots = self._roots.get(keyword, _NOTHING)
-        if keyword in self.graph_roots or not roots:
+        if keyword in self._alias.roots or not roots:
             return keyword
         if len(roots) > 1:
             reached = _NOTHING.union(*(self._roots.get(w, _NOTHING) for w in predicted))
@@ -287,6 +351,21 @@ class KeywordMatcher:
         return "word" if _content(one) & _content(other) else ""
 
 
+class _Plan(NamedTuple):
+    """What predictions take of one reference list, worked out beforehand."""
+
+    takes: Mapping[str, int]
+    """Prediction -> place of the reference keyword that it names."""
+    size: int
+    """How many reference keywords there are; 0: always walk."""
+    walked: frozenset[str]
+    """Predictions with which the outcome is not plain: those that are read together with the next
+    one, and those that are only spelt like a reference keyword."""
+
+
+_WALK_ALWAYS: Final = _Plan({}, 0, _NOTHING)
+
+
 class _Aliases(NamedTuple):
     """How words that are written otherwise are found."""
 
@@ -309,6 +388,15 @@ def _tables(
         (word, second): frozenset(roots) for word, second, roots in graph.pairs if second and roots
     }
     return singles, doubles
+
+
+def _inverse(singles: Mapping[str, frozenset[str]]) -> dict[str, tuple[str, ...]]:
+    """Root -> the forms that lead to it."""
+    forms: dict[str, list[str]] = {}
+    for form, roots in singles.items():
+        for root in roots:
+            forms.setdefault(root, []).append(form)
+    return {root: tuple(found) for root, found in forms.items()}
 
 
 def _aliases(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Item, ItemResult, Report, Tally
 
+from ..errors import UnsupportedError
 from ..version import __version__
 from .registry import Pipeline, open_pipeline
 from .resources import Resources
 from .spec import ScoreSpec
+
+if TYPE_CHECKING:
+    from ..judges import Estimate
 
 __all__ = ["Engine", "ScoringSession"]
 
@@ -50,6 +55,20 @@ class ScoringSession:
         for result in results:
             self._tally.add(result)
         return results
+
+    async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
+        """What judges that cost money would be asked, without asking them.
+
+        Raises:
+            UnsupportedError: The metric asks no such judge.
+        """
+        estimate = getattr(self._pipeline, "estimate", None)
+        if estimate is None:
+            raise UnsupportedError(
+                f"metric {self._spec.metric!r} asks no judge that costs anything"
+            )
+        estimates: list[Estimate] = await estimate(items)
+        return estimates
 
     def report(self) -> Report:
         """The report over everything scored so far."""

@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from hallujudge.synonym_graphs import Mention, compile_matcher
+from hallujudge.metrics.triplets import Triplet
+from hallujudge.synonym_graphs import Mention
 
 from ..errors import UnsupportedError
-from .cpu import run_cpu
 from .registry import metric_entry
 from .resources import Resources
-from .spec import GraphSource, ScoreSpec, ShippedGraph
+from .spec import GraphSource, ScoreSpec
 
-__all__ = ["extract", "normalize"]
+__all__ = ["ClaimValue", "FoundClaim", "extract", "normalize"]
+
+ClaimValue: TypeAlias = Mention | Triplet | str
+"""An object mention, a triplet, or a keyword in its root form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundClaim:
+    """A claim and where it stands in its text."""
+
+    start: int
+    """First character."""
+    end: int
+    """One past the last."""
+    claim: ClaimValue
+    """What was found."""
 
 
 async def extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
-) -> list[list[Mention]]:
-    """Object mentions of texts, as CHAIR finds them.
+) -> list[list[FoundClaim]]:
+    """Claims of texts, as the metric finds them.
 
     Raises:
         UnsupportedError: The metric takes no claims out of texts.
         NotFoundError: The metric or the graph is unknown.
     """
     entry = metric_entry(spec.metric)
-    if entry.name != "chair":
+    if entry.extract is None:
         raise UnsupportedError(f"metric {entry.name!r} takes no claims out of texts")
-    graph = resources.graph(spec.graphs.get("objects", ShippedGraph(name="coco")))
-    published = (spec.variant or entry.variants[0]) == "published"
-    matcher = compile_matcher(graph, reading="published" if published else "corrected")
-    return await run_cpu(
-        lambda: [matcher.find(text) for text in texts], chars=sum(len(text) for text in texts)
-    )
+    return await entry.extract(spec, texts, resources)
 
 
 def normalize(
@@ -40,5 +52,4 @@ def normalize(
 ) -> tuple[str, list[tuple[str, ...]]]:
     """The graph's label and each word's roots: none where the graph doesn't know it."""
     graph = resources.graph(source)
-    roots = [graph.root_of(word) for word in words]
-    return graph.label, [() if root is None else (root,) for root in roots]
+    return graph.label, [graph.roots_of(word) for word in words]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Metric, MetricError
 
 from ..errors import InvalidInputError, NotFoundError, Violation
 from .resources import Resources
 from .spec import ScoreSpec
+
+if TYPE_CHECKING:
+    from .extraction import FoundClaim
 
 __all__ = [
     "MetricEntry",
@@ -38,6 +41,12 @@ class Pipeline(Protocol):
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """One result for each item, in order. An item's trouble is its result, never an error."""
         ...
+
+
+Extract: TypeAlias = (
+    "Callable[[ScoreSpec, Sequence[str], Resources], Awaitable[list[list[FoundClaim]]]]"
+)
+"""Takes claims out of texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +81,10 @@ class MetricEntry:
     """Graphs that it takes, by role."""
     options: tuple[OptionEntry, ...] = ()
     """Its options."""
+    extract: Extract | None = None
+    """Takes claims out of texts; None where there are none to take."""
+    judges: bool = False
+    """Whether its claims are decided by a judge."""
     group_by: tuple[str, ...] = ()
     """Fields that groups are reported by unless told."""
     open: Callable[[ScoreSpec, Resources], Pipeline]

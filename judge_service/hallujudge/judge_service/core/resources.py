@@ -1,9 +1,11 @@
-"""What pipelines share: graphs, read once and kept by content."""
+"""What pipelines share: graphs, read once and kept by content, and judges, made on first use."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hallujudge.synonym_graphs import (
     GraphError,
@@ -19,6 +21,9 @@ from hallujudge.synonym_graphs import (
 from ..errors import InvalidInputError, NotFoundError
 from .spec import GraphSource, ShippedGraph
 
+if TYPE_CHECKING:
+    from ..judges.roster import JudgeRoster
+
 __all__ = ["Resources", "read_graph"]
 
 # Graphs that callers sent and that are kept compiled; the oldest goes first.
@@ -26,11 +31,38 @@ _KEPT_GRAPHS = 32
 
 
 class Resources:
-    """Graphs that pipelines share, safe to use from several threads."""
+    """Graphs and judges that pipelines share, safe to use from several threads.
 
-    def __init__(self) -> None:
+    Args:
+        make_judges: Makes the judges when the first metric asks for them; None: by the default
+            settings, without any language model.
+        local: Whether specs come from this process's own user. Those of others can't name files
+            and folders of this machine.
+    """
+
+    def __init__(
+        self, make_judges: Callable[[], JudgeRoster] | None = None, *, local: bool = True
+    ) -> None:
+        self.local = local
         self._graphs: OrderedDict[GraphSource, SynonymGraph] = OrderedDict()
+        self._make_judges = make_judges
+        self._judges: JudgeRoster | None = None
         self._lock = threading.Lock()
+
+    @property
+    def judges(self) -> JudgeRoster:
+        """The judges that the settings describe."""
+        with self._lock:
+            if self._judges is None:
+                self._judges = self._make_judges() if self._make_judges else _no_models()
+            return self._judges
+
+    async def close(self) -> None:
+        """Closes the judges' connections and cache."""
+        with self._lock:
+            judges, self._judges = self._judges, None
+        if judges is not None:
+            await judges.close()
 
     def graph(self, source: GraphSource) -> SynonymGraph:
         """The graph, read and validated.
@@ -49,6 +81,12 @@ class Resources:
             while len(self._graphs) > _KEPT_GRAPHS:
                 self._graphs.popitem(last=False)
         return graph
+
+
+def _no_models() -> JudgeRoster:
+    from ..judges.roster import JudgeRoster
+
+    return JudgeRoster()
 
 
 def read_graph(source: GraphSource) -> SynonymGraph:

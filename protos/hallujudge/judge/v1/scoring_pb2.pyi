@@ -43,6 +43,62 @@ OUTCOME_UNSCORED: Outcome.ValueType  # 2
 """The item has none, and the reason says why. Never the same as wrong."""
 Global___Outcome: typing_extensions.TypeAlias = Outcome
 
+class _Verdict:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: typing_extensions.TypeAlias = ValueType
+
+class _VerdictEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeWrapper[_Verdict.ValueType], builtins.type):
+    DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
+    VERDICT_UNSPECIFIED: _Verdict.ValueType  # 0
+    """Never sent."""
+    VERDICT_SUPPORTED: _Verdict.ValueType  # 1
+    """The scene graph says it, or implies it."""
+    VERDICT_NOT_SUPPORTED: _Verdict.ValueType  # 2
+    """It can't be had from the scene graph: hallucinated."""
+    VERDICT_UNSCORED: _Verdict.ValueType  # 3
+    """No verdict could be read; never guessed."""
+
+class Verdict(_Verdict, metaclass=_VerdictEnumTypeWrapper):
+    """What a judge says of a claim. May grow."""
+
+VERDICT_UNSPECIFIED: Verdict.ValueType  # 0
+"""Never sent."""
+VERDICT_SUPPORTED: Verdict.ValueType  # 1
+"""The scene graph says it, or implies it."""
+VERDICT_NOT_SUPPORTED: Verdict.ValueType  # 2
+"""It can't be had from the scene graph: hallucinated."""
+VERDICT_UNSCORED: Verdict.ValueType  # 3
+"""No verdict could be read; never guessed."""
+Global___Verdict: typing_extensions.TypeAlias = Verdict
+
+class _ClaimPart:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: typing_extensions.TypeAlias = ValueType
+
+class _ClaimPartEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeWrapper[_ClaimPart.ValueType], builtins.type):
+    DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
+    CLAIM_PART_UNSPECIFIED: _ClaimPart.ValueType  # 0
+    """None, or the judge doesn't say."""
+    CLAIM_PART_OBJECT1: _ClaimPart.ValueType  # 1
+    """The first object."""
+    CLAIM_PART_OBJECT2: _ClaimPart.ValueType  # 2
+    """The second object."""
+    CLAIM_PART_RELATION: _ClaimPart.ValueType  # 3
+    """The relation between two objects that the image shows."""
+
+class ClaimPart(_ClaimPart, metaclass=_ClaimPartEnumTypeWrapper):
+    """The part of a claim that is wrong. May grow."""
+
+CLAIM_PART_UNSPECIFIED: ClaimPart.ValueType  # 0
+"""None, or the judge doesn't say."""
+CLAIM_PART_OBJECT1: ClaimPart.ValueType  # 1
+"""The first object."""
+CLAIM_PART_OBJECT2: ClaimPart.ValueType  # 2
+"""The second object."""
+CLAIM_PART_RELATION: ClaimPart.ValueType  # 3
+"""The relation between two objects that the image shows."""
+Global___ClaimPart: typing_extensions.TypeAlias = ClaimPart
+
 @typing.final
 class Item(google.protobuf.message.Message):
     """One scored thing: a caption, an answer, a ranking."""
@@ -208,20 +264,24 @@ class Triplet(google.protobuf.message.Message):
     SUBJECT_FIELD_NUMBER: builtins.int
     RELATION_FIELD_NUMBER: builtins.int
     OBJECT_FIELD_NUMBER: builtins.int
+    WRITTEN_FIELD_NUMBER: builtins.int
     subject: builtins.str
     """The first object."""
     relation: builtins.str
     """How the first object stands to the second."""
     object: builtins.str
     """The second object, or the attribute's value."""
+    written: builtins.str
+    """The triplet as its file writes it, where its parts don't tell; the published matcher compares texts."""
     def __init__(
         self,
         *,
         subject: builtins.str = ...,
         relation: builtins.str = ...,
         object: builtins.str = ...,
+        written: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["object", b"object", "relation", b"relation", "subject", b"subject"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["object", b"object", "relation", b"relation", "subject", b"subject", "written", b"written"]) -> None: ...
 
 Global___Triplet: typing_extensions.TypeAlias = Triplet
 
@@ -699,6 +759,7 @@ class ItemResult(google.protobuf.message.Message):
     ANSWER_FIELD_NUMBER: builtins.int
     ORDER_FIELD_NUMBER: builtins.int
     INFACT_FIELD_NUMBER: builtins.int
+    TRI_HE_FIELD_NUMBER: builtins.int
     id: builtins.str
     """The item's id, as sent."""
     group_id: builtins.str
@@ -739,6 +800,10 @@ class ItemResult(google.protobuf.message.Message):
     def infact(self) -> Global___InfactEvidence:
         """A question's answers under every operator."""
 
+    @property
+    def tri_he(self) -> Global___TriHeEvidence:
+        """Claims of an answer with their verdicts."""
+
     def __init__(
         self,
         *,
@@ -754,10 +819,11 @@ class ItemResult(google.protobuf.message.Message):
         answer: Global___AnswerEvidence | None = ...,
         order: Global___OrderEvidence | None = ...,
         infact: Global___InfactEvidence | None = ...,
+        tri_he: Global___TriHeEvidence | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "evidence", b"evidence", "infact", b"infact", "order", b"order"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "infact", b"infact", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact"] | None: ...
+    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "evidence", b"evidence", "infact", b"infact", "order", b"order", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "infact", b"infact", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 
@@ -965,6 +1031,203 @@ class InfactEvidence(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["label", b"label", "runs", b"runs"]) -> None: ...
 
 Global___InfactEvidence: typing_extensions.TypeAlias = InfactEvidence
+
+@typing.final
+class Span(google.protobuf.message.Message):
+    """Where a text stands in a longer one, in Unicode code points."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    START_FIELD_NUMBER: builtins.int
+    END_FIELD_NUMBER: builtins.int
+    start: builtins.int
+    """Its first character."""
+    end: builtins.int
+    """One past its last."""
+    def __init__(
+        self,
+        *,
+        start: builtins.int = ...,
+        end: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["end", b"end", "start", b"start"]) -> None: ...
+
+Global___Span: typing_extensions.TypeAlias = Span
+
+@typing.final
+class ClaimVerdict(google.protobuf.message.Message):
+    """A claim and what was said of it."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PARTS_FIELD_NUMBER: builtins.int
+    VERDICT_FIELD_NUMBER: builtins.int
+    PART_FIELD_NUMBER: builtins.int
+    SCORE_FIELD_NUMBER: builtins.int
+    MARGIN_FIELD_NUMBER: builtins.int
+    JUDGE_FIELD_NUMBER: builtins.int
+    HELD_AGAINST_FIELD_NUMBER: builtins.int
+    SPAN_FIELD_NUMBER: builtins.int
+    REASON_FIELD_NUMBER: builtins.int
+    DETAIL_FIELD_NUMBER: builtins.int
+    verdict: Global___Verdict.ValueType
+    """What the judge says."""
+    part: Global___ClaimPart.ValueType
+    """Which part is wrong."""
+    score: builtins.float
+    """The matcher's similarity or entailment probability."""
+    margin: builtins.float
+    """How sure the judge was."""
+    judge: builtins.str
+    """Who gave the verdict."""
+    reason: builtins.str
+    """Why there is no verdict."""
+    detail: builtins.str
+    """The reason in words."""
+    @property
+    def parts(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The claim: three parts of a triplet, or one sentence."""
+
+    @property
+    def held_against(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Triplet]:
+        """The reference triplets that decided it."""
+
+    @property
+    def span(self) -> Global___Span:
+        """Where the claim stands in the response; absent where that isn't known."""
+
+    def __init__(
+        self,
+        *,
+        parts: collections.abc.Iterable[builtins.str] | None = ...,
+        verdict: Global___Verdict.ValueType = ...,
+        part: Global___ClaimPart.ValueType = ...,
+        score: builtins.float | None = ...,
+        margin: builtins.float | None = ...,
+        judge: builtins.str = ...,
+        held_against: collections.abc.Iterable[Global___Triplet] | None = ...,
+        span: Global___Span | None = ...,
+        reason: builtins.str = ...,
+        detail: builtins.str = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "margin", b"margin", "score", b"score", "span", b"span"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "detail", b"detail", "held_against", b"held_against", "judge", b"judge", "margin", b"margin", "part", b"part", "parts", b"parts", "reason", b"reason", "score", b"score", "span", b"span", "verdict", b"verdict"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_score", b"_score"]) -> typing.Literal["score"] | None: ...
+
+Global___ClaimVerdict: typing_extensions.TypeAlias = ClaimVerdict
+
+@typing.final
+class DeclinedClaims(google.protobuf.message.Message):
+    """Claims that a judge gave no verdict on, for one reason."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: builtins.int
+    CLAIMS_FIELD_NUMBER: builtins.int
+    DETAIL_FIELD_NUMBER: builtins.int
+    reason: builtins.str
+    """The reason."""
+    claims: builtins.int
+    """How many claims."""
+    detail: builtins.str
+    """The reason in words."""
+    def __init__(
+        self,
+        *,
+        reason: builtins.str = ...,
+        claims: builtins.int = ...,
+        detail: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["claims", b"claims", "detail", b"detail", "reason", b"reason"]) -> None: ...
+
+Global___DeclinedClaims: typing_extensions.TypeAlias = DeclinedClaims
+
+@typing.final
+class JudgePart(google.protobuf.message.Message):
+    """A judge's part in an item."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    JUDGE_FIELD_NUMBER: builtins.int
+    ANSWERED_FIELD_NUMBER: builtins.int
+    DECLINED_FIELD_NUMBER: builtins.int
+    CALLS_FIELD_NUMBER: builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: builtins.int
+    SHARED_TOKENS_FIELD_NUMBER: builtins.int
+    GENERATED_TOKENS_FIELD_NUMBER: builtins.int
+    LATENCY_SECONDS_FIELD_NUMBER: builtins.int
+    COST_FIELD_NUMBER: builtins.int
+    judge: builtins.str
+    """Its name."""
+    answered: builtins.int
+    """Claims that it gave a verdict on."""
+    calls: builtins.int
+    """Calls that were answered."""
+    prompt_tokens: builtins.int
+    """Tokens sent."""
+    shared_tokens: builtins.int
+    """Those of them that the judge had from an earlier prompt."""
+    generated_tokens: builtins.int
+    """Tokens received."""
+    latency_seconds: builtins.float
+    """Time from sending to the whole answer, summed over calls."""
+    cost: builtins.float
+    """Price; absent where none is set."""
+    @property
+    def declined(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___DeclinedClaims]:
+        """Claims that it gave none on."""
+
+    def __init__(
+        self,
+        *,
+        judge: builtins.str = ...,
+        answered: builtins.int = ...,
+        declined: collections.abc.Iterable[Global___DeclinedClaims] | None = ...,
+        calls: builtins.int = ...,
+        prompt_tokens: builtins.int = ...,
+        shared_tokens: builtins.int = ...,
+        generated_tokens: builtins.int = ...,
+        latency_seconds: builtins.float = ...,
+        cost: builtins.float | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_cost", b"_cost", "cost", b"cost"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "answered", b"answered", "calls", b"calls", "cost", b"cost", "declined", b"declined", "generated_tokens", b"generated_tokens", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens", "shared_tokens", b"shared_tokens"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
+
+Global___JudgePart: typing_extensions.TypeAlias = JudgePart
+
+@typing.final
+class TriHeEvidence(google.protobuf.message.Message):
+    """What an answer's Tri-HE scores rest on."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    CLAIMS_FIELD_NUMBER: builtins.int
+    EXTRACTOR_FIELD_NUMBER: builtins.int
+    JUDGING_FIELD_NUMBER: builtins.int
+    extractor: builtins.str
+    """Who took the claims from the response; empty: they were given."""
+    @property
+    def claims(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ClaimVerdict]:
+        """Every claim with its verdict, in the order of the response."""
+
+    @property
+    def judging(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___JudgePart]:
+        """The judges that were asked, in order."""
+
+    def __init__(
+        self,
+        *,
+        claims: collections.abc.Iterable[Global___ClaimVerdict] | None = ...,
+        extractor: builtins.str = ...,
+        judging: collections.abc.Iterable[Global___JudgePart] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["claims", b"claims", "extractor", b"extractor", "judging", b"judging"]) -> None: ...
+
+Global___TriHeEvidence: typing_extensions.TypeAlias = TriHeEvidence
 
 @typing.final
 class Score(google.protobuf.message.Message):

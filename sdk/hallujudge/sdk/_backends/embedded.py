@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service._ordered import ordered_map
 from hallujudge.judge_service.core import Engine
 from hallujudge.judge_service.core.extraction import normalize
+from hallujudge.judge_service.core.resources import Resources
 from hallujudge.judge_service.version import __version__
 from hallujudge.metrics import Report
 
@@ -15,6 +16,9 @@ from .base import Batch, BatchResult, ServerInfo
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.core.spec import GraphSource, ScoreSpec
+    from hallujudge.judge_service.judges import Estimate
+    from hallujudge.judge_service.judges.roster import JudgeRoster
+    from hallujudge.metrics import Item
 
 __all__ = ["EmbeddedBackend"]
 
@@ -23,10 +27,15 @@ _BATCHES_IN_FLIGHT = 8
 
 
 class EmbeddedBackend:
-    """Scores with an engine of its own."""
+    """Scores with an engine of its own.
 
-    def __init__(self) -> None:
-        self._engine = Engine()
+    Args:
+        settings: Settings of the judges by name, over those of the environment.
+    """
+
+    def __init__(self, settings: Mapping[str, object] | None = None) -> None:
+        arguments = dict(settings or {})
+        self._engine = Engine(Resources(lambda: _judges(arguments)))
 
     async def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch]
@@ -54,5 +63,18 @@ class EmbeddedBackend:
 
         return ServerInfo(version=__version__, graphs=shipped_graphs())
 
+    async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:
+        """What judges that cost money would be asked, without asking them."""
+        return await self._engine.open(spec).estimate(items)
+
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Closes the judges."""
+        await self._engine.resources.close()
+
+
+def _judges(arguments: Mapping[str, object]) -> JudgeRoster:
+    from hallujudge.judge_service.judges.roster import JudgeRoster
+    from hallujudge.judge_service.settings import load_settings
+
+    resolved = load_settings(arguments)
+    return JudgeRoster(resolved.judges, resolved.keys)

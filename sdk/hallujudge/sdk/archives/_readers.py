@@ -9,6 +9,7 @@ from .chair import read_chair
 from .infact import read_infact
 from .inputs import InputOptions, ItemSource, References, Responses
 from .pope import read_pope
+from .tri_he import read_tri_he
 from .vidhal import read_vidhal
 
 __all__ = ["READERS"]
@@ -20,6 +21,7 @@ Reader: TypeAlias = (
 READERS: Mapping[str, Reader] = {
     "chair": read_chair,
     "pope": read_pope,
+    "tri-he": read_tri_he,
     "vidhal-mcqa": read_vidhal,
     "vidhal-ordering": read_vidhal,
     "infact": read_infact,

@@ -37,6 +37,10 @@ class InputOptions:
     """References without a response become unscored instead of stopping the run."""
     display: str | Path | Mapping[str, object] | None = None
     """For VidHal: video -> letter -> rank of the caption that was shown behind the letter."""
+    model_key: str | None = None
+    """For Tri-HE's own file: key of the model's answers; its claims are under ``KEY_triplets``."""
+    claims_only: bool = False
+    """For Tri-HE: the archive must hold claims, not texts to take them from."""
     join: str = "auto"
     """For POPE: how answers find their questions: ``id``, ``text`` (image and question text),
     ``order``, or ``auto``: by id, and by text where answers have none; never by order."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hallujudge.metrics.items import PopeItem
 
@@ -81,27 +80,21 @@ def _read_questions(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> _Questions:
-    if isinstance(references, (str, Path)) or not isinstance(references, Mapping):
-        records = list(read_records(references))
-    else:
-        records = [
-            Record(values={"question_id": key, **_row(value)}, position=n, place=f"entry {key!r}")
-            for n, (key, value) in enumerate(references.items())
-        ]
-    if not records:
+    references = kept(references)
+    question = next(_question_records(references), None)
+    if question is None:
         raise ArchiveError("the file of questions holds no record")
     first = next(read_records(responses), None)
     if first is None:
         raise ArchiveError("the archive of answers holds no record")
-    by = options.join if options.join != "auto" else _way_to_join(first, records[0])
-    label_key = choose_key(
-        records[0], None, _LABEL_KEYS, what="the label", flag="one of these names"
-    )
-    with_category = by == "id" and all("category" in r.values for r in (first, records[0]))
+    by = options.join if options.join != "auto" else _way_to_join(first, question)
+    label_key = choose_key(question, None, _LABEL_KEYS, what="the label", flag="one of these names")
+    with_category = by == "id" and all("category" in r.values for r in (first, question))
     table: dict[str, _Question] = {}
     twins: list[str] = []
     bad: list[str] = []
-    for record in records:
+    shared: dict[object, Any] = {}
+    for record in _question_records(references):
         identifier = _id_of(record, with_category=with_category)
         key = {"order": str(record.position), "text": ""}.get(by, identifier)
         key = key or _text_key(record, answer=False)
@@ -110,18 +103,30 @@ def _read_questions(
             bad.append(f"{identifier} ({record.values.get(label_key)!r:.40})")
         if key in table:
             twins.append(identifier)
+        # Texts, images and fields repeat; equal ones are one object, whatever the file is long.
+        text, image = optional_text(record, _QUESTION_KEYS), optional_text(record, _IMAGE_KEYS)
+        fields = fields_of(group_by, record.values)
         table[key] = _Question(
             identifier,
-            optional_text(record, _QUESTION_KEYS),
+            shared.setdefault(text, text),
             label or "",
-            optional_text(record, _IMAGE_KEYS),
-            fields_of(group_by, record.values),
+            shared.setdefault(image, image),
+            shared.setdefault(tuple(fields.values()), fields),
         )
     if twins:
         raise refuse("questions stand more than once", twins, "Remove the copies, or join by text")
     if bad:
         raise refuse("labels are neither yes nor no", bad, "Mend them in the questions")
     return _Questions(by=by, table=table, with_category=with_category)
+
+
+def _question_records(references: References) -> Iterator[Record]:
+    if not isinstance(references, Mapping):
+        yield from read_records(references)
+        return
+    for position, (key, value) in enumerate(references.items()):
+        values = {"question_id": key, **_row(value)}
+        yield Record(values=values, position=position, place=f"entry {key!r}")
 
 
 def _row(value: object) -> Mapping[str, object]:

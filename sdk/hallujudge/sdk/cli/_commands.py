@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..archives import InputOptions
+from ._judging import FallbackModel, LlmModel, LlmUrl, MaxCalls, MaxCost, VerdictCacheFile
 from ._main import ExitCode, app
 from ._run import FORMATS, ScoreRun
 
@@ -126,6 +127,21 @@ def serve(
         float | None, typer.Option(help="Time that calls get to finish on SIGTERM.")
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    vllm: Annotated[
+        str | None, typer.Option("--vllm", help="Start and watch `vllm serve` with this model.")
+    ] = None,
+    tensor_parallel_size: Annotated[
+        int | None, typer.Option(help="GPUs that vllm spreads a layer over.")
+    ] = None,
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
+    fallback_model: FallbackModel = None,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    verdict_cache: VerdictCacheFile = None,
+    data_folder: Annotated[
+        str | None, typer.Option(help="Folder for logs of what is started.")
+    ] = None,
     config: Annotated[str | None, typer.Option(help="TOML file of settings.")] = None,
 ) -> None:
     """Serve scores over gRPC until SIGTERM or Ctrl-C."""
@@ -140,6 +156,15 @@ def serve(
         "max_waiting_calls": max_waiting_calls,
         "drain_seconds": drain_seconds,
         "log_level": log_level,
+        "vllm": vllm,
+        "vllm_tensor_parallel_size": tensor_parallel_size,
+        "llm_url": llm_url,
+        "llm_model": llm_model,
+        "fallback_model": fallback_model,
+        "max_calls": max_calls,
+        "max_cost": max_cost,
+        "verdict_cache": verdict_cache,
+        "data_folder": data_folder,
     }
     run_server(arguments, config)
 
@@ -149,11 +174,13 @@ def doctor(
     server: Annotated[
         str | None, typer.Option("--server", help="HOST:PORT of a server to check too.")
     ] = None,
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
 ) -> ExitCode:
     """Check this installation, and a server if one is named."""
     from ._doctor import examine
 
-    return examine(server)
+    return examine(server, {"llm_url": llm_url, "llm_model": llm_model})
 
 
 @config_app.command()

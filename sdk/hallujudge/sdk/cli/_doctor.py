@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,10 +15,15 @@ from ..client import Client
 from ..errors import HallujudgeError
 from ._main import ExitCode
 
+if TYPE_CHECKING:
+    from hallujudge.judge_service.judges import Check
+
 __all__ = ["examine"]
 
 _EXTRAS = {
     "service": ("grpc_health", "grpc_reflection"),
+    "matcher": ("onnxruntime", "tokenizers", "safetensors"),
+    "llm": ("aiohttp",),
 }
 
 
@@ -28,9 +35,9 @@ class _Finding:
     needed: bool = True
 
 
-def examine(server: str | None) -> ExitCode:
+def examine(server: str | None, judges: Mapping[str, object]) -> ExitCode:
     """Runs every check and prints what it found; an optional part that is missing is no failure."""
-    findings = list(_findings(server))
+    findings = list(_findings(server, judges))
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
         typer.echo(f"{mark:>6}  {finding.name}: {finding.text}")
@@ -38,7 +45,7 @@ def examine(server: str | None) -> ExitCode:
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
-def _findings(server: str | None) -> Iterator[_Finding]:
+def _findings(server: str | None, judges: Mapping[str, object]) -> Iterator[_Finding]:
     from .. import __version__
 
     yield _Finding(
@@ -52,8 +59,41 @@ def _findings(server: str | None) -> Iterator[_Finding]:
         missing = [name for name in modules if importlib.util.find_spec(name) is None]
         text = f"pip install 'hallujudge[{extra}]'" if missing else "installed"
         yield _Finding(name=f"extra {extra}", ok=not missing, text=text, needed=False)
+    yield from _judge(judges)
     if server:
         yield _try(f"server {server}", lambda: _server(server))
+
+
+def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:
+    """The llm judge's server, where one is set up."""
+    from hallujudge.judge_service.judges import check_endpoint
+    from hallujudge.judge_service.judges.roster import JudgeRoster
+    from hallujudge.judge_service.settings import load_settings
+
+    resolved = load_settings(arguments)
+    if not resolved.judges.llm_url and not resolved.judges.llm_model:
+        yield _Finding(
+            name="llm judge", ok=False, text="none is set up (--llm-url, --llm-model)", needed=False
+        )
+        return
+
+    async def checks() -> list[Check]:
+        roster = JudgeRoster(resolved.judges, resolved.keys)
+        try:
+            return await check_endpoint(roster.llm())
+        finally:
+            await roster.close()
+
+    try:
+        for check in asyncio.run(checks()):
+            yield _Finding(
+                name=f"llm judge, {check.name}",
+                ok=bool(check.ok),
+                text=check.detail,
+                needed=check.ok is not None,
+            )
+    except HallujudgeError as err:
+        yield _Finding(name="llm judge", ok=False, text=str(err))
 
 
 def _try(name: str, check: Callable[[], str]) -> _Finding:

@@ -21,6 +21,8 @@ from ._main import ExitCode
 from ._output import OutputFolder
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.core.spec import ScoreSpec
+
     from .._backends.base import BatchResult
     from ..report import HtmlPage
 
@@ -57,6 +59,8 @@ class ScoreRun:
     """Bootstrap replicates."""
     confidence: float = 0.95
     """Share of replicates that an interval holds."""
+    judges: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the judges, for scoring in this process."""
     inputs: InputOptions = field(default_factory=InputOptions)
     """How archives are read and joined."""
     formats: tuple[str, ...] = ("table",)
@@ -69,27 +73,8 @@ class ScoreRun:
             HallujudgeError: Anything that stops the run, said in one line.
         """
         _check_formats(self.formats)
-        spec = make_spec(
-            self.metric,
-            variant=self.variant,
-            graph=self.graphs,
-            options=self.options,
-            group_by=self.group_by,
-            seed=self.seed,
-            replicates=self.replicates,
-            confidence=self.confidence,
-        )
-        items = read_items(
-            self.metric,
-            self.responses,
-            self.references,
-            options=self.inputs,
-            group_by=spec.group_by,
-        )
-        for note in (*graph_notes(spec), *items.notes):
-            typer.echo(f"note: {note}", err=True)
-        client = Client(self.server) if self.server else Client.embedded()
-        with client:
+        spec, items = self._read()
+        with self._client() as client:
             output = OutputFolder(self.out, _page(self.formats))
             try:
                 with _progress(items) as step:
@@ -109,6 +94,50 @@ class ScoreRun:
             output.finish(report)
         _show(report, self.formats, self.out)
         return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
+
+    def estimate(self) -> ExitCode:
+        """Says what judges that cost money would be asked; asks nobody.
+
+        Raises:
+            HallujudgeError: The files can't be read, or nothing of the metric can be estimated.
+        """
+        spec, items = self._read()
+        with self._client() as client:
+            for row in client.estimate(spec, items):
+                cost = "no prices are set"
+                if row.cost_at_most is not None:
+                    cost = f"at most {row.cost_at_most:.4f} in money"
+                typer.echo(
+                    f"{row.judge}: {row.calls} calls ({row.cached} answered by the cache, "
+                    f"{row.repeated} repeated), {row.prompt_tokens} prompt tokens, at most "
+                    f"{row.most_generated} generated; {cost}; counted by {row.counter}"
+                )
+        return ExitCode.OK
+
+    def _read(self) -> tuple[ScoreSpec, ItemSource]:
+        spec = make_spec(
+            self.metric,
+            variant=self.variant,
+            graph=self.graphs,
+            options=self.options,
+            group_by=self.group_by,
+            seed=self.seed,
+            replicates=self.replicates,
+            confidence=self.confidence,
+        )
+        items = read_items(
+            self.metric,
+            self.responses,
+            self.references,
+            options=self.inputs,
+            group_by=spec.group_by,
+        )
+        for note in (*graph_notes(spec), *items.notes):
+            typer.echo(f"note: {note}", err=True)
+        return spec, items
+
+    def _client(self) -> Client:
+        return Client(self.server) if self.server else Client.embedded(self.judges)
 
 
 def _check_formats(formats: tuple[str, ...]) -> None:

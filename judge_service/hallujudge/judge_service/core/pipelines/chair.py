@@ -9,6 +9,7 @@ from hallujudge.metrics import ChairItem, ChairMetric, Item, ItemResult
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 
 from ..cpu import run_cpu
+from ..extraction import FoundClaim
 from ..registry import MetricEntry, OptionEntry
 from ..resources import Resources
 from ..spec import ScoreSpec, ShippedGraph
@@ -31,7 +32,7 @@ class ChairPipeline:
     def __init__(self, metric: ChairMetric, graph: SynonymGraph) -> None:
         self.metric = metric
         self._graph = graph
-        self._matcher = compile_matcher(
+        self.matcher = compile_matcher(
             graph, reading="published" if metric.variant == "published" else "corrected"
         )
         self._roots = lru_cache(maxsize=65_536)(self._roots_of)
@@ -68,7 +69,7 @@ class ChairPipeline:
         if item.reference_objects is None:
             return unscored(item, "REFERENCE_MISSING", "no reference objects for this image")
         result = self.metric.score_caption(
-            item.response, self._matcher.find(item.response), self._roots(item.reference_objects)
+            item.response, self.matcher.find(item.response), self._roots(item.reference_objects)
         )
         return scored(item, result.statistics, result.scores, result.evidence)
 
@@ -88,6 +89,19 @@ def _open(spec: ScoreSpec, resources: Resources) -> ChairPipeline:
     return ChairPipeline(metric, graph)
 
 
+async def _extract(
+    spec: ScoreSpec, texts: Sequence[str], resources: Resources
+) -> list[list[FoundClaim]]:
+    matcher = _open(spec, resources).matcher
+    return await run_cpu(
+        lambda: [
+            [FoundClaim(start=m.start, end=m.end, claim=m) for m in matcher.find(text)]
+            for text in texts
+        ],
+        chars=sum(len(text) for text in texts),
+    )
+
+
 ENTRY = MetricEntry(
     name=ChairMetric.name,
     description="How often a caption mentions objects that its image lacks (Rohrbach et al. 2018).",
@@ -103,5 +117,6 @@ ENTRY = MetricEntry(
             description="what chair_i counts: every mention, or each of a caption's objects once",
         ),
     ),
+    extract=_extract,
     open=_open,
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from pathlib import Path
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.evidence_tri_he import TriHeEvidence
@@ -37,6 +38,7 @@ EXTRACTORS = ("rules", "llm", "sentences")
 """Who takes claims from answers."""
 
 _DEFAULTS = MatcherSettings()
+_MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _NUMBERS = ("keep_above", "support_above", "entail_above")
 
 
@@ -273,15 +275,26 @@ def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
     )
 
 
-@cache
-def _default_roster() -> JudgeRoster:
-    return JudgeRoster()
+def _refuse_folders(options: Mapping[str, str]) -> None:
+    """Keeps callers from afar off this machine's disk: they name models by id.
+
+    Raises:
+        InvalidInputError: An option is, or may be, a path.
+    """
+    for name in ("matcher_model", "nli_model"):
+        value = options.get(name, "")
+        if value and (not _MODEL_ID.fullmatch(value) or Path(value).exists()):
+            raise InvalidInputError(
+                f"option {name!r} is {value!r}; name a model by its id, such as "
+                "sentence-transformers/all-mpnet-base-v2: folders are the server's own"
+            )
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     options = spec.options
-    # A server and an embedded backend put their own roster there.
-    roster = getattr(resources, "judges", None) or _default_roster()
+    roster = resources.judges
+    if not resources.local:
+        _refuse_folders(options)
     judge = roster.judge(options.get("judge", JUDGE_NAMES[0]), _matcher_settings(options))
     extractor = ClaimSource(options.get("extractor", EXTRACTORS[0]), roster)
     identity = judge.identity

@@ -1,0 +1,195 @@
+"""One million answers of each question-answering family: items a second, peak memory, ratios.
+
+The plain loop is the published script's (tests/oracles/answers_published.py; INFACT has none, so
+that its loop is the paper's formulas over a regular expression's reading). Held against it:
+
+* ``counts``: the metric's own totals from columns of answers, which is the same work and result;
+* ``engine``: a whole run, with a result and evidence for each item, coverage and 1,000 bootstrap
+  replicates, which the plain loop does not have.
+
+Run with: python benchmarks/bench_qa.py [--answers 1000000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import re
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from oracles import answers_published as oracle
+
+from hallujudge.judge_service.core import Engine, ScoreSpec
+from hallujudge.metrics import Item, Report
+from hallujudge.metrics.infact import InfactMetric
+from hallujudge.metrics.items import (
+    InfactItem,
+    InfactRun,
+    PopeItem,
+    VidhalItem,
+)
+from hallujudge.metrics.pope import PopeMetric
+from hallujudge.metrics.vidhal import VidhalOrderingMetric
+
+BATCH = 1000
+SAYINGS = (
+    "Yes",
+    "No",
+    "Yes, there is a {} in the image.",
+    "No, there is no {} in the image.",
+    "Yes, the image shows a {} on the left side of the table.",
+    "The {} is not visible.",
+)
+THINGS = ("dog", "cat", "dining table", "bus", "snowboard", "person", "car", "handbag")
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds of processor time, so that neighbours on the machine do not count."""
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
+
+
+def engine(metric: str, items: Iterator[Item]) -> Report:
+    """A whole run, batch by batch."""
+    session = Engine().open(ScoreSpec(metric=metric))
+
+    async def run() -> None:
+        batch: list[Item] = []
+        for item in items:
+            batch.append(item)
+            if len(batch) == BATCH:
+                await session.score(batch)
+                batch = []
+        if batch:
+            await session.score(batch)
+
+    asyncio.run(run())
+    return session.report()
+
+
+def peak_mib() -> float:
+    """The most memory that the process held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def show(name: str, answers: int, plain: float, counts: float, whole: float) -> None:
+    """One family's lines."""
+    print(f"{name}: {answers:,} answers")
+    for kind, seconds in (("plain loop", plain), ("counts", counts), ("engine", whole)):
+        print(
+            f"  {kind:<11}{seconds:8.2f} s {answers / seconds:>14,.0f} answers/s "
+            f"{plain / seconds:8.2f} x"
+        )
+    print(f"  peak memory so far {peak_mib():,.0f} MiB")
+
+
+def pope(size: int) -> None:
+    """Short and long answers, half of the labels yes."""
+    rng = random.Random(1)
+    # Formatted one by one: as in a file, equal answers are not one object.
+    answers = [rng.choice(SAYINGS).format(rng.choice(THINGS)) for _ in range(size)]
+    labels = ["yes" if rng.random() < 0.5 else "no" for _ in range(size)]
+    metric = PopeMetric()
+    plain, wanted = timed(lambda: oracle.pope(answers, labels))
+    counts, got = timed(lambda: metric.count(answers, labels))
+    assert (got.tp, got.fp, got.tn, got.fn) == tuple(wanted[k] for k in ("tp", "fp", "tn", "fn"))
+    items = (
+        PopeItem(id=str(n), group_id=str(n // 6), response=text, label=label)
+        for n, (text, label) in enumerate(zip(answers, labels, strict=True))
+    )
+    whole, report = timed(lambda: engine("pope", items))
+    assert abs(report.accuracy - wanted["accuracy"]) < 1e-12
+    show("pope", size, plain, counts, whole)
+
+
+def vidhal(size: int) -> None:
+    """Orders of three letters; one in eight is partial or repeats a letter."""
+    rng = random.Random(2)
+    texts = ["A, B, C", "B, A, C", "C, A, B", "C, B, A", "A, C, B", "B, C, A", "A, B", "A, A, B"]
+    shown = [dict(zip("ABC", ranks, strict=True)) for ranks in ("123", "132", "213", "231", "312")]
+    answers = [str(rng.choice(texts).encode(), "ascii") for _ in range(size)]
+    displays = [dict(rng.choice(shown)) for _ in range(size)]
+    ranks = [{letter: int(rank) for letter, rank in display.items()} for display in displays]
+    metric = VidhalOrderingMetric()
+    plain, wanted = timed(lambda: oracle.vidhal_ordering(answers, displays)[0])
+    counts, got = timed(lambda: metric.total(answers, ranks))
+    assert abs(got["ndcg"] / size - wanted) < 1e-9
+    items = (
+        VidhalItem(id=str(n), response=text, display=display)
+        for n, (text, display) in enumerate(zip(answers, ranks, strict=True))
+    )
+    whole, report = timed(lambda: engine("vidhal-ordering", items))
+    assert abs(report.ndcg - wanted) < 1e-9
+    show("vidhal-ordering", size, plain, counts, whole)
+
+
+LETTER = re.compile(r"\b([A-D])\b")
+OPERATORS = ("base", *oracle.INVARIANT, "shuffle", "reverse", "text_only")
+
+
+def plain_infact(
+    columns: dict[str, Sequence[str]], labels: Any, sensitive: Any
+) -> dict[str, float]:
+    """Reads every answer with a regular expression, then the paper's formulas."""
+    questions = []
+    for index, label in enumerate(labels):
+        runs = {}
+        for operator, rows in columns.items():
+            match = LETTER.search(rows[index])
+            runs[operator] = match.group(1) if match else ""
+        questions.append({"label": label, "order_sensitive": sensitive[index], "runs": runs})
+    return oracle.infact(questions)
+
+
+def infact(size: int) -> None:
+    """Ten answers to each question."""
+    rng = random.Random(3)
+    ways = ("{}", "({})", "Answer: {}", "{}.", "The answer is ({}).")
+    count = size // len(OPERATORS)
+    labels = [rng.choice("ABCD") for _ in range(count)]
+    sensitive = [rng.random() < 0.4 for _ in range(count)]
+    columns: dict[str, Sequence[str]] = {
+        operator: [
+            rng.choice(ways).format(label if rng.random() < 0.6 else rng.choice("ABCD"))
+            for label in labels
+        ]
+        for operator in OPERATORS
+    }
+    metric = InfactMetric()
+    plain, wanted = timed(lambda: plain_infact(columns, labels, sensitive))
+    counts, got = timed(lambda: metric.total(columns, labels, sensitive))
+    assert all(abs(got[name] - wanted[name]) < 1e-12 for name in got)
+    items = (
+        InfactItem(
+            id=str(n),
+            label=label,
+            order_sensitive=sensitive[n],
+            runs={op: InfactRun(response=rows[n]) for op, rows in columns.items()},
+        )
+        for n, label in enumerate(labels)
+    )
+    whole, report = timed(lambda: engine("infact", items))
+    assert abs(report.average - wanted["average"]) < 1e-12
+    show("infact", count * len(OPERATORS), plain, counts, whole)
+
+
+def main() -> None:
+    """Runs the three families."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--answers", type=int, default=1_000_000)
+    size = parser.parse_args().answers
+    for family in (pope, vidhal, infact):
+        family(size)
+
+
+if __name__ == "__main__":
+    main()

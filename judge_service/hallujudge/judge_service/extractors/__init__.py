@@ -1,0 +1,26 @@
+"""Extractors: texts in, claims or keywords out, with the place of each in the text.
+
+The rule extractors need no download and no model: a tokeniser, a tagger and pattern rules over a
+packed WordNet lexicon. Importing this package reads nothing; the lexicon is read on first use.
+"""
+
+from .rules import RuleKeywordExtractor, RuleTripletExtractor
+from .values import (
+    ExtractedTriplet,
+    Keyword,
+    KeywordExtractor,
+    Keywords,
+    Span,
+    TripletExtractor,
+)
+
+__all__ = [
+    "ExtractedTriplet",
+    "Keyword",
+    "KeywordExtractor",
+    "Keywords",
+    "RuleKeywordExtractor",
+    "RuleTripletExtractor",
+    "Span",
+    "TripletExtractor",
+]

@@ -1,0 +1,81 @@
+"""The pieces of a sentence that rules work on."""
+
+from __future__ import annotations
+
+__all__ = ["Chunk", "NounPhrase", "VerbGroup"]
+
+
+class Chunk:
+    """A piece of a sentence.
+
+    ``kind`` is one of: N noun phrase, V verb group, I preposition, A predicate adjective, X
+    existential there, or the tag of the word that links (C , W Q . :).
+    """
+
+    __slots__ = ("end", "first", "kind", "last", "negated", "start", "text")
+
+    def __init__(self, kind: str, text: str, first: int, last: int, start: int, end: int) -> None:
+        self.kind = kind
+        self.text = text
+        self.first = first
+        """Its first token."""
+        self.last = last
+        """One past its last token."""
+        self.start = start
+        """Its first character."""
+        self.end = end
+        """One past its last character."""
+        self.negated = False
+
+
+class NounPhrase(Chunk):
+    """A noun phrase; its text is the name: what it is called, determiners and attributes apart."""
+
+    __slots__ = (
+        "attributes",
+        "determiner",
+        "lemma",
+        "measured",
+        "modifier",
+        "name_start",
+        "named",
+        "plural",
+        "possessor",
+        "pronoun",
+        "tangible",
+    )
+
+    def __init__(self, name: str, first: int, last: int, start: int, end: int) -> None:
+        super().__init__("N", name, first, last, start, end)
+        self.name_start = start
+        self.lemma = name
+        """The head noun in the singular."""
+        self.modifier = ""
+        """The word before the head that makes one term with it; empty for none."""
+        self.attributes: list[tuple[str, int, int]] = []
+        """Visible adjectives, with their place."""
+        self.determiner = ""
+        self.plural = False
+        self.pronoun = False
+        self.tangible = False
+        self.measured = False
+        """Whether it is a measure and the thing follows after "of"."""
+        self.possessor: NounPhrase | None = None
+        self.named: NounPhrase | None = None
+        """What a pronoun stands for."""
+
+
+class VerbGroup(Chunk):
+    """A verb with its auxiliaries and particle; its text is the main verb as written."""
+
+    __slots__ = ("form", "lemma", "particle", "particle_span", "passive", "verb_start")
+
+    def __init__(self, text: str, first: int, last: int, start: int, end: int) -> None:
+        super().__init__("V", text, first, last, start, end)
+        self.verb_start = start
+        self.lemma = text
+        self.particle = ""
+        self.particle_span = (0, 0)
+        self.form = "finite"
+        """finite, ing, participle or infinitive."""
+        self.passive = False

@@ -1,0 +1,55 @@
+"""One call for one question, however many ask it at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+__all__ = ["SingleFlight"]
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class _Flight(Generic[_T]):
+    task: asyncio.Task[_T]
+    waiting: int
+
+
+class SingleFlight(Generic[_T]):
+    """Runs a question's call once; everybody who asks meanwhile gets the same answer.
+
+    The call is cancelled when nobody waits for it any more, and only then.
+    """
+
+    def __init__(self) -> None:
+        self._flights: dict[tuple[int, str], _Flight[_T]] = {}
+
+    async def do(self, key: str, call: Callable[[], Awaitable[_T]]) -> _T:
+        """The call's result.
+
+        Args:
+            key: What is asked.
+            call: Asks it.
+        """
+        # Tasks belong to a loop, and a judge may serve several, one after the other.
+        at = (id(asyncio.get_running_loop()), key)
+        flight = self._flights.get(at)
+        if flight is None:
+            flight = _Flight(asyncio.ensure_future(_awaited(call)), 0)
+            self._flights[at] = flight
+            flight.task.add_done_callback(lambda _: self._flights.pop(at, None))
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                self._flights.pop(at, None)
+                flight.task.cancel()
+
+
+async def _awaited(call: Callable[[], Awaitable[_T]]) -> _T:
+    return await call()

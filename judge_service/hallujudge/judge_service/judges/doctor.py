@@ -1,0 +1,157 @@
+"""What ``hallujudge doctor`` asks an endpoint before anybody relies on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from hallujudge.metrics.evidence_tri_he import Verdict
+from hallujudge.metrics.triplets import Triplet
+
+from ..errors import HallujudgeError
+from ._chat import ChatReply
+from ._client import ChatClient
+from ._failures import CallFailedError
+from .llm import LlmJudge
+from .values import JudgeRequestItem
+
+__all__ = ["Check", "check_endpoint"]
+
+_REPEATS = 3
+_ITEM = JudgeRequestItem(
+    id="doctor",
+    # A model that isn't held to the choices is likely to say more than one word of this.
+    claims=(Triplet("lamp", "stands beside, in at least two sentences,", "open book"),),
+    reference_triplets=(
+        Triplet("lamp", "on", "desk"),
+        Triplet("book", "on", "desk"),
+        Triplet("book", "is", "open"),
+    ),
+    reference_objects=("lamp", "desk", "book", "chair"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    """What was looked at."""
+    ok: bool | None
+    """Whether it is as it should be; None: it can't be told, or only costs comfort."""
+    detail: str
+    """What was seen, and what to do where it isn't."""
+
+
+async def check_endpoint(judge: LlmJudge) -> list[Check]:
+    """Model, answers, structured output, log-probabilities and repeatability of a judge's server.
+
+    Makes at most five calls, past the cache.
+
+    Args:
+        judge: The judge as it would be used.
+    """
+    client = judge.client
+    checks = [await _listed(client)]
+    question = judge.questions(_ITEM)[0]
+    replies: list[ChatReply] = []
+    try:
+        for _ in range(_REPEATS):
+            replies.append((await client.ask(judge.request_of(question))).reply)
+    except (CallFailedError, HallujudgeError) as err:
+        return [*checks, Check(name="answer", ok=False, detail=str(err))]
+    first = replies[0]
+    checks.append(Check(name="answer", ok=True, detail=f"{first.model or client.settings.model}"))
+    checks.append(await _verdict(judge))
+    checks.append(await _tried(lambda: _constraint(client)))
+    checks.append(_logprobs(first))
+    checks.append(_repeats(replies))
+    return checks
+
+
+async def _tried(check: Callable[[], Awaitable[Check]]) -> Check:
+    try:
+        return await check()
+    except (CallFailedError, HallujudgeError) as err:
+        return Check(
+            name="structured output",
+            ok=False,
+            detail=f"{err}; set the judge's constraint to none if the server knows none",
+        )
+
+
+async def _listed(client: ChatClient) -> Check:
+    model = client.settings.model
+    try:
+        listed = json.loads(await client.http.get("models"))["data"]
+        names = [str(entry["id"]) for entry in listed]
+    except CallFailedError as failure:
+        detail = f"the list of models can't be read ({failure.detail})"
+        return Check(name="model", ok=None, detail=detail)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return Check(name="model", ok=None, detail="the list of models is of another layout")
+    known = ", ".join(names[:5]) or "none"
+    detail = (
+        f"{model!r} is served" if model in names else f"{model!r} is not listed; it has: {known}"
+    )
+    return Check(name="model", ok=model in names, detail=detail)
+
+
+async def _verdict(judge: LlmJudge) -> Check:
+    """Whether an answer, constrained as it would be in a run, is read as a verdict."""
+    plain = LlmJudge(judge.name, judge.client, server=judge.identity.server or "unknown")
+    verdict = (await plain.judge([_ITEM]))[0].verdicts[0]
+    if verdict.verdict is Verdict.UNSCORED:
+        return Check(name="verdict", ok=False, detail=f"{verdict.reason}: {verdict.detail}")
+    return Check(
+        name="verdict", ok=True, detail=f"{verdict.verdict.value}, margin {verdict.margin}"
+    )
+
+
+async def _constraint(client: ChatClient) -> Check:
+    """Whether the server keeps to a schema that no model would follow of its own accord."""
+    if client.settings.sent_constraint == "none":
+        return Check(name="structured output", ok=None, detail="not asked for, by the settings")
+    from ._chat import ChatRequest
+
+    word = "zyzzyva"
+    reply = await client.ask(
+        ChatRequest(
+            messages=[{"role": "user", "content": "Which city is the capital of France?"}],
+            max_tokens=32,
+            choices=(word,),
+            schema={
+                "type": "object",
+                "properties": {"verdict": {"type": "string", "enum": [word]}},
+                "required": ["verdict"],
+                "additionalProperties": False,
+            },
+        )
+    )
+    said = reply.reply.content
+    if word in said and said.strip().strip('{}": ').removeprefix("verdict").strip('": ') == word:
+        return Check(name="structured output", ok=True, detail="kept to")
+    return Check(
+        name="structured output",
+        ok=False,
+        detail=f"accepted but ignored: {said[:80]!r}; verdicts are still read strictly, and "
+        "more of them will be unscored",
+    )
+
+
+def _logprobs(reply: ChatReply) -> Check:
+    if any(token.top for token in reply.tokens):
+        return Check(name="log-probabilities", ok=True, detail="reported: verdicts have margins")
+    return Check(
+        name="log-probabilities", ok=None, detail="not reported: verdicts will have no margin"
+    )
+
+
+def _repeats(replies: list[ChatReply]) -> Check:
+    # The counts of tokens that were cached differ from call to call, and tell nothing here.
+    said = {replace(reply, tokens=(), shared_tokens=0, model="") for reply in replies}
+    if len(said) == 1:
+        return Check(name="repeatability", ok=True, detail=f"{len(replies)} equal answers")
+    detail = f"{len(said)} different answers to {len(replies)} equal requests"
+    return Check(name="repeatability", ok=False, detail=detail)

@@ -1,0 +1,161 @@
+"""What a run would cost, before anything is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from ..errors import InvalidInputError, MissingExtraError
+from ._budget import Prices
+from ._client import ChatClient
+from ._failures import CallFailedError
+from ._templates import Message
+from .llm import LlmJudge
+from .values import JudgeRequestItem
+
+__all__ = [
+    "Estimate",
+    "TokenCounter",
+    "approximate_counter",
+    "estimate",
+    "file_counter",
+    "server_counter",
+]
+
+_BYTES_PER_TOKEN = 4
+_MESSAGE_TOKENS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCounter:
+    """Counts a prompt's tokens."""
+
+    count: Callable[[list[Message]], Awaitable[int]]
+    """Counts one prompt."""
+    exact: bool
+    """Whether it is the model's own tokenizer and chat template."""
+    label: str
+    """How it counts, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What one judge would be asked if it were asked about everything."""
+
+    judge: str
+    """Its name."""
+    calls: int
+    """Calls that would be sent."""
+    cached: int
+    """Calls that the cache answers."""
+    repeated: int
+    """Calls equal to another one of the run, which are sent once where a cache is set."""
+    prompt_tokens: int
+    """Tokens that would be sent."""
+    most_generated: int
+    """Tokens that could be generated at most; a choice mostly takes two or three."""
+    cost_at_most: float | None
+    """Price of both; None without prices."""
+    exact: bool
+    """Whether prompts were counted by the model's own tokenizer."""
+    counter: str
+    """How they were counted."""
+
+
+async def estimate(
+    judge: LlmJudge,
+    items: Iterable[JudgeRequestItem],
+    counter: TokenCounter | None = None,
+    prices: Prices | None = None,
+) -> Estimate:
+    """Counts what a run would send. No chat call is made.
+
+    Args:
+        judge: The judge, with its cache.
+        items: The run's items.
+        counter: Counts prompts; None: a quarter of their bytes.
+        prices: What tokens cost; None: what the judge's budget knows.
+    """
+    prices = prices or judge.client.budget.prices
+    counter = counter or approximate_counter()
+    await judge.identify()
+    seen: set[str] = set()
+    cached = repeated = prompt = generated = 0
+    for question in (question for item in items for question in judge.questions(item)):
+        key = judge.key_of(question)
+        if judge.is_cached(question):
+            cached += 1
+        elif key in seen:
+            repeated += 1
+        else:
+            seen.add(key)
+            request = judge.request_of(question)
+            prompt += await counter.count(request.messages)
+            generated += request.max_tokens
+    return Estimate(
+        judge=judge.name,
+        calls=len(seen),
+        cached=cached,
+        repeated=repeated,
+        prompt_tokens=prompt,
+        most_generated=generated,
+        cost_at_most=prices.cost(prompt, generated) if prices else None,
+        exact=counter.exact,
+        counter=counter.label,
+    )
+
+
+def approximate_counter() -> TokenCounter:
+    """A quarter of the bytes: near for English and wide of the mark for other scripts."""
+
+    async def count(messages: list[Message]) -> int:
+        size = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+        return -(-size // _BYTES_PER_TOKEN) + _MESSAGE_TOKENS * len(messages)
+
+    return TokenCounter(count=count, exact=False, label="approximation: four bytes a token")
+
+
+def file_counter(path: str | Path) -> TokenCounter:
+    """The model's own tokenizer from a ``tokenizer.json``; the chat template is approximated.
+
+    Raises:
+        MissingExtraError: The tokenizers package isn't installed.
+        InvalidInputError: The file can't be read.
+    """
+    try:
+        tokenizers = import_module("tokenizers")
+    except ImportError as err:
+        raise MissingExtraError.of("counting tokens by a tokenizer file", "matcher") from err
+    file = Path(path)
+    file = file / "tokenizer.json" if file.is_dir() else file
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(file))
+    except Exception as err:  # the library raises bare exceptions
+        raise InvalidInputError(f"tokenizer {str(file)!r} can't be read: {err}") from err
+
+    async def count(messages: list[Message]) -> int:
+        encoded = tokenizer.encode_batch([message["content"] for message in messages])
+        return sum(len(entry.ids) for entry in encoded) + _MESSAGE_TOKENS * len(messages)
+
+    return TokenCounter(
+        count=count, exact=False, label=f"{file}, {_MESSAGE_TOKENS} more for each message"
+    )
+
+
+async def server_counter(client: ChatClient) -> TokenCounter | None:
+    """The count of a vLLM server, chat template included; None where the server has none."""
+
+    async def count(messages: list[Message]) -> int:
+        body = {"model": client.settings.model, "messages": messages}
+        return int(json.loads(await client.http.post("/tokenize", body))["count"])
+
+    if client.settings.dialect != "vllm":
+        return None
+    try:
+        await count([{"role": "user", "content": "hello"}])
+    except (CallFailedError, ValueError, KeyError, TypeError):
+        return None
+    return TokenCounter(count=count, exact=True, label="the server's own tokenizer")

@@ -1,0 +1,161 @@
+"""The router: an ordered list of judges, each asked only what the ones before could not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Verdict
+
+from ..errors import InvalidInputError
+from .values import (
+    Asked,
+    Declined,
+    Judge,
+    JudgedItem,
+    JudgeIdentity,
+    JudgeRequestItem,
+    RecallingJudge,
+    Usage,
+    unscored_claim,
+)
+
+__all__ = ["Router"]
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What is known of an item so far."""
+
+    item: JudgeRequestItem
+    verdicts: list[ClaimVerdict | None]
+    trails: list[tuple[Declined, ...]]
+    usage: dict[str, Usage] = field(default_factory=dict)
+
+    @property
+    def pending(self) -> list[int]:
+        """Claims without verdict."""
+        return [index for index, verdict in enumerate(self.verdicts) if verdict is None]
+
+    def rest(self) -> JudgeRequestItem:
+        """The item with the claims that are left."""
+        pending = self.pending
+        return self.item.picked(pending, [self.trails[index] for index in pending])
+
+    def add_usage(self, judge: str, usage: Usage) -> None:
+        """Adds what a judge's answers took."""
+        self.usage[judge] = self.usage.get(judge, Usage()) + usage
+
+
+class Router:
+    """Judges in order, the preferred one first.
+
+    A claim goes on to the next judge when one gives no verdict on it: because it can't be reached,
+    refuses, answers out of choice, or has no budget left. Every verdict names its judge, and every
+    item keeps why the earlier ones gave none.
+
+    Before anybody is asked, every judge's memory is, in the same order. A verdict that the fallback
+    gave in an earlier run is therefore found again rather than asked of the first judge anew: a
+    re-run costs nothing and gives the same bytes.
+
+    Args:
+        judges: The judges; their names differ.
+    """
+
+    def __init__(self, judges: Sequence[Judge]) -> None:
+        names = [judge.name for judge in judges]
+        if not names or len(set(names)) < len(names):
+            raise InvalidInputError(
+                f"a router needs judges of different names; got {', '.join(names) or 'none'}"
+            )
+        self.judges = tuple(judges)
+
+    @property
+    def name(self) -> str:
+        """The judges' names in order, such as ``llm>fallback``."""
+        return ">".join(judge.name for judge in self.judges)
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """The judges' identities, joined in order."""
+        parts = [judge.identity for judge in self.judges]
+        if len(parts) == 1:
+            return parts[0]
+        return JudgeIdentity(
+            kind="router",
+            model=">".join(str(part) for part in parts),
+            template=">".join(part.template or "-" for part in parts),
+            parameters=tuple(
+                (f"{judge.name}.{name}", value)
+                for judge, part in zip(self.judges, parts, strict=True)
+                for name, value in part.parameters
+            ),
+        )
+
+    async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
+        """Verdicts on every claim of every item, in order."""
+        progress = [
+            _Progress(item, [None] * len(item.claims), [()] * len(item.claims)) for item in items
+        ]
+        for judge in self.judges:
+            if isinstance(judge, RecallingJudge):
+                await self._recall(judge, progress)
+        for judge in self.judges:
+            await self._ask(judge, progress)
+        return [self._judged(one) for one in progress]
+
+    async def close(self) -> None:
+        """Closes the judges that have something to close."""
+        for judge in self.judges:
+            if close := getattr(judge, "close", None):
+                await close()
+
+    async def _recall(self, judge: RecallingJudge, progress: Sequence[_Progress]) -> None:
+        left = [one for one in progress if one.pending]
+        for one, recalled in zip(left, await judge.recall([o.rest() for o in left]), strict=True):
+            known = zip(one.pending, recalled.verdicts, recalled.trails, strict=True)
+            found = [(index, verdict, trail) for index, verdict, trail in known if verdict]
+            for index, verdict, trail in found:
+                one.verdicts[index], one.trails[index] = verdict, self._before(judge, trail)
+            if found:
+                one.add_usage(judge.name, recalled.usage)
+
+    async def _ask(self, judge: Judge, progress: Sequence[_Progress]) -> None:
+        left = [one for one in progress if one.pending]
+        if not left:
+            return
+        for one, judged in zip(left, await judge.judge([o.rest() for o in left]), strict=True):
+            for index, verdict in zip(one.pending, judged.verdicts, strict=True):
+                if verdict.verdict is Verdict.UNSCORED:
+                    declined = Declined(judge.name, verdict.reason, verdict.detail)
+                    one.trails[index] = (*one.trails[index], declined)
+                else:
+                    one.verdicts[index] = replace(verdict, judge=judge.name)
+            for asked in judged.asked:
+                one.add_usage(judge.name, asked.usage)
+
+    def _before(self, judge: Judge, trail: Sequence[Declined]) -> tuple[Declined, ...]:
+        """A remembered trail as far as it tells of judges that stand before this one here."""
+        names = [other.name for other in self.judges]
+        return tuple(d for d in trail if d.judge in names[: names.index(judge.name)])
+
+    def _judged(self, one: _Progress) -> JudgedItem:
+        verdicts = tuple(
+            verdict or _unanswered(claim, trail)
+            for claim, verdict, trail in zip(one.item.claims, one.verdicts, one.trails, strict=True)
+        )
+        return JudgedItem(verdicts=verdicts, asked=tuple(self._asked(one)))
+
+    def _asked(self, one: _Progress) -> Iterator[Asked]:
+        for judge in self.judges:
+            answered = sum(v is not None and v.judge == judge.name for v in one.verdicts)
+            declined = tuple(d for trail in one.trails for d in trail if d.judge == judge.name)
+            if answered or declined:
+                usage = one.usage.get(judge.name, Usage())
+                yield Asked(judge=judge.name, answered=answered, declined=declined, usage=usage)
+
+
+def _unanswered(claim: object, trail: Sequence[Declined]) -> ClaimVerdict:
+    """A claim that no judge could answer: the last one's reason, and everybody's in words."""
+    detail = "; ".join(f"{d.judge}: {d.reason}: {d.detail}" for d in trail)
+    return unscored_claim(claim, trail[-1].reason, detail)  # type: ignore[arg-type]  # its parts

@@ -1,0 +1,227 @@
+"""What judges are asked, and what they give back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Verdict
+from hallujudge.metrics.triplets import ClaimParts, Triplet
+from hallujudge.metrics.values import JsonValue
+
+__all__ = [
+    "Asked",
+    "Declined",
+    "Judge",
+    "JudgeIdentity",
+    "JudgeRequestItem",
+    "JudgedItem",
+    "Recalled",
+    "RecallingJudge",
+    "Usage",
+    "unscored_claim",
+]
+
+
+class Declined(NamedTuple):
+    """A judge that gave no verdict on a claim, and why."""
+
+    judge: str
+    """Its name."""
+    reason: str
+    """Why, such as ``JUDGE_TIMEOUT``."""
+    detail: str = ""
+    """The reason in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequestItem:
+    """A response's claims and what its image shows."""
+
+    id: str
+    """The item's id, for messages only; no judge is told."""
+    claims: tuple[ClaimParts, ...]
+    """What is to be judged."""
+    reference_triplets: tuple[Triplet, ...]
+    """The image's scene graph."""
+    reference_objects: tuple[str, ...] = ()
+    """Objects of the image beside those that the triplets name."""
+    trails: tuple[tuple[Declined, ...], ...] = ()
+    """Why earlier judges gave no verdict, one entry for each claim; empty: none was asked."""
+
+    def picked(
+        self, indices: Sequence[int], trails: Sequence[tuple[Declined, ...]]
+    ) -> JudgeRequestItem:
+        """The same item with some of its claims only."""
+        return JudgeRequestItem(
+            id=self.id,
+            claims=tuple(self.claims[index] for index in indices),
+            reference_triplets=self.reference_triplets,
+            reference_objects=self.reference_objects,
+            trails=tuple(trails),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What answers took. Calls that gave no answer are in a judge's statistics, not here."""
+
+    calls: int = 0
+    """Calls that were answered."""
+    prompt_tokens: int = 0
+    """Tokens sent, as the server counted them."""
+    shared_tokens: int = 0
+    """Those of them that the server had from an earlier prompt, where it says so."""
+    generated_tokens: int = 0
+    """Tokens received."""
+    latency_seconds: float = 0.0
+    """Time from sending to the whole answer, summed over calls."""
+    cost: float | None = None
+    """Price by the settings; None where no prices are set."""
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            shared_tokens=self.shared_tokens + other.shared_tokens,
+            generated_tokens=self.generated_tokens + other.generated_tokens,
+            latency_seconds=self.latency_seconds + other.latency_seconds,
+            cost=sum(costs) if costs else None,
+        )
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The usage as it stands in an item's evidence."""
+        return {
+            "calls": self.calls,
+            "prompt_tokens": self.prompt_tokens,
+            "shared_tokens": self.shared_tokens,
+            "generated_tokens": self.generated_tokens,
+            "latency_seconds": round(self.latency_seconds, 6),
+            "cost": None if self.cost is None else round(self.cost, 9),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A judge's part in an item."""
+
+    judge: str
+    """Its name."""
+    answered: int = 0
+    """Claims that it gave a verdict on."""
+    declined: tuple[Declined, ...] = ()
+    """Claims that it gave none on: why, one entry for each claim."""
+    usage: Usage = field(default_factory=Usage)
+    """What its answers took."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The entry of ``evidence.judging``."""
+        details = {reason: detail for _, reason, detail in reversed(self.declined)}
+        counts = Counter(reason for _, reason, _ in self.declined)
+        reasons: dict[str, JsonValue] = {
+            reason: {"claims": count, "detail": details[reason]}
+            for reason, count in sorted(counts.items())
+        }
+        return {
+            "judge": self.judge,
+            "answered": self.answered,
+            "declined": reasons,
+            **self.usage.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedItem:
+    """Verdicts on an item's claims, and who had a part in them."""
+
+    verdicts: tuple[ClaimVerdict, ...]
+    """One for each claim, in order; unscored where no judge could answer."""
+    asked: tuple[Asked, ...] = ()
+    """The judges that were asked, in order."""
+
+    def judging(self) -> tuple[dict[str, JsonValue], ...]:
+        """What the item's evidence keeps of the judges."""
+        return tuple(asked.to_json() for asked in self.asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """What a judge remembers of an item."""
+
+    verdicts: tuple[ClaimVerdict | None, ...]
+    """One for each claim; None where it remembers nothing."""
+    trails: tuple[tuple[Declined, ...], ...]
+    """Why earlier judges gave no verdict when this one did, one entry for each claim."""
+    usage: Usage
+    """What the answers took at the time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeIdentity:
+    """What verdicts depend on beside the inputs: two equal identities judge alike."""
+
+    kind: str
+    """``llm``, ``matcher`` or another family."""
+    model: str
+    """The model's id or folder name."""
+    revision: str = ""
+    """The weights' revision or digest; empty: not known."""
+    server: str = ""
+    """What serves it and in which version, such as ``vllm 0.32.0``; empty: not known."""
+    template: str = ""
+    """Name, version and hash of the prompt template."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Every parameter that is sent or applied, by name."""
+
+    def __str__(self) -> str:
+        revision = f"@{self.revision}" if self.revision else ""
+        server = f" ({self.server})" if self.server else ""
+        return f"{self.model}{revision}{server}"
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """What a metric's signature shows of the judge."""
+        parameters = ",".join(f"{name}={value}" for name, value in self.parameters)
+        fields = (("judge", str(self)), ("prompt", self.template), ("params", parameters))
+        return tuple((name, value) for name, value in fields if value)
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Whoever gives verdicts."""
+
+    @property
+    def name(self) -> str:
+        """Its name in evidence and settings, such as ``llm`` or ``fallback``."""
+        ...
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """What its verdicts depend on, as far as known; the first question may fill it in."""
+        ...
+
+    async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
+        """Verdicts on every claim of every item, in order.
+
+        A claim without verdict is unscored with a reason; only what makes every further question
+        pointless, such as a refused key, is raised.
+        """
+        ...
+
+
+@runtime_checkable
+class RecallingJudge(Judge, Protocol):
+    """A judge that remembers verdicts."""
+
+    async def recall(self, items: Sequence[JudgeRequestItem]) -> list[Recalled]:
+        """What it knows without asking anybody."""
+        ...
+
+
+def unscored_claim(claim: ClaimParts, reason: str, detail: str, judge: str = "") -> ClaimVerdict:
+    """A claim without verdict, and why."""
+    return ClaimVerdict(
+        triplet=claim, verdict=Verdict.UNSCORED, judge=judge, reason=reason, detail=detail
+    )

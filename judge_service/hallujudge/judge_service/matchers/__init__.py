@@ -1,0 +1,31 @@
+"""Matchers: judges that compare claims with references by models that run here.
+
+``published`` is what Tri-HE's released NLI judge does, to the last verdict; ``nli`` is an
+entailment cross-encoder. Importing this loads no model and no model library.
+"""
+
+from ._open import open_matcher
+from .base import (
+    BACKENDS,
+    PROTOCOLS,
+    ClaimMatcher,
+    ClaimQuery,
+    Encoder,
+    EntailmentModel,
+    MatcherSettings,
+)
+from .models import MINILM_SHA256, ModelFolder, find_model
+
+__all__ = [
+    "BACKENDS",
+    "MINILM_SHA256",
+    "PROTOCOLS",
+    "ClaimMatcher",
+    "ClaimQuery",
+    "Encoder",
+    "EntailmentModel",
+    "MatcherSettings",
+    "ModelFolder",
+    "find_model",
+    "open_matcher",
+]

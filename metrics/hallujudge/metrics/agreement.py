@@ -1,0 +1,180 @@
+"""Agreement: of scores with human scores, and of human annotators with each other."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+__all__ = [
+    "HumanAgreement",
+    "Level",
+    "human_agreement",
+    "krippendorff_alpha",
+    "pearson",
+    "spearman",
+]
+
+Level: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
+"""What differences of ratings mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanAgreement:
+    """How scores go with human scores (Table 3 of the Tri-HE paper)."""
+
+    pearson: float | None
+    """Linear correlation; None with fewer than two pairs, or where one side never varies."""
+    spearman: float | None
+    """Rank correlation."""
+    n: int
+    """Pairs."""
+    only_scores: tuple[str, ...]
+    """Ids without a human score."""
+    only_human: tuple[str, ...]
+    """Ids without a score of ours."""
+
+
+def human_agreement(
+    scores: Mapping[str, float | None], human: Mapping[str, float | None]
+) -> HumanAgreement:
+    """Correlations over the ids that both sides score.
+
+    Args:
+        scores: Our score by id; None where there is none.
+        human: The human score by id, or the mean of several.
+    """
+    ours = {key: value for key, value in scores.items() if value is not None}
+    theirs = {key: value for key, value in human.items() if value is not None}
+    both = sorted(ours.keys() & theirs.keys())
+    left, right = [ours[key] for key in both], [theirs[key] for key in both]
+    return HumanAgreement(
+        pearson=pearson(left, right),
+        spearman=spearman(left, right),
+        n=len(both),
+        only_scores=tuple(sorted(ours.keys() - theirs.keys())),
+        only_human=tuple(sorted(theirs.keys() - ours.keys())),
+    )
+
+
+def pearson(left: Sequence[float], right: Sequence[float]) -> float | None:
+    """Pearson's correlation; None with fewer than two pairs, or where one side never varies.
+
+    Raises:
+        ValueError: The sides differ in length, or hold a number that is not finite.
+    """
+    if len(left) != len(right):
+        raise ValueError(f"{len(left)} scores can't be compared with {len(right)}")
+    if not all(math.isfinite(number) for number in (*left, *right)):
+        raise ValueError("a score is not a finite number")
+    if len(left) < 2 or len(set(left)) == 1 or len(set(right)) == 1:
+        return None
+    one, other = _centred(left), _centred(right)
+    spread = math.sqrt(math.fsum(a * a for a in one)) * math.sqrt(math.fsum(b * b for b in other))
+    if spread == 0:
+        return None
+    together = math.fsum(a * b for a, b in zip(one, other, strict=True))
+    return max(-1.0, min(1.0, together / spread))
+
+
+def _centred(numbers: Sequence[float]) -> list[float]:
+    middle = math.fsum(numbers) / len(numbers)
+    return [number - middle for number in numbers]
+
+
+def spearman(left: Sequence[float], right: Sequence[float]) -> float | None:
+    """Spearman's correlation: Pearson's of the ranks, equal numbers sharing their mean rank.
+
+    Raises:
+        ValueError: As for :func:`pearson`.
+    """
+    return pearson(_ranks(left), _ranks(right))
+
+
+def _ranks(numbers: Sequence[float]) -> list[float]:
+    counts = Counter(numbers)
+    ranks: dict[float, float] = {}
+    before = 0
+    for number in sorted(counts):
+        ranks[number] = before + (counts[number] + 1) / 2
+        before += counts[number]
+    return [ranks[number] for number in numbers]
+
+
+def krippendorff_alpha(
+    units: Sequence[Sequence[Hashable]], level: Level = "nominal"
+) -> float | None:
+    """Krippendorff's alpha: 1 - observed disagreement / disagreement expected by chance.
+
+    Args:
+        units: For each rated thing its ratings, in any order; missing ones are left out. Things
+            with fewer than two ratings say nothing and are left out.
+        level: ``nominal`` for any values; numbers for ``ordinal``, ``interval`` and ``ratio``.
+
+    Returns:
+        Alpha, or None where nothing has two ratings or all ratings are equal.
+
+    Raises:
+        ValueError: The level is unknown, or a rating is no finite number where it must be one.
+
+    Source: Krippendorff, Computing Krippendorff's Alpha-Reliability (2011).
+    """
+    rated = [unit for unit in units if len(unit) > 1]
+    totals = Counter(value for unit in rated for value in unit)
+    if len(totals) < 2:
+        _difference(level, totals)
+        return None
+    difference = _difference(level, totals)
+    observed = math.fsum(
+        _disagreement(Counter(unit), difference) / (len(unit) - 1) for unit in rated
+    )
+    expected = _disagreement(totals, difference) / (totals.total() - 1)
+    return 1 - observed / expected
+
+
+def _disagreement(
+    counts: Counter[Hashable], difference: Callable[[Hashable, Hashable], float]
+) -> float:
+    return math.fsum(
+        counts[one] * counts[other] * difference(one, other)
+        for one, other in combinations(counts, 2)
+    )
+
+
+def _difference(level: Level, totals: Counter[Hashable]) -> Callable[[Hashable, Hashable], float]:
+    if level == "nominal":
+        return lambda one, other: float(one != other)
+    numbers = {value: _number(value) for value in totals}
+    if level == "interval":
+        return lambda one, other: (numbers[one] - numbers[other]) ** 2
+    if level == "ratio":
+        return lambda one, other: _ratio_difference(numbers[one], numbers[other])
+    if level == "ordinal":
+        ranks = _ordinal_ranks(totals, numbers)
+        return lambda one, other: (ranks[one] - ranks[other]) ** 2
+    raise ValueError(f"there is no level {level!r}; choose nominal, ordinal, interval or ratio")
+
+
+def _number(value: Hashable) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"the rating {value!r} is no finite number; only nominal ratings may be")
+    return float(value)
+
+
+def _ratio_difference(one: float, other: float) -> float:
+    return ((one - other) / (one + other)) ** 2 if one + other else 0.0
+
+
+def _ordinal_ranks(
+    totals: Counter[Hashable], numbers: Mapping[Hashable, float]
+) -> dict[Hashable, float]:
+    # The difference of two values is how many ratings lie between them, each end counting half.
+    ranks: dict[Hashable, float] = {}
+    before = 0
+    for value in sorted(totals, key=lambda each: numbers[each]):
+        ranks[value] = before + totals[value] / 2
+        before += totals[value]
+    return ranks

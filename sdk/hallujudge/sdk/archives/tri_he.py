@@ -1,0 +1,293 @@
+"""Answers or claims, and scene graphs, for Tri-HE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from hallujudge.metrics.items import TriHeItem
+from hallujudge.metrics.triplets import Triplet, TripletError, reference_of, triplet_of
+
+from ..errors import ArchiveError
+from ._joins import IdCheck, numbered, refuse
+from ._qa import fields_of, kept, optional_text, text_of
+from ._records import Record, canonical_id, choose_key, named, read_records
+from .inputs import InputOptions, ItemSource, References, Responses
+
+__all__ = ["read_tri_he"]
+
+_ID_KEYS = ("image_id", "id", "image")
+_TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption")
+_QUESTION_KEYS = ("question", "prompt")
+_OWN_ID_KEYS = ("question_id", "item_id")
+_CLAIMS = "claims"
+_TRIPLETS = ("reference_triplets", "triplets")
+_OBJECTS = ("reference_objects", "objects", "all_object", "object")
+
+
+class _Scene(NamedTuple):
+    triplets: tuple[Triplet, ...]
+    objects: tuple[str, ...]
+
+
+class _Answer(NamedTuple):
+    image_id: str
+    question: str
+    record: Record
+
+    @property
+    def key(self) -> str:
+        """What makes an answer one: its own id, or its image and question."""
+        own = next((k for k in _OWN_ID_KEYS if k in self.record.values), None)
+        if own is not None:
+            return canonical_id(self.record.values[own], self.record.place)
+        return f"{self.image_id}: {self.question}" if self.question else self.image_id
+
+
+def read_tri_he(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Answers, or claims that were taken from them, with the scene graphs of their images.
+
+    Read are records with ``image_id``, ``question`` and ``response`` or ``claims``, and Tri-HE's
+    own file, whose answers are those under ``options.model_key``.
+
+    Raises:
+        ArchiveError: See :func:`read_items`; also where a triplet has not three parts.
+    """
+    scenes = None if references is None else _read_scenes(references)
+    return _Answers(kept(responses), scenes, options, group_by).checked()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Keys:
+    """Which keys an archive uses."""
+
+    id: str
+    text: str | None
+    claims: str | None
+
+
+class _Answers:
+    """An archive of answers, gone through once to check it and once to score it."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        scenes: Mapping[str, _Scene] | None,
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        self._responses = responses
+        self._scenes = scenes
+        self._options = options
+        self._group_by = group_by
+        self._keys = self._find_keys()
+
+    def checked(self) -> ItemSource:
+        """The items, once every id and every triplet was looked at."""
+        ids = IdCheck()
+        unknown: dict[str, None] = {}
+        met: set[str] = set()
+        for answer in self._answers():
+            ids.add(answer.key)
+            self._claims(answer)
+            self._text(answer)
+            if self._scenes is None:
+                _scene_of(answer.record)
+            elif answer.image_id in self._scenes:
+                met.add(answer.image_id)
+            else:
+                unknown[answer.image_id] = None
+        if not self._options.allow_duplicates and (twins := ids.twins(self._all_keys)):
+            raise refuse(
+                "answers to one question of one image that stand more than once",
+                twins,
+                "Remove the copies, or score every one of them with --allow-duplicates",
+            )
+        self._refuse_unknown(list(unknown), met)
+        return ItemSource(count=len(ids), make=self._items, notes=self._notes(met))
+
+    def _all_keys(self) -> Iterator[str]:
+        return (answer.key for answer in self._answers())
+
+    def _refuse_unknown(self, unknown: list[str], met: set[str]) -> None:
+        if not unknown or self._options.allow_unknown:
+            return
+        hint = ""
+        if not met:
+            some = named(list(islice(self._scenes or (), 3)))
+            hint = f" None is known: the references hold images such as {some}."
+        raise refuse(
+            "images without a scene graph",
+            unknown,
+            f"Give their references, or pass --allow-unknown to leave them unscored.{hint}",
+        )
+
+    def _notes(self, met: set[str]) -> tuple[str, ...]:
+        missing = [image for image in self._scenes or () if image not in met]
+        if not missing:
+            return ()
+        total = len(self._scenes or ())
+        return (f"{len(missing)} of {total} scene graphs have no answer: {named(missing)}",)
+
+    def _items(self) -> Iterator[TriHeItem]:
+        ids = numbered(answer.key for answer in self._answers())
+        for answer, identifier in zip(self._answers(), ids, strict=True):
+            scene = (
+                _scene_of(answer.record)
+                if self._scenes is None
+                else self._scenes.get(answer.image_id)
+            )
+            yield TriHeItem(
+                id=identifier,
+                group_id=answer.image_id,
+                fields=fields_of(self._group_by, answer.record.values),
+                question=answer.question,
+                response=self._text(answer),
+                claims=self._claims(answer),
+                reference_triplets=None if scene is None else scene.triplets,
+                reference_objects=() if scene is None else scene.objects,
+            )
+
+    def _answers(self) -> Iterator[_Answer]:
+        for record in _flat(self._responses, self._options.model_key):
+            if self._keys.id not in record.values:
+                raise ArchiveError(
+                    f"{record.place}: the image id is missing (no key {self._keys.id!r}); "
+                    f"found {', '.join(sorted(record.values))}"
+                )
+            image_id = canonical_id(record.values[self._keys.id], record.place)
+            yield _Answer(image_id, optional_text(record, _QUESTION_KEYS), record)
+
+    def _text(self, answer: _Answer) -> str | None:
+        return None if self._keys.text is None else text_of(answer.record, self._keys.text)
+
+    def _claims(self, answer: _Answer) -> tuple[Triplet, ...] | None:
+        value = None if self._keys.claims is None else answer.record.values.get(self._keys.claims)
+        if value is None:
+            return None
+        place = f"{answer.record.place}, {self._keys.claims}"
+        if not isinstance(value, list | tuple):
+            raise ArchiveError(f"{place}: expected a list of triplets, found {value!r:.60}")
+        claims = []
+        for index, entry in enumerate(value):
+            try:
+                claims.append(triplet_of(entry))
+            except TripletError as err:
+                raise ArchiveError(f"{place}[{index}]: {err}") from err
+        return tuple(claims)
+
+    def _find_keys(self) -> _Keys:
+        first = next(_flat(self._responses, self._options.model_key), None)
+        if first is None:
+            raise ArchiveError("the archive of answers holds no record")
+        identifier = choose_key(
+            first, self._options.id_key, _ID_KEYS, what="the image id", flag="--id-key"
+        )
+        claims = _CLAIMS if _CLAIMS in first.values else None
+        if self._options.claims_only and claims is None:
+            found = ", ".join(sorted(first.values))
+            raise ArchiveError(f"{first.place}: no key {_CLAIMS!r} for the claims; found {found}")
+        text_keys = [key for key in _TEXT_KEYS if key in first.values]
+        if claims is not None and not text_keys and self._options.text_key is None:
+            return _Keys(id=identifier, text=None, claims=claims)
+        text = choose_key(
+            first, self._options.text_key, _TEXT_KEYS, what="the response", flag="--text-key"
+        )
+        return _Keys(id=identifier, text=text, claims=claims)
+
+
+def _flat(responses: Responses, model_key: str | None) -> Iterator[Record]:
+    """Records of answers; those of Tri-HE's own file are taken out of their images."""
+    position = 0
+    for record in read_records(responses):
+        instances = record.values.get("instance")
+        if not isinstance(instances, list):
+            yield record
+            continue
+        for index, instance in enumerate(instances):
+            place = f"{record.place}, instance[{index}]"
+            values = _instance(instance, record, model_key, place)
+            yield Record(values=values, position=position, place=place)
+            position += 1
+
+
+def _instance(
+    instance: object, image: Record, model_key: str | None, place: str
+) -> dict[str, object]:
+    if not isinstance(instance, Mapping):
+        raise ArchiveError(f"{place}: expected a JSON object")
+    key = model_key or "answer"
+    claims = f"{key}_triplets"
+    if key not in instance and claims not in instance:
+        others = sorted(set(instance) - {"question", "triplet"})
+        raise ArchiveError(
+            f"{place}: no answers of {key!r}; name the model with --model-key, one of "
+            f"{', '.join(others) or 'none here'}"
+        )
+    values: dict[str, object] = {**instance, "image_id": image.values.get("id")}
+    values["response"] = instance.get(key)
+    if claims in instance:
+        values[_CLAIMS] = instance[claims]
+    if "triplets" in image.values:
+        values |= {name: image.values.get(name) for name in ("triplets", "all_object", "object")}
+    return values
+
+
+def _read_scenes(references: References) -> dict[str, _Scene]:
+    """Image id -> scene graph."""
+    scenes: dict[str, _Scene] = {}
+    twins: list[str] = []
+    for identifier, record in _scene_records(references):
+        if identifier in scenes:
+            twins.append(identifier)
+        scenes[identifier] = _scene_of(record)
+    if twins:
+        raise refuse("images that stand more than once in the references", twins, "Merge them")
+    if not scenes:
+        raise ArchiveError(f"the references hold no scene graph: {references}")
+    return scenes
+
+
+def _scene_records(references: References) -> Iterator[tuple[str, Record]]:
+    if isinstance(references, Mapping):
+        for position, (key, value) in enumerate(references.items()):
+            values = value if isinstance(value, Mapping) else {"triplets": value}
+            place = f"references[{key!r}]"
+            yield canonical_id(key, place), Record(values=values, position=position, place=place)
+        return
+    for record in read_records(references):
+        key = choose_key(record, None, _ID_KEYS, what="the image id", flag="one of these names")
+        yield canonical_id(record.values[key], record.place), record
+
+
+def _scene_of(record: Record) -> _Scene:
+    key = choose_key(record, None, _TRIPLETS, what="the scene graph", flag="one of these names")
+    value = record.values[key]
+    if not isinstance(value, list | tuple):
+        raise ArchiveError(f"{record.place}, {key}: expected a list, found {value!r:.60}")
+    triplets = []
+    for index, entry in enumerate(value):
+        try:
+            triplets.append(reference_of(entry))
+        except TripletError as err:
+            raise ArchiveError(f"{record.place}, {key}[{index}]: {err}") from err
+    return _Scene(tuple(triplets), _objects_of(record))
+
+
+def _objects_of(record: Record) -> tuple[str, ...]:
+    objects: dict[str, None] = {}
+    for key in _OBJECTS:
+        value = record.values.get(key, [])
+        if value is None:
+            continue
+        if not isinstance(value, list | tuple) or not all(isinstance(n, str) for n in value):
+            raise ArchiveError(f"{record.place}, {key}: expected a list of object names")
+        objects |= dict.fromkeys(name.strip() for name in value if name.strip())
+    return tuple(objects)

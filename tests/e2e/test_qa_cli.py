@@ -1,0 +1,418 @@
+"""POPE, VidHal and INFACT on the command line: right numbers, and one clear line where not."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracles import answers_published as oracle
+from qa_samples import infact_lines, infact_questions, write_lines
+from running import cli, read_rows
+
+QUESTIONS: list[dict[str, Any]] = [
+    {"question_id": n, "image": f"{n // 2}.jpg", "text": f"Is there a {thing}?", "label": label}
+    for n, (thing, label) in enumerate(
+        [("dog", "yes"), ("cat", "no"), ("bus", "yes"), ("car", "no")]
+    )
+]
+ANSWERS: list[dict[str, Any]] = [
+    {"question_id": n, "text": text} for n, text in enumerate(["Yes", "No", "no", "Not sure"])
+]
+
+
+def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command line in this process, which starts no interpreter."""
+    from hallujudge.sdk.cli import _commands, _qa  # noqa: F401 - registers the commands
+    from hallujudge.sdk.cli._main import app, run
+
+    said, errors = io.StringIO(), io.StringIO()
+    given = [str(argument) for argument in arguments]
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+        code = run(lambda: app(given, standalone_mode=False))
+    return subprocess.CompletedProcess(given, code, said.getvalue(), errors.getvalue())
+
+
+def report_of(out: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((out / "report.json").read_text())
+    return content
+
+
+def values_of(out: Path) -> dict[str, float | None]:
+    return {name: score["value"] for name, score in report_of(out)["scores"].items()}
+
+
+def pope(
+    folder: Path, answers: Any, *more: str | Path, questions: Any = QUESTIONS
+) -> subprocess.CompletedProcess[str]:
+    return here(
+        *("score", "pope", "--responses", write_lines(folder / "answers.jsonl", answers)),
+        *("--references", write_lines(folder / "questions.jsonl", questions)),
+        *("--out", folder / "out"),
+        *more,
+    )
+
+
+def assert_refused(run: subprocess.CompletedProcess[str], *said: str) -> None:
+    assert run.returncode == 2, run.stderr
+    assert run.stderr.startswith("error: "), run.stderr
+    assert "Traceback" not in run.stderr
+    for part in said:
+        assert part in run.stderr, run.stderr
+
+
+def test_order_does_not_matter(tmp_path: Path) -> None:
+    assert pope(tmp_path, ANSWERS).returncode == 0
+    first = (tmp_path / "out" / "report.json").read_bytes()
+    assert pope(tmp_path, ANSWERS[::-1], questions=QUESTIONS[1:] + QUESTIONS[:1]).returncode == 0
+    assert (tmp_path / "out" / "report.json").read_bytes() == first
+    # "Not sure" holds none of No, no and not, and is a yes.
+    wanted = oracle.pope([row["text"] for row in ANSWERS], [q["label"] for q in QUESTIONS])
+    assert values_of(tmp_path / "out") == {
+        **{
+            name: pytest.approx(wanted[name])
+            for name in wanted
+            if name not in {"tp", "fp", "tn", "fn"}
+        },
+        "unparsed_rate": 0,
+    }
+
+
+def test_what_strict_cannot_read_is_unscored(tmp_path: Path) -> None:
+    run = pope(tmp_path, ANSWERS, "--variant", "strict")
+    assert run.returncode == 3, run.stderr
+    report = report_of(tmp_path / "out")
+    assert report["coverage"]["reasons"] == {"ANSWER_UNPARSED": 1}
+    assert report["coverage"]["scored"] == 3
+    assert report["scores"]["accuracy"] == {**report["scores"]["accuracy"], "value": 2 / 3, "n": 3}
+    assert report["scores"]["unparsed_rate"]["value"] == 0.25
+    assert report["coverage"]["bounds"]["accuracy"] == {"best": 0.75, "worst": 0.5}
+    row = read_rows(tmp_path / "out" / "items.jsonl")[3]
+    assert (row["outcome"], row["evidence"]["answer"]) == ("unscored", None)
+
+
+@pytest.mark.parametrize(
+    ("reader", "accuracy", "unparsed"),
+    [("published", 0.5, 0), ("opera", 0.5, 0), ("lmms-eval", 0.5, 0.25), ("vlmevalkit", 0.5, 0.25)],
+)
+def test_readers(tmp_path: Path, reader: str, accuracy: float, unparsed: float) -> None:
+    assert pope(tmp_path, ANSWERS, "--reader", reader).returncode == 0
+    values = values_of(tmp_path / "out")
+    assert (values["accuracy"], values["unparsed_rate"]) == (accuracy, unparsed)
+
+
+def test_categories_and_images(tmp_path: Path) -> None:
+    questions = [
+        {**q, "category": "random" if n < 2 else "popular"} for n, q in enumerate(QUESTIONS)
+    ]
+    run = pope(tmp_path, ANSWERS, questions=questions)
+    assert run.returncode == 0, run.stderr
+    groups = report_of(tmp_path / "out")["groups"]
+    assert groups["category"]["random"]["accuracy"]["value"] == 1
+    rows = read_rows(tmp_path / "out" / "items.jsonl")
+    assert [row["group_id"] for row in rows] == ["0.jpg", "0.jpg", "1.jpg", "1.jpg"]
+
+
+def test_join_by_image_and_text(tmp_path: Path) -> None:
+    answers = [
+        {"image": q["image"], "question": q["text"], "answer": a["text"]}
+        for q, a in zip(QUESTIONS, ANSWERS, strict=True)
+    ]
+    run = pope(tmp_path, answers[::-1])
+    assert run.returncode == 0, run.stderr
+    assert values_of(tmp_path / "out")["accuracy"] == 0.5
+
+
+def test_by_order_only_when_asked(tmp_path: Path) -> None:
+    answers = [{"question": "?", "answer": a["text"]} for a in ANSWERS]
+    assert_refused(pope(tmp_path, answers), "--join order", "answer, question")
+    assert pope(tmp_path, answers, "--join", "order").returncode == 0
+    assert values_of(tmp_path / "out")["accuracy"] == 0.5
+    assert_refused(pope(tmp_path, answers, "--join", "luck"), "auto, id, text, order")
+
+
+def test_answers_that_carry_their_labels(tmp_path: Path) -> None:
+    rows = [{**q, "response": a["text"]} for q, a in zip(QUESTIONS, ANSWERS, strict=True)]
+    path = write_lines(tmp_path / "all.jsonl", rows)
+    run = here("score", "pope", "--responses", path, "--out", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    assert values_of(tmp_path / "out")["accuracy"] == 0.5
+
+
+POPE_BAD = {
+    "an answer twice": ([*ANSWERS, ANSWERS[1]], QUESTIONS, ["answered more than once: 1"]),
+    "an answer missing": (ANSWERS[:3], QUESTIONS, ["have no answer: 3", "--allow-missing"]),
+    "an answer too many": (
+        [*ANSWERS, {"question_id": 77, "text": "yes"}],
+        QUESTIONS,
+        ["that the references lack: 77"],
+    ),
+    "a question twice": (ANSWERS, [*QUESTIONS, QUESTIONS[2]], ["stand more than once: 2"]),
+    "another label": (
+        ANSWERS,
+        [*QUESTIONS[:3], {**QUESTIONS[3], "label": "maybe"}],
+        ["neither yes nor no: 3 ('maybe')"],
+    ),
+    "no label": (
+        ANSWERS,
+        [*QUESTIONS[:3], {**QUESTIONS[3], "label": None}],
+        ["neither yes nor no: 3 (None)"],
+    ),
+    "an answer that is no text": (
+        [*ANSWERS[:3], {"question_id": 3, "text": {"a": 1}}],
+        QUESTIONS,
+        ["line 4", "not a text"],
+    ),
+    "an id that is none": (
+        [*ANSWERS[:3], {"question_id": None, "text": "yes"}],
+        QUESTIONS,
+        ["line 4", "is not an id"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(POPE_BAD))
+def test_bad_pope_input(tmp_path: Path, case: str) -> None:
+    answers, questions, said = POPE_BAD[case]
+    assert_refused(pope(tmp_path, answers, questions=questions), *said)
+
+
+def test_what_is_allowed_is_unscored(tmp_path: Path) -> None:
+    answers = [*ANSWERS[:3], {"question_id": 77, "text": "yes"}, ANSWERS[0]]
+    run = pope(tmp_path, answers, "--allow-missing", "--allow-unknown", "--allow-duplicates")
+    assert run.returncode == 3, run.stderr
+    coverage = report_of(tmp_path / "out")["coverage"]
+    assert coverage["reasons"] == {"REFERENCE_MISSING": 1, "RESPONSE_MISSING": 1}
+    assert coverage["scored"] == 4
+    rows = read_rows(tmp_path / "out" / "items.jsonl")
+    assert [row["id"] for row in rows] == ["0", "1", "2", "77", "0#2", "3"]
+
+
+CAPTIONS = {"1": "a man runs", "2": "a man walks", "3": "a man sits"}
+VIDEOS = [
+    {"video": f"action_{n}", "captions": CAPTIONS, "aspect": "action" if n < 2 else "order"}
+    for n in range(4)
+]
+DISPLAY = {f"action_{n}": {"A": "2", "B": "1", "C": "3"} for n in range(4)}
+PREDICTIONS = {f"action_{n}": answer for n, answer in enumerate(["B", "A", "B", "a man runs"])}
+
+
+def vidhal(
+    folder: Path,
+    predictions: Any,
+    *more: str | Path,
+    metric: str = "vidhal-mcqa",
+    display: Any = DISPLAY,
+) -> subprocess.CompletedProcess[str]:
+    (folder / "predictions.json").write_text(
+        predictions if isinstance(predictions, str) else json.dumps(predictions)
+    )
+    (folder / "annotations.json").write_text(json.dumps(VIDEOS))
+    (folder / "options.json").write_text(json.dumps(display))
+    return here(
+        *("score", metric, "--responses", folder / "predictions.json"),
+        *("--references", folder / "annotations.json", "--options", folder / "options.json"),
+        *("--out", folder / "out"),
+        *more,
+    )
+
+
+def test_choices(tmp_path: Path) -> None:
+    assert vidhal(tmp_path, PREDICTIONS).returncode == 0
+    report = report_of(tmp_path / "out")
+    assert report["scores"]["accuracy"]["value"] == 0.75
+    assert report["groups"]["aspect"]["action"]["accuracy"]["value"] == 0.5
+    run = vidhal(
+        tmp_path, {**PREDICTIONS, "action_0": "(B)", "action_1": "?"}, "--variant", "corrected"
+    )
+    assert run.returncode == 3, run.stderr
+    report = report_of(tmp_path / "out")
+    assert report["scores"]["accuracy"]["value"] == 1
+    assert report["coverage"]["reasons"] == {"ANSWER_UNPARSED": 1}
+
+
+def test_orders_of_every_shape(tmp_path: Path) -> None:
+    predictions = {
+        "action_0": ["B", "A", "C"],
+        "action_1": "A, B",
+        "action_2": ["a man runs", "a man walks", "a man sits"],
+        "action_3": ["C", "A", "B"],
+    }
+    run = vidhal(tmp_path, predictions, metric="vidhal-ordering")
+    assert run.returncode == 0, run.stderr
+    values = values_of(tmp_path / "out")
+    assert values == {
+        "ndcg": 0.5,
+        "invalid_response_rate": 0.25,
+        "regurgitation_rate": 0.5,
+        "hm_2_1": 0.25,
+        "hm_3_1": 0.25,
+        "hm_3_2": 0.25,
+    }
+    rows = [{"video": video, "prediction": order} for video, order in predictions.items()]
+    write_lines(tmp_path / "rows.jsonl", rows)
+    run = here(
+        *("score", "vidhal-ordering", "--responses", tmp_path / "rows.jsonl"),
+        *("--options", tmp_path / "options.json", "--references", tmp_path / "annotations.json"),
+        *("--out", tmp_path / "lines", "--variant", "corrected"),
+    )
+    assert run.returncode == 0, run.stderr
+    assert values_of(tmp_path / "lines")["hm_2_1"] == pytest.approx(1 / 3)
+
+
+VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
+    "a video too many": ({**PREDICTIONS, "x_9": "A"}, DISPLAY, ["references lack: x_9"]),
+    "a video missing": (
+        {k: v for k, v in PREDICTIONS.items() if k != "action_2"},
+        DISPLAY,
+        ["have no answer: action_2"],
+    ),
+    "a video twice": ('{"action_0": "A", "action_1": "B", "action_0": "C"}', DISPLAY, ["action_0"]),
+    "options of another release": (
+        PREDICTIONS,
+        {k: v for k, v in DISPLAY.items() if k != "action_1"},
+        ["no display order: action_1", "another release"],
+    ),
+    "options for fewer captions": (
+        PREDICTIONS,
+        {**DISPLAY, "action_1": {"A": "2", "B": "1"}},
+        ["letters than of captions: action_1", "another release"],
+    ),
+    "options that are no permutation": (
+        PREDICTIONS,
+        {**DISPLAY, "action_1": {"A": "1", "B": "1", "C": "3"}},
+        ["no permutation of the ranks: action_1"],
+    ),
+    "options that are nothing": (PREDICTIONS, [], ["display orders are one JSON object"]),
+    "answers that are numbers": (dict.fromkeys(PREDICTIONS, 1), DISPLAY, ["predictions.json"]),
+}
+
+
+@pytest.mark.parametrize("case", list(VIDHAL_BAD))
+def test_bad_vidhal_input(tmp_path: Path, case: str) -> None:
+    predictions, display, said = VIDHAL_BAD[case]
+    assert_refused(vidhal(tmp_path, predictions, display=display), *said)
+
+
+@pytest.mark.parametrize("metric", ["vidhal-mcqa", "vidhal-ordering"])
+def test_no_score_without_the_display_order(tmp_path: Path, metric: str) -> None:
+    vidhal(tmp_path, PREDICTIONS)
+    run = here(
+        *("score", metric, "--responses", tmp_path / "predictions.json"),
+        *("--references", tmp_path / "annotations.json", "--out", tmp_path / "none"),
+    )
+    assert_refused(run, "--options")
+    assert not (tmp_path / "none").exists()
+
+
+def infact(folder: Path, lines: Any, *more: str | Path) -> subprocess.CompletedProcess[str]:
+    path = write_lines(folder / "lines.jsonl", lines)
+    return here("score", "infact", "--responses", path, "--out", folder / "out", *more)
+
+
+def test_infact_agrees_with_the_formulas(tmp_path: Path) -> None:
+    questions = infact_questions(600)
+    path = write_lines(tmp_path / "lines.jsonl", infact_lines(questions))
+    run = cli("score", "infact", "--responses", path, "--out", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    report = report_of(tmp_path / "out")
+    wanted = oracle.infact(questions)
+    got = {name: report["scores"][name]["value"] for name in wanted}
+    assert got == {name: pytest.approx(value, abs=1e-12) for name, value in wanted.items()}
+    right = [q for q in questions if q["runs"]["base"] == q["label"]]
+    assert report["scores"]["rr_compression"]["n"] == len(right)
+    assert report["scores"]["tss_shuffle"]["n"] == sum(q["order_sensitive"] for q in right)
+    leaf = report["groups"]["category"]["entity recognition"]
+    some = [q for q in questions if q["category"] == "entity recognition"]
+    assert leaf["base_accuracy"]["value"] == pytest.approx(oracle.infact(some)["base_accuracy"])
+    assert set(report["groups"]["dimension"]) == {"faithfulness", "factuality"}
+    assert len(report["groups"]["level"]) == 6
+    wrong = [
+        q for q in questions if q["runs"]["base"] != q["label"] and q["confidence"] is not None
+    ]
+    sure = sum(q["confidence"] >= 0.7 for q in wrong)
+    assert report["scores"]["overconfident_share"]["value"] == pytest.approx(sure / len(wrong))
+
+
+def test_nothing_right_in_base_is_no_score(tmp_path: Path) -> None:
+    lines = infact_lines(infact_questions(30))
+    for line in lines:
+        if line["operator"] == "base":
+            line["response"] = "E"
+    assert infact(tmp_path, lines).returncode == 0
+    values = values_of(tmp_path / "out")
+    assert values["base_accuracy"] == 0
+    assert values["rr_compression"] is None
+    assert values["tss"] is None
+    assert values["average"] is None
+
+
+def test_unread_answers_are_counted(tmp_path: Path) -> None:
+    lines = infact_lines(infact_questions(40))
+    bases = [line for line in lines if line["operator"] == "base"]
+    bases[0]["response"] = "I cannot tell"
+    others = [line for line in lines if line["operator"] == "compression"]
+    others[0]["response"] = ""
+    run = infact(tmp_path, lines)
+    assert run.returncode == 3, run.stderr
+    report = report_of(tmp_path / "out")
+    assert report["coverage"]["reasons"] == {"BASE_UNPARSED": 1}
+    assert report["scores"]["unparsed_rate"]["value"] == pytest.approx(2 / 400)
+    assert report["scores"]["base_accuracy"]["n"] == 39
+    assert infact(tmp_path, lines, "--unparsed", "wrong").returncode == 0
+    assert report_of(tmp_path / "out")["scores"]["base_accuracy"]["n"] == 40
+
+
+LINE = {
+    "question_id": "q1",
+    "operator": "base",
+    "dimension": "factuality",
+    "category": "x",
+    "order_sensitive": False,
+    "label": "A",
+    "response": "A",
+}
+INFACT_BAD: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "unknown operator": ([LINE, {**LINE, "operator": "rotate"}], ["q1 ('rotate')", "caption_inj"]),
+    "no base run": ([{**LINE, "operator": "shuffle"}], ["no base run: q1"]),
+    "operator twice": ([LINE, LINE], ["q1 (base)"]),
+    "line id twice": (
+        [{**LINE, "id": 5}, {**LINE, "id": 5, "operator": "shuffle"}],
+        ["line ids stand more than once: 5"],
+    ),
+    "confidence is NaN": ([{**LINE, "confidence": float("nan")}], ["NaN"]),
+    "confidence is a text": ([{**LINE, "confidence": "NaN"}], ["q1 ('NaN')"]),
+    "confidence in percent": ([{**LINE, "confidence": 85}], ["q1 (85)", "0.85"]),
+    "two labels": ([LINE, {**LINE, "operator": "shuffle", "label": "B"}], ["another label", "q1"]),
+    "no label": ([{**LINE, "label": ""}], ["no label: q1"]),
+    "odd truth": ([{**LINE, "order_sensitive": "often"}], ["q1 ('often')"]),
+    "odd dimension": ([{**LINE, "dimension": "beauty"}], ["q1 (beauty)"]),
+    "mixed files": ([LINE, {"question_id": 1, "text": "Yes"}], ["line 2", "another kind"]),
+}
+
+
+@pytest.mark.parametrize("case", list(INFACT_BAD))
+def test_bad_infact_input(tmp_path: Path, case: str) -> None:
+    lines, said = INFACT_BAD[case]
+    assert_refused(infact(tmp_path, lines), *said)
+
+
+def test_questions_are_built(tmp_path: Path) -> None:
+    objects = tmp_path / "objects.json"
+    objects.write_text(json.dumps({"1": ["dog", "cat"], "2": ["bus"], "3": ["umbrella", "dog"]}))
+    given = ("build", "pope", "--objects", objects, "--questions", "2", "--sampling", "popular")
+    first, again = tmp_path / "a" / "q.jsonl", tmp_path / "b.jsonl"
+    for out in (first, again):
+        run = here(*given, "--seed", "4", "--out", out)
+        assert run.returncode == 0, run.stderr
+    assert first.read_bytes() == again.read_bytes()
+    rows = read_rows(first)
+    assert [row["label"] for row in rows] == ["yes", "no"] * 3
+    assert_refused(here(*given, "--out", first, "--template", "What?"), "{object}")
+    assert_refused(here(*given, "--out", first, "--images", "9"), "9 are wanted")
+    objects.write_text('{"1": "dog"}')
+    assert_refused(here(*given, "--out", first), "no list of names")

@@ -1,0 +1,310 @@
+"""A scripted OpenAI-compatible server: real HTTP on loopback, and every way to misbehave.
+
+Each chat completion request is answered by the next step of the script; the last step stays. A
+step is a function of the request's number and body, or one of the ready-made ones below. Run as a
+program it stands in for ``vllm``: ``scripted_llm.py serve MODEL --port N``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Body: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An HTTP answer, and how it is sent."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    """Seconds before the first byte."""
+    drip: float = 0.0
+    """Seconds between pieces of the body; 0: all at once."""
+    cut: int | None = None
+    """Bytes of the body after which the connection is reset."""
+    reset: bool = False
+    """Reset the connection instead of answering."""
+
+
+Step: TypeAlias = Callable[[int, Body], Reply]
+
+
+def completion(
+    content: str | None,
+    *,
+    finish: str = "stop",
+    refusal: str | None = None,
+    logprobs: Any = None,
+    usage: Body | None = None,
+) -> Reply:
+    """A well-formed chat completion."""
+    message = {"role": "assistant", "content": content}
+    if refusal is not None:
+        message["refusal"] = refusal
+    words = len((content or "").split()) + 1
+    return as_json(
+        {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "model": "scripted",
+            "choices": [
+                {"index": 0, "message": message, "finish_reason": finish, "logprobs": logprobs}
+            ],
+            "usage": usage or {"prompt_tokens": 100, "completion_tokens": words},
+        }
+    )
+
+
+def as_json(value: object, status: int = 200, **headers: str) -> Reply:
+    body = json.dumps(value).encode()
+    return Reply(status=status, body=body, headers=headers | {"Content-Type": "application/json"})
+
+
+def error(status: int, message: str = "", code: str = "", **headers: str) -> Reply:
+    return as_json({"error": {"message": message, "code": code}}, status, **headers)
+
+
+def always(reply: Reply) -> Step:
+    return lambda _number, _body: reply
+
+
+def saying(content: str | None, **options: Any) -> Step:
+    return always(completion(content, **options))
+
+
+def prompt_of(body: Body) -> str:
+    """The last user message."""
+    return str(body["messages"][-1]["content"])
+
+
+def claims_of(body: Body) -> list[list[str]]:
+    """The claims of a judge's prompt, whatever else stands in it."""
+    block = re.search(r"<<<(CLAIMS?)\n(.*?)\n\1>>>", prompt_of(body), re.DOTALL)
+    assert block is not None, prompt_of(body)
+    return [json.loads(line) for line in block[2].split("\n")]
+
+
+def scene_of(body: Body) -> list[list[str]]:
+    block = re.search(r"<<<SCENE\n(.*?)\nSCENE>>>", prompt_of(body), re.DOTALL)
+    return [json.loads(line) for line in block[1].split("\n")] if block else []
+
+
+def honest(_number: int, body: Body) -> Reply:
+    """A judge that calls a claim supported if the scene graph has it word for word."""
+    scene, said = scene_of(body), claims_of(body)
+    objects = {part for fact in scene for part in (fact[0], fact[2])}
+
+    def verdict(claim: list[str]) -> str:
+        if claim in scene:
+            return "supported"
+        if claim[0] not in objects:
+            return "object1"
+        return "relation" if claim[2] in objects else "object2"
+
+    if "format" in body.get("response_format", {}):
+        raise AssertionError("no such field")
+    keys = _schema_keys(body)
+    if body.get("structured_outputs", {}).get("regex"):
+        keys = [claim[0] for claim in said]
+    elif "structured_outputs" in body or not keys:
+        return completion(verdict(said[0]))
+    if keys == ["verdict"]:
+        return completion(json.dumps({"verdict": verdict(said[0])}))
+    return completion(json.dumps({claim[0]: verdict(claim[1:]) for claim in said}))
+
+
+def _schema_keys(body: Body) -> list[str]:
+    schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
+    return list(schema.get("properties", {}))
+
+
+class ScriptedLlm:
+    """The server; use it as an async context manager, or with :meth:`in_thread`."""
+
+    def __init__(
+        self, *steps: Step, version: str = "0.32.0", ready_after: float = 0.0, model: str = "m"
+    ) -> None:
+        self.steps: Sequence[Step] = steps or (honest,)
+        self.version = version
+        self.model = model
+        self.requests: list[Body] = []
+        self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.port = 0
+        self._ready_at = time.monotonic() + ready_after
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def chats(self) -> int:
+        return len(self.requests)
+
+    async def __aenter__(self) -> ScriptedLlm:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self, port: int = 0) -> None:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        first, *lines = head.strip().split("\r\n")
+        headers = {k.lower(): v for k, v in (line.split(": ", 1) for line in lines)}
+        data = await reader.readexactly(int(headers.get("content-length", 0)))
+        path = first.split(" ")[1]
+        self.paths.append(path)
+        if not path.endswith("/chat/completions"):
+            await self._send(writer, self._other(path))
+            return True
+        self.headers.append(headers)
+        self.requests.append(json.loads(data))
+        number = len(self.requests)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            step = self.steps[min(number, len(self.steps)) - 1]
+            return await self._send(writer, step(number, self.requests[-1]))
+        finally:
+            self.in_flight -= 1
+
+    def _other(self, path: str) -> Reply:
+        if path == "/health":
+            return Reply(status=200 if time.monotonic() >= self._ready_at else 503)
+        if path == "/version":
+            return as_json({"version": self.version})
+        if path.endswith("/models"):
+            return as_json({"object": "list", "data": [{"id": self.model, "object": "model"}]})
+        if path == "/tokenize":
+            return as_json({"count": 42})
+        return error(404, "no such path")
+
+    async def _send(self, writer: asyncio.StreamWriter, reply: Reply) -> bool:
+        await asyncio.sleep(reply.delay)
+        if reply.reset:
+            writer.transport.abort()
+            return False
+        headers = reply.headers | {"Content-Length": str(len(reply.body))}
+        lines = [f"HTTP/1.1 {reply.status} X", *(f"{k}: {v}" for k, v in headers.items())]
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        pieces = [reply.body[i : i + 1] for i in range(len(reply.body))] if reply.drip else []
+        for piece in pieces or [reply.body if reply.cut is None else reply.body[: reply.cut]]:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(reply.drip)
+        if reply.cut is not None:
+            await asyncio.sleep(0.01)
+            writer.transport.abort()
+            return False
+        return True
+
+    def in_thread(self, port: int = 0) -> Callable[[], None]:
+        """Starts the server in a thread of its own; the result stops it."""
+        loop, started = asyncio.new_event_loop(), threading.Event()
+
+        async def run() -> None:
+            await self.start(port)
+            started.set()
+
+        def main() -> None:
+            loop.run_until_complete(run())
+            loop.run_forever()
+            loop.run_until_complete(self.stop())
+            loop.close()
+
+        thread = threading.Thread(target=main, daemon=True)
+        thread.start()
+        started.wait(10)
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(10)
+
+        return stop
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Stands in for ``vllm serve``: says what it was called with, gets healthy, serves, stops.
+
+    The environment decides how it behaves: STAND_IN_FAIL (exit at once so many times, counted in
+    the file STAND_IN_COUNT), STAND_IN_READY (seconds until healthy), STAND_IN_CHILD (start a child
+    that ignores SIGTERM and write its id there), STAND_IN_STUBBORN (ignore SIGTERM oneself).
+    """
+    environ = os.environ
+    print("called with", json.dumps(list(arguments)), flush=True)
+    if count_file := environ.get("STAND_IN_COUNT"):
+        with Path(count_file).open("a+") as stream:
+            stream.write("x")
+            stream.seek(0)
+            starts = len(stream.read())
+        if starts <= int(environ.get("STAND_IN_FAIL", "0")):
+            print("out of memory, or so", flush=True)
+            return 3
+    if child_file := environ.get("STAND_IN_CHILD"):
+        pid = os.fork()
+        if not pid:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(60)
+            os._exit(0)
+        Path(child_file).write_text(str(pid))
+    if environ.get("STAND_IN_STUBBORN"):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    port = int(arguments[list(arguments).index("--port") + 1])
+
+    async def serve() -> None:
+        ready = float(environ.get("STAND_IN_READY", "0"))
+        async with ScriptedLlm(ready_after=ready, model=arguments[1]) as server:
+            assert server._server is not None
+            server._server.close()
+            await server.start(port)
+            await asyncio.Event().wait()
+
+    asyncio.run(serve())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,57 @@
+"""The keyword extractor: root forms, particles, light verbs, what is left out."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hallujudge.judge_service.extractors import KeywordExtractor, RuleKeywordExtractor
+
+_EXTRACTOR = RuleKeywordExtractor()
+
+
+def _keywords(text: str) -> tuple[list[str], list[str]]:
+    found = _EXTRACTOR.extract(text)
+    return [k.text for k in found.objects], [k.text for k in found.behaviors]
+
+
+@pytest.mark.parametrize(
+    ("text", "objects", "behaviors"),
+    [
+        ("A man picks up two boxes.", ["man", "box"], ["pick up"]),
+        ("She puts the helmet on.", ["helmet"], ["put on"]),
+        ("The girl takes a walk with her dogs.", ["girl", "dog"], ["walk"]),
+        ("He gives her a hug.", [], ["hug"]),
+        ("A woman takes a picture.", ["woman"], ["take picture"]),
+        ("The men have a beard.", ["man", "beard"], []),
+        ("The robotic arm opens the bottom drawer.", ["robotic arm", "drawer"], ["open"]),
+        ("The image shows a cat that is yawning.", ["cat"], ["yawn"]),
+        ("There is a cutting board on the table.", ["cutting board", "table"], []),
+        ("A group of friends begins to dance.", ["friend"], ["dance"]),
+        ("The drawer is pulled open.", ["drawer"], ["pull open"]),
+        ("A boy with red shorts is seen running away.", ["boy", "shorts"], ["run away"]),
+        ("In the background, the weather is nice.", [], []),
+    ],
+)
+def test_keywords(text: str, objects: list[str], behaviors: list[str]) -> None:
+    assert _keywords(text) == (objects, behaviors)
+
+
+def test_each_root_form_stands_once_where_it_is_first() -> None:
+    text = "Dogs run. A dog ran."
+    found = _EXTRACTOR.extract(text)
+    assert [(k.text, text[k.start : k.end]) for k in found.objects] == [("dog", "Dogs")]
+    assert [(k.text, text[k.start : k.end]) for k in found.behaviors] == [("run", "run")]
+
+
+def test_no_object_has_more_than_two_words() -> None:
+    objects, _ = _keywords("A big red kitchen table cloth lies near the old city bus stop sign.")
+    assert objects
+    assert all(len(name.split()) <= 2 for name in objects)
+
+
+def test_many_texts_keep_their_order() -> None:
+    assert isinstance(_EXTRACTOR, KeywordExtractor)
+    found = asyncio.run(_EXTRACTOR.extract_many(["A dog.", "", "A cat."]))
+    assert [[k.text for k in keywords.objects] for keywords in found] == [["dog"], [], ["cat"]]

@@ -1,0 +1,419 @@
+"""The language-model judge and the router, against the scripted server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted_llm as llm
+
+from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.judges import (
+    Budget,
+    ChatClient,
+    ChatSettings,
+    Endpoint,
+    JudgedItem,
+    JudgeRequestItem,
+    LlmJudge,
+    Prices,
+    RetryPolicy,
+    Router,
+    Secret,
+    VerdictCache,
+    estimate,
+    load_template,
+    template_names,
+)
+from hallujudge.judge_service.judges._client import Tools
+from hallujudge.judge_service.judges._prompts import questions_of
+from hallujudge.judge_service.judges.estimate import server_counter
+from hallujudge.metrics.triplets import Sentence, Triplet
+
+SCENE = (Triplet("man", "riding", "horse"), Triplet("horse", "is", "brown"))
+CLAIMS = (
+    Triplet("man", "riding", "horse"),
+    Triplet("dog", "near", "horse"),
+    Triplet("man", "wearing", "hat"),
+    Triplet("man", "feeding", "horse"),
+)
+EXPECTED = [
+    ("supported", None),
+    ("not_supported", "object1"),
+    ("not_supported", "object2"),
+    ("not_supported", "relation"),
+]
+
+
+async def no_sleep(_seconds: float) -> None:
+    return None
+
+
+def item(*claims: Triplet | Sentence, id: str = "1") -> JudgeRequestItem:
+    return JudgeRequestItem(
+        id=id, claims=claims or CLAIMS, reference_triplets=SCENE, reference_objects=("tree",)
+    )
+
+
+def judge_of(at: llm.ScriptedLlm, /, name: str = "llm", **options: Any) -> LlmJudge:
+    kept = ("cache", "claims_per_call", "revision", "server")
+    own = {key: options.pop(key) for key in kept if key in options}
+    budget = options.pop("budget", None)
+    options.setdefault("retry", RetryPolicy(attempts=2))
+    settings = ChatSettings(
+        endpoint=Endpoint(url=at.url, timeout_seconds=5), model=f"model-{name}", **options
+    )
+    client = ChatClient(settings, budget, Tools(random=lambda: 0.0, sleep=no_sleep))
+    return LlmJudge(name, client, **own)
+
+
+def shown(judged: JudgedItem) -> list[tuple[str, str | None]]:
+    return [(v.verdict.value, v.part.value if v.part else None) for v in judged.verdicts]
+
+
+def as_bytes(results: list[JudgedItem]) -> bytes:
+    lines = [[[v.to_json() for v in r.verdicts], list(r.judging())] for r in results]
+    return json.dumps(lines, sort_keys=True).encode()
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "openai", "plain"])
+@pytest.mark.parametrize("claims_per_call", [1, 20])
+async def test_verdicts_in_every_dialect_one_claim_a_call_or_all(
+    dialect: Any, claims_per_call: int
+) -> None:
+    async with llm.ScriptedLlm() as server:
+        judge = judge_of(server, dialect=dialect, claims_per_call=claims_per_call)
+        (judged,) = await judge.judge([item()])
+        await judge.close()
+    assert shown(judged) == EXPECTED
+    assert {v.judge for v in judged.verdicts} == {"llm"}
+    assert server.chats == (4 if claims_per_call == 1 else 1)
+    (asked,) = judged.judging()
+    assert (asked["answered"], asked["calls"]) == (4, server.chats)
+    choices = ["supported", "object1", "object2", "relation"]
+    if dialect == "vllm" and claims_per_call == 1:
+        assert server.requests[0]["structured_outputs"] == {"choice": choices}
+    elif dialect == "vllm":
+        pattern = server.requests[0]["structured_outputs"]["regex"]
+        answer = {str(n): choice for n, choice in enumerate(choices, start=1)}
+        assert re.fullmatch(pattern, json.dumps(answer, separators=(",", ":")))
+        assert not re.fullmatch(pattern, json.dumps(answer))
+    else:
+        assert server.requests[0]["response_format"]["json_schema"]["strict"] is True
+
+
+async def test_the_prompts_of_an_image_begin_alike_and_end_with_the_claim() -> None:
+    async with llm.ScriptedLlm() as server:
+        judge = judge_of(server)
+        await judge.judge([item()])
+        await judge.close()
+    prompts = ["\n".join(m["content"] for m in r["messages"]) for r in server.requests]
+    shared = len(_common_prefix(prompts))
+    assert all(shared > 0.9 * len(prompt) for prompt in prompts)
+    assert all(prompt.endswith("CLAIM>>>") for prompt in prompts)
+
+
+def _common_prefix(texts: list[str]) -> str:
+    first, last = min(texts), max(texts)
+    end = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:end]
+
+
+async def test_sentences_are_judged_as_a_whole() -> None:
+    async with llm.ScriptedLlm(llm.saying("not_supported")) as server:
+        judge = judge_of(server, claims_per_call=20, dialect="vllm")
+        (judged,) = await judge.judge([item(Sentence("A man rides."), Sentence("A dog."))])
+        await judge.close()
+    assert shown(judged) == [("not_supported", None)] * 2
+    assert server.chats == 2
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (llm.saying("maybe"), "REPLY_OUT_OF_CHOICE"),
+        (llm.saying('{"verdict": "perhaps"}'), "REPLY_OUT_OF_CHOICE"),
+        (llm.saying("supp", finish="length"), "REPLY_TRUNCATED"),
+        (llm.saying(None, refusal="I won't."), "JUDGE_REFUSED"),
+        (llm.saying(None, finish="content_filter"), "JUDGE_REFUSED"),
+        (llm.always(llm.as_json({"choices": []})), "JUDGE_BAD_REPLY"),
+        (llm.always(llm.error(500)), "JUDGE_SERVER_ERROR"),
+        (llm.always(llm.error(400, "no")), "JUDGE_REQUEST_REFUSED"),
+        (llm.always(llm.Reply(reset=True)), "JUDGE_UNREACHABLE"),
+    ],
+)
+async def test_no_verdict_is_unscored_with_its_reason_and_never_guessed(
+    step: llm.Step, reason: str
+) -> None:
+    async with llm.ScriptedLlm(step) as server:
+        judge = judge_of(server)
+        (judged,) = await judge.judge([item(CLAIMS[0])])
+        await judge.close()
+    (verdict,) = judged.verdicts
+    assert (verdict.verdict.value, verdict.part, verdict.reason) == ("unscored", None, reason)
+    (asked,) = judged.asked
+    assert asked.answered == 0
+    assert [declined.reason for declined in asked.declined] == [reason]
+
+
+async def test_a_refused_key_ends_the_run_at_once() -> None:
+    async with llm.ScriptedLlm(llm.always(llm.error(401, "no"))) as server:
+        judge = judge_of(server, in_flight=2)
+        with pytest.raises(InvalidInputError, match="set the right key"):
+            await judge.judge([item(id=str(n)) for n in range(50)])
+        await judge.close()
+    assert server.chats <= 2
+
+
+async def test_a_claim_that_comes_up_many_times_at_once_is_asked_about_once() -> None:
+    async with llm.ScriptedLlm() as server:
+        judge = judge_of(server)
+        results = await judge.judge([item(CLAIMS[0], id=str(n)) for n in range(30)])
+        await judge.close()
+    assert server.chats == 1
+    assert {shown(r)[0] for r in results} == {("supported", None)}
+
+
+async def test_calling_off_a_run_reaches_the_server_and_keeps_what_was_answered(
+    tmp_path: Path,
+) -> None:
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        reply = llm.honest(number, body)
+        return replace(reply, delay=0.0 if llm.claims_of(body)[0][0] == "man" else 30.0)
+
+    async with llm.ScriptedLlm(step) as server:
+        cache = VerdictCache(tmp_path / "c")
+        judge = judge_of(server, cache=cache)
+        run = asyncio.ensure_future(judge.judge([item()]))
+        while server.chats < 4 or server.in_flight > 1 or len(cache) < 3:
+            await asyncio.sleep(0.01)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        await asyncio.sleep(0.05)
+        assert len(judge._flights._flights) == 0
+        assert judge.client.limiter._in_flight == 0
+        assert len(cache) == 3
+        await judge.close()
+        cache.close()
+
+
+async def test_a_rerun_makes_no_call_and_gives_the_same_bytes(tmp_path: Path) -> None:
+    items = [item(id="1"), item(CLAIMS[1], CLAIMS[1], id="2"), item(Sentence("x"), id="3")]
+
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        if "SENTENCE" in llm.prompt_of(body):
+            return llm.completion('{"verdict":"supported"}')
+        return llm.honest(number, body)
+
+    async with llm.ScriptedLlm(step) as server:
+        texts = []
+        for _ in range(2):
+            cache = VerdictCache(tmp_path / "verdicts.sqlite")
+            judge = judge_of(server, cache=cache)
+            texts.append(as_bytes(await Router([judge]).judge(items)))
+            await judge.close()
+            cache.close()
+        assert server.chats == 5
+    # The server is gone, and its port with it.
+    cache = VerdictCache(tmp_path / "verdicts.sqlite")
+    judge = judge_of(server, cache=cache)
+    texts.append(as_bytes(await judge.judge(items)))
+    cache.close()
+    assert texts[0] == texts[1] == texts[2]
+
+
+async def test_failures_are_not_remembered(tmp_path: Path) -> None:
+    steps = (llm.saying("maybe"), llm.always(llm.error(400)), llm.honest)
+    async with llm.ScriptedLlm(*steps) as server:
+        cache = VerdictCache(tmp_path / "c")
+        judge = judge_of(server, cache=cache)
+        seen = [shown((await judge.judge([item(CLAIMS[0])]))[0])[0][0] for _ in range(4)]
+        await judge.close()
+        cache.close()
+    assert seen == ["unscored", "unscored", "supported", "supported"]
+    assert server.chats == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"revision": "b"},
+        {"server": "vllm 2"},
+        {"claims_per_call": 2},
+        {"dialect": "vllm"},
+        {"constraint": "none"},
+        {"name": "other"},
+    ],
+)
+async def test_whatever_a_verdict_depends_on_is_in_the_key(
+    tmp_path: Path, other: dict[str, Any]
+) -> None:
+    async with llm.ScriptedLlm() as server:
+        cache = VerdictCache(tmp_path / "c")
+        first = judge_of(server, cache=cache, revision="a", server="vllm 1")
+        second = judge_of(server, cache=cache, **({"revision": "a", "server": "vllm 1"} | other))
+        two = item(*CLAIMS[:2])
+        await first.judge([two])
+        before = server.chats
+        await second.judge([two])
+        await first.close()
+        await second.close()
+        cache.close()
+    assert server.chats > before
+
+
+async def test_a_server_version_is_learnt_and_remembered_while_the_server_is_away(
+    tmp_path: Path,
+) -> None:
+    cache = VerdictCache(tmp_path / "c")
+    async with llm.ScriptedLlm(version="9.9") as server:
+        judge = judge_of(server, cache=cache, dialect="vllm")
+        first = await judge.judge([item()])
+        assert judge.identity.server == ""
+        await judge.prepare()
+        await judge.close()
+    assert judge.identity.server == "vllm 9.9"
+    again = judge_of(server, cache=cache, dialect="vllm")
+    assert as_bytes(await again.judge([item()])) == as_bytes(first)
+    await again.close()
+    cache.close()
+
+
+async def test_the_fallback_is_asked_what_the_first_could_not_answer() -> None:
+    def first(_number: int, body: llm.Body) -> llm.Reply:
+        claim = llm.claims_of(body)[0]
+        return llm.completion("hm") if claim[0] == "dog" else llm.honest(0, body)
+
+    async with llm.ScriptedLlm(first) as one, llm.ScriptedLlm() as two:
+        router = Router([judge_of(one), judge_of(two, "fallback")])
+        (judged,) = await router.judge([item()])
+        await router.close()
+    assert shown(judged) == EXPECTED
+    assert [v.judge for v in judged.verdicts] == ["llm", "fallback", "llm", "llm"]
+    assert two.chats == 1
+    first_asked, second_asked = judged.judging()
+    assert first_asked["judge"] == "llm"
+    assert first_asked["answered"] == 3
+    assert first_asked["declined"] == {
+        "REPLY_OUT_OF_CHOICE": {
+            "claims": 1,
+            "detail": "'hm' is none of supported, object1, object2, relation",
+        }
+    }
+    assert (second_asked["judge"], second_asked["answered"]) == ("fallback", 1)
+    assert second_asked["prompt_tokens"] == 100
+
+
+async def test_a_rerun_after_a_fallback_asks_nobody_and_gives_the_same_bytes(
+    tmp_path: Path,
+) -> None:
+    broken = True
+
+    def first(number: int, body: llm.Body) -> llm.Reply:
+        said = llm.claims_of(body)
+        if broken and len(said) > 1:
+            answers = {claim[0]: "supported" for claim in said[:-1]}
+            return llm.completion(json.dumps(answers | {said[-1][0]: "unsure"}))
+        return llm.error(500) if broken else llm.honest(number, body)
+
+    async with llm.ScriptedLlm(first) as one, llm.ScriptedLlm() as two:
+        cache = VerdictCache(tmp_path / "c")
+        texts = []
+        for _ in range(2):
+            router = Router(
+                [
+                    judge_of(one, cache=cache, claims_per_call=20),
+                    judge_of(two, "fallback", cache=cache, claims_per_call=20),
+                ]
+            )
+            texts.append(as_bytes(await router.judge([item(), item(CLAIMS[0], id="2")])))
+            await router.close()
+            broken = False
+        cache.close()
+    assert texts[0] == texts[1]
+    assert (one.chats, two.chats) == (3, 2)
+
+
+async def test_nobody_answers() -> None:
+    async with llm.ScriptedLlm(llm.always(llm.error(500))) as server:
+        budget = Budget(max_calls=0)
+        router = Router([judge_of(server), judge_of(server, "fallback", budget=budget)])
+        (judged,) = await router.judge([item(CLAIMS[0])])
+        await router.close()
+    (verdict,) = judged.verdicts
+    assert verdict.reason == "JUDGE_BUDGET_EXHAUSTED"
+    assert "llm: JUDGE_SERVER_ERROR" in verdict.detail
+    assert "fallback: JUDGE_BUDGET_EXHAUSTED: 0 of 0 calls made" in verdict.detail
+
+
+async def test_cost_is_kept_with_the_item() -> None:
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 3,
+        "prompt_tokens_details": {"cached_tokens": 900},
+    }
+    async with llm.ScriptedLlm(llm.saying("supported", usage=usage)) as server:
+        prices = Prices(prompt=2.0, generated=10.0, shared=0.5)
+        judge = judge_of(server, budget=Budget(prices=prices))
+        (judged,) = await judge.judge([item(CLAIMS[0])])
+        await judge.close()
+    (asked,) = judged.judging()
+    assert asked["cost"] == pytest.approx((100 * 2 + 900 * 0.5 + 3 * 10) / 1e6)
+    assert asked["shared_tokens"] == 900
+
+
+async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path: Path) -> None:
+    async with llm.ScriptedLlm() as server:
+        cache = VerdictCache(tmp_path / "c")
+        judge = judge_of(server, cache=cache, dialect="vllm")
+        await judge.judge([item(CLAIMS[0])])
+        items = [item(), item(CLAIMS[1], id="2")]
+        counter = await server_counter(judge.client)
+        assert counter is not None
+        seen = await estimate(judge, items, counter, Prices(prompt=1, generated=2))
+        rough = await estimate(judge, items)
+        assert server.chats == 1
+        await judge.judge(items)
+        await judge.close()
+        cache.close()
+        assert server.chats == 1 + seen.calls
+    assert (seen.calls, seen.cached, seen.repeated) == (3, 1, 1)
+    assert (seen.prompt_tokens, seen.exact) == (3 * 42, True)
+    assert seen.cost_at_most == pytest.approx((seen.prompt_tokens + 2 * seen.most_generated) / 1e6)
+    assert (rough.exact, rough.counter) == (False, "approximation: four bytes a token")
+    assert rough.cost_at_most is None
+
+
+def test_routers_need_judges_of_different_names() -> None:
+    with pytest.raises(InvalidInputError, match="different names; got none"):
+        Router([])
+    endpoint = Endpoint(url="http://127.0.0.1:1/v1", key=Secret("k"))
+    judge = LlmJudge("a", ChatClient(ChatSettings(endpoint=endpoint, model="m")))
+    with pytest.raises(InvalidInputError, match="got a, a"):
+        Router([judge, judge])
+    with pytest.raises(InvalidInputError, match="claims_per_call is 0"):
+        LlmJudge("a", judge.client, claims_per_call=0)
+
+
+def test_every_template_has_a_name_a_version_and_a_hash_that_is_pinned() -> None:
+    """A changed template needs a raised version, or old and new numbers would look alike."""
+    labels = {name: load_template(name).label for name in template_names()}
+    assert labels == json.loads((Path(__file__).parent / "judge_templates.json").read_text())
+
+
+def test_slots_are_filled_once() -> None:
+    template = load_template("judge_claim")
+    values = {"scene": "{{claims}}", "objects": "{{scene}}", "claims": "c"}
+    assert template.messages(values)[1]["content"] == "{{claims}}\n{{scene}}\nc"
+
+
+def test_chunks_are_of_nearly_equal_length() -> None:
+    many = tuple(Triplet("a", "b", str(n)) for n in range(21))
+    sizes = [len(q.claims) for q in questions_of(item(*many), claims_per_call=20)]
+    assert sizes == [10, 11]

@@ -1,0 +1,236 @@
+"""The vLLM supervisor against a stand-in that says what it was called with, and misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted_llm
+
+from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, UnavailableError
+from hallujudge.judge_service.judge_settings import JudgeKeys, JudgeSettings
+from hallujudge.judge_service.judges import (
+    ChatClient,
+    ChatSettings,
+    JudgeRequestItem,
+    LlmJudge,
+    RetryPolicy,
+    VllmServer,
+    VllmSettings,
+    check_endpoint,
+)
+from hallujudge.judge_service.judges.roster import JudgeRoster, vllm_server
+from hallujudge.metrics.triplets import Triplet
+
+STAND_IN = (sys.executable, str(Path(scripted_llm.__file__)))
+ITEM = JudgeRequestItem(
+    id="1",
+    claims=(Triplet("man", "riding", "horse"), Triplet("dog", "on", "horse")),
+    reference_triplets=(Triplet("man", "riding", "horse"),),
+)
+
+
+class Supervised:
+    """A supervisor of the stand-in, with what it told."""
+
+    def __init__(self, folder: Path, environ: dict[str, str], **options: Any) -> None:
+        self.told: list[str] = []
+        self.server = VllmServer(
+            VllmSettings(
+                model="some/model",
+                data_folder=folder / "data",
+                executable=options.pop("executable", STAND_IN),
+                backoff_seconds=options.pop("backoff_seconds", 0.05),
+                poll_seconds=0.05,
+                startup_seconds=options.pop("startup_seconds", 20.0),
+                **options,
+            ),
+            environ=dict(os.environ) | environ,
+            progress=self.told.append,
+        )
+
+    async def __aenter__(self) -> Supervised:
+        await self.server.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.server.stop()
+
+    @property
+    def log(self) -> str:
+        return self.server.log_path.read_text()
+
+
+def lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A zombie whose new parent hasn't looked yet is dead all the same.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+async def until(condition: Any, seconds: float = 10.0) -> None:
+    for _ in range(int(seconds / 0.05)):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it never came to pass")
+
+
+async def test_it_starts_waits_for_health_serves_and_stops(tmp_path: Path) -> None:
+    async with Supervised(
+        tmp_path,
+        {"STAND_IN_READY": "0.4"},
+        tensor_parallel_size=2,
+        max_model_len=4096,
+        extra_arguments=("--dtype", "float32"),
+    ) as run:
+        process = run.server._process
+        assert process is not None
+        settings = ChatSettings(endpoint=run.server.endpoint, model="some/model", dialect="vllm")
+        judge = LlmJudge("llm", ChatClient(settings))
+        await judge.prepare()
+        (judged,) = await judge.judge([ITEM])
+        await judge.close()
+        assert [v.verdict.value for v in judged.verdicts] == ["supported", "not_supported"]
+        assert judge.identity.server == "vllm 0.32.0"
+        key = run.server.endpoint.key.reveal()
+        assert len(key) > 30
+    assert not lives(process.pid)
+    called = '["serve", "some/model", "--host", "127.0.0.1", "--port", '
+    assert called in run.log
+    assert '"--tensor-parallel-size", "2", "--enable-prefix-caching", "--enable-prompt-tokens-details", "--generation-config", "vllm", "--max-model-len", "4096", "--dtype", "float32"]' in run.log  # fmt: skip # noqa: E501
+    assert key not in run.log
+    assert "starts; its log is" in run.told[0]
+    assert "healthy after" in run.told[-1]
+
+
+async def test_the_judges_of_a_server_with_its_own_vllm(tmp_path: Path) -> None:
+    settings = JudgeSettings(
+        vllm="some/model", vllm_command=shlex.join(STAND_IN), vllm_arguments="--dtype 'a b'"
+    )
+    told: list[str] = []
+    environ = dict(os.environ)
+    server = vllm_server(settings, environ=environ, data_folder=tmp_path, progress=told.append)
+    await server.start()
+    roster = JudgeRoster(settings, JudgeKeys(), server.endpoint)
+    await roster.prepare()
+    (judged,) = await roster.judge("llm").judge([ITEM])
+    assert judged.verdicts[0].verdict.value == "supported"
+    assert str(roster.llm().identity) == "some/model (vllm 0.32.0)"
+    assert '"--dtype", "a b"]' in (tmp_path / "vllm.log").read_text()
+    await roster.close()
+    await server.stop()
+    both = JudgeSettings(vllm="m", llm_url="http://127.0.0.1:1/v1")
+    with pytest.raises(InvalidInputError, match="not both"):
+        vllm_server(both, environ=environ, data_folder=tmp_path, progress=told.append)
+
+
+async def test_it_is_started_again_with_growing_waits_until_it_works(tmp_path: Path) -> None:
+    environ = {"STAND_IN_FAIL": "2", "STAND_IN_COUNT": str(tmp_path / "count")}
+    async with Supervised(tmp_path, environ) as run:
+        assert run.server.starts == 3
+    again = [line for line in run.told if "starting it again" in line]
+    assert [line.split("vllm ")[1].split(" while")[0] for line in again] == [
+        "ended with status 3"
+    ] * 2
+
+
+async def test_it_is_given_up_with_the_end_of_its_log(tmp_path: Path) -> None:
+    environ = {"STAND_IN_FAIL": "99", "STAND_IN_COUNT": str(tmp_path / "count")}
+    run = Supervised(tmp_path, environ, restarts=2)
+    with pytest.raises(UnavailableError, match=r"ended with status 3.*3 times(?s:.*)out of memory"):
+        await run.server.start()
+    assert (tmp_path / "count").read_text() == "xxx"
+
+
+async def test_one_that_dies_while_it_serves_comes_back_at_the_same_address(
+    tmp_path: Path,
+) -> None:
+    async with Supervised(tmp_path, {}) as run:
+        url, process = run.server.endpoint.url, run.server._process
+        assert process is not None
+        os.kill(process.pid, signal.SIGKILL)
+        await until(lambda: sum("healthy" in line for line in run.told) == 2)
+        assert run.server.endpoint.url == url
+        settings = ChatSettings(
+            endpoint=run.server.endpoint, model="m", retry=RetryPolicy(attempts=1)
+        )
+        judge = LlmJudge("llm", ChatClient(settings))
+        (judged,) = await judge.judge([ITEM])
+        await judge.close()
+        assert judged.verdicts[0].verdict.value == "supported"
+    assert any("ended with status -9" in line for line in run.told)
+
+
+async def test_stopping_ends_what_it_started_and_nothing_else(tmp_path: Path) -> None:
+    bystander = await asyncio.create_subprocess_exec("sleep", "30")
+    child_file = tmp_path / "child"
+    environ = {"STAND_IN_CHILD": str(child_file), "STAND_IN_STUBBORN": "1"}
+    async with Supervised(tmp_path, environ, stop_seconds=0.5) as run:
+        process = run.server._process
+        assert process is not None
+        child = int(child_file.read_text())
+        assert lives(child)
+    assert not lives(process.pid)
+    await until(lambda: not lives(child))
+    assert bystander.returncode is None
+    bystander.kill()
+    await bystander.wait()
+
+
+async def test_one_that_never_gets_healthy_is_stopped(tmp_path: Path) -> None:
+    run = Supervised(tmp_path, {"STAND_IN_READY": "60"}, startup_seconds=1.0, restarts=0)
+    with pytest.raises(UnavailableError, match="not healthy after 1 s"):
+        await run.server.start()
+    assert not run.server.running
+
+
+async def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    run = Supervised(tmp_path, {}, executable=("no-such-program",))
+    with pytest.raises(MissingExtraError, match=r"hallujudge\[vllm\]"):
+        await run.server.start()
+
+
+def test_a_model_cannot_be_an_option(tmp_path: Path) -> None:
+    settings = VllmSettings(model="--trust-remote-code", data_folder=tmp_path)
+    with pytest.raises(InvalidInputError, match="begins with a dash"):
+        settings.arguments(1)
+
+
+async def test_the_doctor_sees_what_a_server_can_do() -> None:
+    def ignores(number: int, body: scripted_llm.Body) -> scripted_llm.Reply:
+        if "France" in scripted_llm.prompt_of(body):
+            return scripted_llm.completion("Paris")
+        return scripted_llm.completion("relation" if number % 2 else "object2")
+
+    def good(_number: int, body: scripted_llm.Body) -> scripted_llm.Reply:
+        if "France" in scripted_llm.prompt_of(body):
+            return scripted_llm.completion('{"verdict":"zyzzyva"}')
+        top = [{"token": "relation", "logprob": -0.1}, {"token": "supported", "logprob": -3}]
+        logprobs = {"content": [{**top[0], "top_logprobs": top}]}
+        return scripted_llm.completion("relation", logprobs=logprobs)
+
+    expected = {
+        good: {"model": True, "answer": True, "verdict": True, "structured output": True,
+               "log-probabilities": True, "repeatability": True},
+        ignores: {"model": True, "answer": True, "verdict": True, "structured output": False,
+                  "log-probabilities": None, "repeatability": False},
+        scripted_llm.always(scripted_llm.error(401)): {"model": True, "answer": False},
+    }  # fmt: skip
+    for step, checks in expected.items():
+        async with scripted_llm.ScriptedLlm(step) as server:
+            from hallujudge.judge_service.judges import Endpoint
+
+            settings = ChatSettings(endpoint=Endpoint(url=server.url), model="m")
+            judge = LlmJudge("llm", ChatClient(settings))
+            seen = {check.name: check.ok for check in await check_endpoint(judge)}
+            await judge.close()
+        assert seen == checks

@@ -1,0 +1,174 @@
+"""Trend, frequent pairs, prediction errors, agreement."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hallujudge.metrics.agreement import (
+    human_agreement,
+    krippendorff_alpha,
+    pearson,
+    spearman,
+)
+from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.tri_he import TriHeMetric
+from hallujudge.metrics.tri_he_analysis import (
+    JudgedAnswer,
+    end_of_words,
+    frequent_pair_rates,
+    is_prediction_error,
+    prediction_errors,
+    rates,
+    trend,
+)
+from hallujudge.metrics.triplets import Triplet
+
+METRIC = TriHeMetric(judge="test")
+
+
+def claim(
+    triplet: str, right: bool, span: tuple[int, int] | None = None, part: Part | None = None
+) -> ClaimVerdict:
+    verdict = Verdict.SUPPORTED if right else Verdict.NOT_SUPPORTED
+    first, relation, second = triplet.split("-")
+    return ClaimVerdict(
+        triplet=Triplet(first, relation, second), verdict=verdict, span=span, part=part
+    )
+
+
+def test_end_of_words() -> None:
+    text = "  A dog\nruns.  "
+    assert [text[: end_of_words(text, k)] for k in range(5)] == [
+        "",
+        "  A",
+        "  A dog",
+        "  A dog\nruns.",
+        text,
+    ]
+
+
+def test_trend_counts_claims_that_end_in_time() -> None:
+    text = "A dog runs. The cat sleeps."
+    answers = [
+        JudgedAnswer(
+            group_id="1",
+            response=text,
+            verdicts=(claim("dog-runs-x", True, (2, 10)), claim("cat-sleeps-y", False, (16, 27))),
+        )
+    ]
+    points = trend(answers, METRIC, [1, 3, 6])
+    assert [point.words for point in points] == [1, 3, 6]
+    assert [point.rates.hallu_q for point in points] == [None, 0.0, 0.5]
+    assert [point.rates.claims for point in points] == [0, 1, 2]
+    with pytest.raises(ValueError, match="has no span"):
+        trend([JudgedAnswer(group_id="1", verdicts=(claim("a-b-c", True),))], METRIC, [5])
+
+
+def test_rates_are_the_reports() -> None:
+    answers = [
+        JudgedAnswer(group_id="a", verdicts=(claim("a-b-c", True), claim("a-b-c", False))),
+        JudgedAnswer(group_id="a", verdicts=(claim("a-b-c", True),)),
+        JudgedAnswer(group_id="b", verdicts=(claim("a-b-c", False),)),
+        JudgedAnswer(group_id="c", verdicts=()),
+    ]
+    found = rates(answers, METRIC)
+    assert (found.hallu_q, found.hallu_i) == (0.5, 0.625)
+    assert (found.questions, found.images, found.claims) == (3, 2, 4)
+
+
+def test_relation_rates_on_frequent_pairs() -> None:
+    often = tuple(claim(f"Man-{word}-horse ", True) for word in "abc")
+    rare = tuple(claim(f"a-r-{n}", False, part=Part.RELATION) for n in range(4))
+    answers = [JudgedAnswer(group_id="1", verdicts=often + rare)]
+    found = frequent_pair_rates(answers, METRIC)
+    assert found.pairs == (("man", "horse"),)
+    assert found.all_pairs == 5
+    assert found.original.hallu_q == pytest.approx(4 / 7)
+    assert found.frequent.hallu_q == 0
+    assert frequent_pair_rates(answers, METRIC, share=1).frequent == found.original
+    synset = frequent_pair_rates(answers, METRIC, canonical=lambda name: name[:1].lower())
+    assert synset.pairs == (("m", "h"),)
+    with pytest.raises(ValueError, match="share is 0"):
+        frequent_pair_rates(answers, METRIC, share=0)
+    assert frequent_pair_rates([], METRIC).frequent.hallu_q is None
+
+
+def test_prediction_errors_have_all_parts_but_not_the_pairing() -> None:
+    graph = (Triplet("man", "riding", "horse"), Triplet("dog", "under", "tree"))
+    assert is_prediction_error(Triplet("Dog", "riding", "horse"), graph)
+    assert not is_prediction_error(Triplet("man", "riding", "horse"), graph)
+    assert not is_prediction_error(Triplet("man", "eating", "horse"), graph)
+    assert not is_prediction_error(Triplet("cat", "under", "tree"), graph)
+    assert is_prediction_error(Triplet("cat", "under", "tree"), graph, ["cat"])
+    verdicts = [
+        claim("dog-riding-horse", False),
+        claim("dog-riding-tree", False, part=Part.OBJECT1),
+        claim("man-under-tree", True),
+    ]
+    assert prediction_errors(verdicts, graph) == (verdicts[0],)
+
+
+def test_correlations() -> None:
+    assert pearson([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
+    assert pearson([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    assert pearson([0, 0, 1, 1], [0, 1, 0, 1]) == pytest.approx(0)
+    # The textbook example of IQ and hours of television.
+    iq = [106, 100, 86, 101, 99, 103, 97, 113, 112, 110]
+    hours = [7, 27, 2, 50, 28, 29, 20, 12, 6, 17]
+    assert spearman(iq, hours) == pytest.approx(-29 / 165)
+    assert spearman([1, 1, 2], [1, 2, 3]) == pytest.approx(0.8660254)
+    assert pearson([1], [1]) is None
+    assert pearson([1, 1], [1, 2]) is None
+    with pytest.raises(ValueError, match="2 scores"):
+        pearson([1, 2], [1])
+    with pytest.raises(ValueError, match="finite"):
+        pearson([1, float("nan")], [1, 2])
+
+
+def test_human_agreement_joins_by_id() -> None:
+    found = human_agreement({"a": 0.1, "b": 0.5, "c": None, "d": 0.9}, {"b": 3, "a": 1, "c": 2})
+    assert found.pearson == pytest.approx(1)
+    assert found.n == 2
+    assert found.only_scores == ("d",)
+    assert found.only_human == ("c",)
+
+
+# Krippendorff (2011), section D: four observers, twelve units.
+OBSERVERS = (
+    (1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None),
+    (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3),
+    (None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None),
+    (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None),
+)
+UNITS = [[rating for rating in unit if rating is not None] for unit in zip(*OBSERVERS, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("level", "alpha"),
+    [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)],
+)
+def test_alpha_of_the_published_example(level: str, alpha: float) -> None:
+    found = krippendorff_alpha(UNITS, level)  # type: ignore[arg-type]  # names from the table
+    assert found == pytest.approx(alpha, abs=5e-4)
+
+
+def test_alpha_agrees_with_the_package() -> None:
+    package = pytest.importorskip("krippendorff", reason="the package krippendorff is absent")
+    draw = random.Random(3)
+    for level in ("nominal", "ordinal", "interval"):
+        units = [[draw.randint(1, 5) for _ in range(3)] for _ in range(40)]
+        columns = [list(map(float, rater)) for rater in zip(*units, strict=True)]
+        theirs = package.alpha(reliability_data=columns, level_of_measurement=level)
+        assert krippendorff_alpha(units, level) == pytest.approx(theirs)
+
+
+def test_alpha_where_there_is_nothing_to_say() -> None:
+    assert krippendorff_alpha([[1], [2]]) is None
+    assert krippendorff_alpha([[1, 1], [1, 1]]) is None
+    assert krippendorff_alpha([["a", "a"], ["b", "b"]]) == 1
+    with pytest.raises(ValueError, match="no finite number"):
+        krippendorff_alpha([["a", "b"]], "interval")
+    with pytest.raises(ValueError, match="no level"):
+        krippendorff_alpha([[1, 2]], "best")  # type: ignore[arg-type]  # wrong on purpose

@@ -1,0 +1,178 @@
+"""Tri-HE's counting: variants, parts, unscored answers, bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from hallujudge.metrics import (
+    IntervalSettings,
+    ItemResult,
+    Outcome,
+    Report,
+    Tally,
+    UnknownVariantError,
+)
+from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, TriHeEvidence, Verdict
+from hallujudge.metrics.tri_he import NULL_REASON, TriHeMetric
+from hallujudge.metrics.triplets import Sentence, Triplet
+
+CODES = {
+    "y": (Verdict.SUPPORTED, None, ""),
+    "1": (Verdict.NOT_SUPPORTED, Part.OBJECT1, ""),
+    "2": (Verdict.NOT_SUPPORTED, Part.OBJECT2, ""),
+    "r": (Verdict.NOT_SUPPORTED, Part.RELATION, ""),
+    "n": (Verdict.NOT_SUPPORTED, None, ""),
+    "0": (Verdict.UNSCORED, None, NULL_REASON),
+    "x": (Verdict.UNSCORED, None, "JUDGE_TIMEOUT"),
+}
+
+
+def claims(codes: str) -> tuple[ClaimVerdict, ...]:
+    """One claim for each letter."""
+    return tuple(
+        ClaimVerdict(triplet=Triplet("a", "b", "c"), verdict=verdict, part=part, reason=reason)
+        for verdict, part, reason in (CODES[code] for code in codes)
+    )
+
+
+def report(answers: Sequence[tuple[str, str]], variant: str = "published") -> Report:
+    """The report over (image, codes) pairs."""
+    metric = TriHeMetric(variant=variant, judge="test")
+    tally = Tally(metric, ["image"])
+    for number, (image, codes) in enumerate(answers):
+        verdicts = claims(codes)
+        problem = metric.unscored_reason(verdicts)
+        if problem:
+            result = ItemResult(
+                id=str(number), group_id=image, outcome=Outcome.UNSCORED, reason=problem[0]
+            )
+        else:
+            scored = metric.score_answer(verdicts)
+            result = ItemResult(
+                id=str(number),
+                group_id=image,
+                outcome=Outcome.SCORED,
+                statistics=scored.statistics,
+                scores=scored.scores,
+                fields={"image": image},
+            )
+        tally.add(result)
+    return tally.finish(IntervalSettings(replicates=50), version="0")
+
+
+def test_rates_are_means_over_questions_and_over_images() -> None:
+    found = report([("a", "yyyn"), ("a", "nn"), ("b", "y")])
+    assert found.hallu_q == pytest.approx((0.25 + 1 + 0) / 3)
+    assert found.hallu_i == pytest.approx(((0.25 + 1) / 2 + 0) / 2)
+    assert found["hallu_q"].n == 3
+    assert found["hallu_i"].n == 2
+    assert found.totals["claims"] == 7
+    assert list(found.scores) == [
+        "hallu_q",
+        "hallu_i",
+        "object_hallu_q",
+        "object_hallu_i",
+        "relation_hallu_q",
+        "relation_hallu_i",
+    ]
+    assert found.groups["image"]["a"]["hallu_i"].value == pytest.approx(0.625)
+
+
+def test_null_verdicts_dilute_only_in_published() -> None:
+    answers = [("a", "yn00")]
+    assert report(answers).hallu_q == pytest.approx(0.25)
+    assert report(answers, "corrected").hallu_q == pytest.approx(0.5)
+
+
+def test_a_claim_without_part_counts_as_relation_only_in_published() -> None:
+    answers = [("a", "1nry")]
+    published, corrected = report(answers), report(answers, "corrected")
+    assert published.object_hallu_q == corrected.object_hallu_q == pytest.approx(0.25)
+    assert published.relation_hallu_q == pytest.approx(0.5)
+    assert corrected.relation_hallu_q == pytest.approx(0.25)
+    assert published.hallu_q == corrected.hallu_q == pytest.approx(0.75)
+
+
+def test_an_object_wins_over_a_relation() -> None:
+    assert Part.of([Part.RELATION, Part.OBJECT2]) is Part.OBJECT2
+    assert Part.of([Part.OBJECT2, Part.OBJECT1]) is Part.OBJECT1
+    assert Part.of([Part.RELATION]) is Part.RELATION
+    assert Part.of([]) is None
+
+
+@pytest.mark.parametrize("variant", TriHeMetric.variants)
+def test_answers_without_claims_are_unscored(variant: str) -> None:
+    found = report([("a", ""), ("b", "n")], variant)
+    assert found.hallu_q == 1
+    assert found.coverage.reasons == {"NO_CLAIMS": 1}
+    assert found.coverage.bounds["hallu_q"].best == pytest.approx(0.5)
+
+
+def test_answers_without_any_verdict() -> None:
+    answers = [("a", "00"), ("b", "n")]
+    assert report(answers).hallu_q == pytest.approx(0.5)
+    assert report(answers).coverage.unscored == 0
+    assert report(answers, "corrected").coverage.reasons == {"NO_VERDICTS": 1}
+    for variant in TriHeMetric.variants:
+        found = report([("a", "x0"), ("b", "xx"), ("c", "y")], variant)
+        assert found.coverage.reasons == {"NO_VERDICTS": 2}, "a failed judge is never a score"
+        assert found.hallu_q == 0
+
+
+def test_nothing_scored_gives_no_score() -> None:
+    found = report([("a", "")])
+    assert found.hallu_q is None
+    assert found.hallu_i is None
+    with pytest.raises(ValueError, match="without score"):
+        TriHeMetric(judge="j").score_answer(())
+
+
+def test_signature_and_variant() -> None:
+    metric = TriHeMetric(variant="corrected", judge="published/minilm@53aa", extractor="rules-1")
+    expected = "tri-he|var:corrected|extract:rules-1|judge:published/minilm@53aa"
+    assert str(metric.signature) == expected
+    with pytest.raises(UnknownVariantError, match="published, corrected"):
+        TriHeMetric(variant="best", judge="j")
+
+
+def test_evidence_as_items_files_hold_it() -> None:
+    verdict = ClaimVerdict(
+        triplet=Triplet("a", "b", "c"),
+        verdict=Verdict.NOT_SUPPORTED,
+        part=Part.OBJECT2,
+        score=0.25,
+        margin=-0.35,
+        judge="matcher",
+        held_against=(Triplet("d", "e", "f"),),
+        span=(0, 5),
+    )
+    missing = ClaimVerdict(
+        triplet=Sentence("All."), verdict=Verdict.UNSCORED, reason="REFERENCE_MISSING", detail="why"
+    )
+    line = TriHeEvidence(claims=(verdict, missing)).to_json()
+    assert line["claims"] == [
+        {
+            "triplet": ["a", "b", "c"],
+            "span": [0, 5],
+            "verdict": "not_supported",
+            "part": "object2",
+            "score": 0.25,
+            "margin": -0.35,
+            "judge": "matcher",
+            "held_against": [["d", "e", "f"]],
+        },
+        {
+            "triplet": ["All."],
+            "span": None,
+            "verdict": "unscored",
+            "part": None,
+            "score": None,
+            "margin": None,
+            "judge": "",
+            "held_against": [],
+            "reason": "REFERENCE_MISSING",
+            "detail": "why",
+        },
+    ]
