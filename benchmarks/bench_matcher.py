@@ -120,12 +120,19 @@ def main() -> int:
     parser.add_argument("--answers", type=int, default=106)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--backends", default="onnx,torch")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="of every backend; 0: its own choice"
+    )
     parser.add_argument("--clock", default="wall", choices=("wall", "cpu"))
     parser.add_argument("--parts", default="none", choices=("none", "objects"))
     options = parser.parse_args()
     if not FOLDER.is_dir():
         print("the golden claims are absent: set HALLUJUDGE_GOLDENS to their folder")
         return 2
+    if options.threads:
+        import torch
+
+        torch.set_num_threads(options.threads)
     claims, images = load(options.answers)
     asked = queries(claims, images)
     with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +148,10 @@ def measure(
     """Take turns, and print the medians of ratios within a round."""
     encoders = {
         name: Recorder(
-            open_encoder(find_model("minilm"), MatcherSettings(backend=name, cache_folder=folder))
+            open_encoder(
+                find_model("minilm"),
+                MatcherSettings(backend=name, cache_folder=folder, threads=options.threads),
+            )
         )
         for name in options.backends.split(",")
     }

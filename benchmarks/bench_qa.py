@@ -60,9 +60,9 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def engine(metric: str, items: Iterator[Item]) -> Report:
     """A whole run, batch by batch."""
-    session = Engine().open(ScoreSpec(metric=metric))
 
-    async def run() -> None:
+    async def run() -> Report:
+        session = await Engine().open(ScoreSpec(metric=metric))
         batch: list[Item] = []
         for item in items:
             batch.append(item)
@@ -71,9 +71,9 @@ def engine(metric: str, items: Iterator[Item]) -> Report:
                 batch = []
         if batch:
             await session.score(batch)
+        return session.report()
 
-    asyncio.run(run())
-    return session.report()
+    return asyncio.run(run())
 
 
 def peak_mib() -> float:

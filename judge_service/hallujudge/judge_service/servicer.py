@@ -13,7 +13,7 @@ from ._ordered import ordered_map
 from .core import Engine, ScoringSession, metric_names
 from .core.extraction import extract, normalize
 from .core.registry import MetricEntry, metric_entry
-from .errors import InvalidInputError, UnsupportedError
+from .errors import InvalidInputError
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ScoreResponse:
         """Scores a small batch in one call."""
-        session = self._engine.open(_convert.spec_from_proto(request.spec))
+        session = await self._engine.open(_convert.spec_from_proto(request.spec))
         self._check_batch(len(request.items))
         _check_unique(request.items)
         results = await session.score(_convert.items_from_proto(request.items))
@@ -90,16 +90,11 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self, request: pb.JudgeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.JudgeResponse:
         """Judges claims without aggregating."""
-        spec = _convert.spec_from_proto(request.spec)
-        if not metric_entry(spec.metric).judges:
-            raise UnsupportedError(
-                f"metric {spec.metric!r} has no claims that a judge decides",
-                metadata={"metric": spec.metric},
-            )
         self._check_batch(len(request.items))
         _check_unique(request.items)
-        session = self._engine.open(spec)
-        results = await session.score(_convert.items_from_proto(request.items))
+        results = await self._engine.judge(
+            _convert.spec_from_proto(request.spec), _convert.items_from_proto(request.items)
+        )
         return pb.JudgeResponse(results=[_convert.result_to_proto(result) for result in results])
 
     async def Normalize(
@@ -142,7 +137,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         first = await anext(requests, None)
         if first is None or first.WhichOneof("message") != "spec":
             raise InvalidInputError("the first message of a scoring stream must be the spec")
-        return self._engine.open(_convert.spec_from_proto(first.spec))
+        return await self._engine.open(_convert.spec_from_proto(first.spec))
 
     async def _score_batch(
         self, session: ScoringSession, request: pb.ScoreStreamRequest

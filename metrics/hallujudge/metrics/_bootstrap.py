@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ["IntervalSettings", "bootstrap_interval"]
 
-# How many numbers one block of replicates may hold: 32 MiB of them.
-_BLOCK = 1 << 22
+# How many numbers one block of replicates may hold: 4 MiB, and as much again to add them up.
+_BLOCK = 1 << 19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,14 @@ from hallujudge.judge_service.core.registry import metric_entry
 from hallujudge.judge_service.core.resources import read_graph
 from hallujudge.judge_service.core.spec import GraphSource, InlineGraph, ScoreSpec, ShippedGraph
 from hallujudge.metrics import IntervalSettings
-from hallujudge.synonym_graphs import shipped_graphs, table_notes
+from hallujudge.synonym_graphs import (
+    GraphError,
+    is_pickle,
+    read_released_pickle,
+    released_json,
+    shipped_graphs,
+    table_notes,
+)
 
 from .errors import InvalidInputError, NotFoundError
 
@@ -69,7 +76,7 @@ def graph_source(name_or_path: str) -> GraphSource:
             reason="GRAPH_UNKNOWN",
             metadata={"graph": name_or_path},
         )
-    return InlineGraph(name=path.stem, text=_read_text(path))
+    return InlineGraph(name=path.stem, text=_graph_text(path))
 
 
 def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
@@ -85,12 +92,18 @@ def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
     return tuple(notes[:20])
 
 
-def _read_text(path: Path) -> str:
+def _graph_text(path: Path) -> str:
+    """A graph file as text; a released pickle is read here, and travels as JSON."""
     try:
         if path.stat().st_size > _MAX_GRAPH_BYTES:
             raise InvalidInputError(f"graph file {path} is larger than {_MAX_GRAPH_BYTES} bytes")
-        return path.read_text(encoding="utf-8")
+        data = path.read_bytes()
+        if is_pickle(data) or path.suffix in (".pkl", ".pickle"):
+            return released_json(read_released_pickle(data, source=str(path)))
+        return data.decode("utf-8-sig")
     except OSError as err:
         raise InvalidInputError(f"graph file {path}: {err.strerror or err}") from err
+    except GraphError as err:
+        raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
     except UnicodeDecodeError as err:
         raise InvalidInputError(f"graph file {path} is not UTF-8 text: {err}") from err

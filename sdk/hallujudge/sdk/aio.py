@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from hallujudge.metrics import Report
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.core.extraction import FoundClaim
     from hallujudge.judge_service.core.spec import ScoreSpec
     from hallujudge.judge_service.judges import Estimate
-    from hallujudge.metrics import Item
+    from hallujudge.metrics import Item, ItemResult
 
     from ._backends.base import Batch, BatchResult, ScoringBackend, ServerInfo
     from .archives import InputOptions, References, Responses
@@ -148,6 +149,57 @@ class AsyncClient:
             if on_batch is not None:
                 on_batch(part)
         raise AssertionError("a backend ended its stream without a report")
+
+    async def extract(
+        self,
+        metric: str,
+        texts: Sequence[str],
+        *,
+        variant: str = "",
+        graph: str | Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> list[list[FoundClaim]]:
+        """Claims of texts without verdicts: mentions, triplets or keywords, with their places.
+
+        Args:
+            metric: The metric whose claims are wanted.
+            texts: The texts.
+            variant: The named reading; empty for the metric's default.
+            graph: As for :meth:`score`.
+            options: As for :meth:`score`.
+        """
+        from ._spec import make_spec
+
+        spec = make_spec(metric, variant=variant, graph=graph, options=options)
+        return await self._get_backend().extract(spec, texts)
+
+    async def judge(
+        self,
+        metric: str,
+        *,
+        responses: Responses,
+        references: References | None = None,
+        options: Mapping[str, str] | None = None,
+        inputs: InputOptions | None = None,
+    ) -> list[ItemResult]:
+        """Verdicts on the claims of responses, without a report; for small batches.
+
+        Args:
+            metric: The metric whose claims are judged, such as ``"tri-he"``.
+            responses: As for :meth:`score`.
+            references: As for :meth:`score`.
+            options: As for :meth:`score`.
+            inputs: As for :meth:`score`.
+
+        Raises:
+            UnsupportedError: No judge decides the metric's claims.
+        """
+        from ._spec import make_spec
+        from .archives import read_items
+
+        spec = make_spec(metric, options=options)
+        items = read_items(metric, responses, references, options=inputs)
+        return await self._get_backend().judge(spec, list(items))
 
     async def estimate(self, spec: ScoreSpec, items: Iterable[Item]) -> list[Estimate]:
         """What judges that cost money would be asked about items, without asking them.

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from .aio import AsyncClient
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.core.extraction import FoundClaim
     from hallujudge.judge_service.core.spec import ScoreSpec
     from hallujudge.judge_service.judges import Estimate
-    from hallujudge.metrics import Item, Report
+    from hallujudge.metrics import Item, ItemResult, Report
 
     from ._backends.base import ServerInfo
     from .aio import OnBatch
@@ -109,6 +110,36 @@ class Client:
     ) -> Report:
         """Scores items that are already read; see :meth:`AsyncClient.score_items`."""
         return self._run(self._client.score_items(spec, items, on_batch=on_batch))
+
+    def extract(
+        self,
+        metric: str,
+        texts: Sequence[str],
+        *,
+        variant: str = "",
+        graph: str | Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> list[list[FoundClaim]]:
+        """Claims of texts without verdicts; see :meth:`AsyncClient.extract`."""
+        return self._run(
+            self._client.extract(metric, texts, variant=variant, graph=graph, options=options)
+        )
+
+    def judge(
+        self,
+        metric: str,
+        *,
+        responses: Responses,
+        references: References | None = None,
+        options: Mapping[str, str] | None = None,
+        inputs: InputOptions | None = None,
+    ) -> list[ItemResult]:
+        """Verdicts on the claims of responses; see :meth:`AsyncClient.judge`."""
+        return self._run(
+            self._client.judge(
+                metric, responses=responses, references=references, options=options, inputs=inputs
+            )
+        )
 
     def estimate(self, spec: ScoreSpec, items: Iterable[Item]) -> list[Estimate]:
         """What judges that cost money would be asked; see :meth:`AsyncClient.estimate`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -26,8 +26,6 @@ _ONE_LEFTOVER: Final = object()
 """What the released script adds instead of the leftover predictions: one object, whatever they are."""
 _WORDS_KEPT: Final = 1 << 16
 _LISTS_KEPT: Final = 1 << 12
-_SEVERAL: Final = -1
-"""Instead of a place: the prediction may take one of several reference keywords."""
 _SMALL_WORDS: Final = frozenset("a an the of to in on at up down out off with for over and".split())
 
 
@@ -115,6 +113,7 @@ class KeywordMatcher:
         "_alias",
         "_as_predicted",
         "_as_reference",
+        "_bag",
         "_canonical",
         "_forms",
         "_heads",
@@ -141,6 +140,7 @@ class KeywordMatcher:
         # One reference is met with every model's prediction, and words come again and again.
         self._canonical = lru_cache(maxsize=_WORDS_KEPT)(self._canonical_of)
         self._plan = lru_cache(maxsize=_LISTS_KEPT)(self._plan_of)
+        self._bag: Final = lru_cache(maxsize=_LISTS_KEPT)(frozenset[str])
         self._as_predicted = lru_cache(maxsize=_LISTS_KEPT)(self._predicted_of)
         self._as_reference = lru_cache(maxsize=_LISTS_KEPT)(self._reference_of)
 
@@ -150,47 +150,58 @@ class KeywordMatcher:
 
     def counts(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordCounts:
         """Return how many keywords match, and nothing else: the fast way."""
-        lists = (tuple(reference), tuple(predicted))
-        if self.reading == "corrected":
-            lists = self._canonical_lists(*lists)
-        return self._counts(*lists)
+        return self.counts_many([(reference, predicted)])[0]
 
     def counts_many(
         self, pairs: Iterable[tuple[Sequence[str], Sequence[str]]]
     ) -> list[KeywordCounts]:
         """Return the counts of many pairs of (reference, predicted) lists, in order."""
-        return [self.counts(reference, predicted) for reference, predicted in pairs]
+        plan_of, bag_of = self._plan, self._bag
+        made = KeywordCounts._make
+        corrected = self.reading == "corrected"
+        found: list[KeywordCounts] = []
+        for given_reference, given_predicted in pairs:
+            reference, predicted = tuple(given_reference), tuple(given_predicted)
+            if corrected:
+                reference, predicted = self._canonical_lists(reference, predicted)
+            plan, bag = plan_of(reference), bag_of(predicted)
+            takes, size = plan.takes, plan.size
+            # Only predictions that lead to a reference keyword can take one, and there are few of
+            # them; all others are wrong wherever they stand, and need not be walked through.
+            hot = [*filter(takes.__contains__, predicted)]
+            if len(bag) < len(predicted) or not plan.special.isdisjoint(bag):
+                found.append(self._walked(reference, predicted))
+            elif len(hot) > 1 or len(hot) == size:
+                hits, right = _takings(plan, hot)
+                if hits == size and not corrected:
+                    found.append(self._walked(reference, predicted))
+                    continue
+                if plan.echo:
+                    echoed = len(plan.echo & bag)
+                    hits, right = hits + echoed, right + echoed
+                found.append(made((hits, len(bag) - right, size - hits)))
+            else:
+                hits = len(hot) + len(plan.echo & bag) if plan.echo else len(hot)
+                found.append(made((hits, len(bag) - hits, size - hits)))
+        return found
 
-    def _counts(self, reference: tuple[str, ...], predicted: tuple[str, ...]) -> KeywordCounts:
-        """Count without a walk where its outcome is plain: most pairs.
-
-        It is where every prediction that names a reference keyword names one of its own, and a
-        reference keyword is left in the end: then no prediction can take another's.
-        """
-        plan = self._plan(reference)
-        takes = plan.takes
-        places = [takes[word] for word in predicted if word in takes]
-        words = set(predicted)
-        hits = len(places)
-        if (
-            hits < plan.size
-            and len(set(places)) == hits
-            and _SEVERAL not in places
-            and plan.walked.isdisjoint(words)
-        ):
-            return KeywordCounts(hits, len(words) - hits, plan.size - hits)
+    def _walked(self, reference: tuple[str, ...], predicted: tuple[str, ...]) -> KeywordCounts:
         named, leftover = self._walk(reference, predicted, None)
         return self._counted(reference, named, predicted[leftover:])
 
     def _plan_of(self, reference: tuple[str, ...]) -> _Plan:
-        """What single predictions of a reference list take."""
-        if len(set(reference)) < len(reference):
-            return _WALK_ALWAYS
-        takes: dict[str, int] = {}
+        """What single predictions take of a reference list."""
+        wanted = frozenset(reference)
+        takes: dict[str, tuple[int, ...]] = {}
         for place, keyword in enumerate(reference):
             for form in self._forms.get(keyword, ()):
-                takes[form] = place if form not in takes else _SEVERAL
-        return _Plan(takes, len(reference), self._heads.union(set(reference) - takes.keys()))
+                takes[form] = (*takes.get(form, ()), place)
+        echo = frozenset(w for w in wanted if w not in takes and w not in self._forms)
+        special = {first for (first, _), roots in self._pairs.items() if roots & wanted}
+        special.update(w for w in wanted - echo if w not in self._roots.get(w, _NOTHING))
+        if len(wanted) < len(reference):
+            special |= takes.keys() | wanted
+        return _Plan(takes, wanted, len(wanted), echo, frozenset(special))
 
     def match(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordMatch:
         """Return which keywords match, which don't, and what they come close to."""
@@ -354,16 +365,33 @@ class KeywordMatcher:
 class _Plan(NamedTuple):
     """What predictions take of one reference list, worked out beforehand."""
 
-    takes: Mapping[str, int]
-    """Prediction -> place of the reference keyword that it names."""
+    takes: dict[str, tuple[int, ...]]
+    """Such a prediction -> places of the reference keywords that it names."""
+    wanted: frozenset[str]
+    """The reference keywords."""
     size: int
-    """How many reference keywords there are; 0: always walk."""
-    walked: frozenset[str]
-    """Predictions with which the outcome is not plain: those that are read together with the next
-    one, and those that are only spelt like a reference keyword."""
+    """How many they are."""
+    echo: frozenset[str]
+    """Reference keywords that the graph does not lead to: named only by being spelt the same."""
+    special: frozenset[str]
+    """Predictions with which only a walk tells the outcome: those that are read together with the
+    next one, and reference keywords that lead to others but not to themselves."""
 
 
-_WALK_ALWAYS: Final = _Plan({}, 0, _NOTHING)
+def _takings(plan: _Plan, hot: Sequence[str]) -> tuple[int, int]:
+    """How many reference keywords predictions take, and how many predictions are right."""
+    taken: set[int] = set()
+    right = 0
+    for word in hot:
+        for place in plan.takes[word]:
+            if place not in taken:
+                taken.add(place)
+                right += 1
+                break
+        else:
+            # Too late, but spelt like a reference keyword, which is right all the same.
+            right += word in plan.wanted
+    return len(taken), right
 
 
 class _Aliases(NamedTuple):

@@ -12,7 +12,7 @@ import pickletools
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ._parse import MAX_BYTES
+from ._parse import MAX_BYTES, MAX_FORMS
 from .errors import GraphFormatError
 
 __all__ = ["is_pickle", "read_released_pickle"]
@@ -64,9 +64,29 @@ def read_released_pickle(data: bytes, *, source: str) -> dict[str, dict[str, lis
     if isinstance(value, _Instance):
         state = value.state
         value = state.get("graph") if isinstance(state, dict) else None
+    return _plain_words(value, source)
+
+
+def _plain_words(value: object, source: str) -> dict[str, dict[str, list[str]]]:
+    """The graph anew, out of nothing but dicts, lists and texts, and of bounded size.
+
+    A few bytes of a pickle can name one list a million times.
+    """
+    plain: dict[str, dict[str, list[str]]] = {}
+    count = 0
     if not isinstance(value, dict):
         raise GraphFormatError("holds no graph: expected a dict of words", source=source)
-    return value
+    for word, ways in value.items():
+        if not isinstance(ways, dict):
+            raise GraphFormatError(f"{word!r:.60} has no dict of roots", source=source)
+        for second, roots in ways.items():
+            if not isinstance(roots, list) or not all(isinstance(root, str) for root in roots):
+                raise GraphFormatError(f"{word!r:.60} has no list of roots", source=source)
+            count += 1 + len(roots)
+            if count > MAX_FORMS:
+                raise GraphFormatError(f"more than {MAX_FORMS} entries", source=source)
+            plain.setdefault(word, {})[second] = list(roots)
+    return plain
 
 
 class _Machine:

@@ -10,7 +10,7 @@ from hallujudge.metrics import Item, ItemResult, Report, Tally
 
 from ..errors import UnsupportedError
 from ..version import __version__
-from .registry import Pipeline, open_pipeline
+from .registry import Pipeline, metric_entry, open_pipeline
 from .resources import Resources
 from .spec import ScoreSpec
 
@@ -26,14 +26,31 @@ class Engine:
     def __init__(self, resources: Resources | None = None) -> None:
         self.resources = resources or Resources()
 
-    def open(self, spec: ScoreSpec) -> ScoringSession:
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
         """A session for one run.
 
         Raises:
             NotFoundError: The metric or a graph is unknown.
             InvalidInputError: Something else in the spec can't be used.
         """
+        # A language model's server tells its version, which signatures need, only when asked.
+        if spec.options.get("judge", "matcher") != "matcher" and metric_entry(spec.metric).judges:
+            await self.resources.judges.prepare()
         return ScoringSession(spec, open_pipeline(spec, self.resources))
+
+    async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
+        """Verdicts on items' claims, without a report.
+
+        Raises:
+            UnsupportedError: No judge decides the metric's claims.
+        """
+        if not metric_entry(spec.metric).judges:
+            raise UnsupportedError(
+                f"metric {spec.metric!r} has no claims that a judge decides",
+                metadata={"metric": spec.metric},
+            )
+        session = await self.open(spec)
+        return await session.score(items)
 
 
 class ScoringSession:

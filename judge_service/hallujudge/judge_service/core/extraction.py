@@ -30,6 +30,8 @@ class FoundClaim:
     """One past the last."""
     claim: ClaimValue
     """What was found."""
+    kind: str = ""
+    """What a keyword names: ``objects`` or ``behaviors``."""
 
 
 async def extract(

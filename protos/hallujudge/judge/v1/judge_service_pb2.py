@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from hallujudge.judge.v1 import scoring_pb2 as hallujudge_dot_judge_dot_v1_dot_scoring__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'hallujudge/judge/v1/judge_service.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\"f\n\x0cScoreRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"\x87\x01\n\rScoreResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\x12+\n\x06report\x18\x02 \x01(\x0b\x32\x1b.hallujudge.judge.v1.Report\x12\x17\n\x0fstatistic_names\x18\x03 \x03(\t\"5\n\tItemBatch\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"\x80\x01\n\x12ScoreStreamRequest\x12.\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpecH\x00\x12/\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ItemBatchH\x00\x42\t\n\x07message\")\n\x0eStreamAccepted\x12\x17\n\x0fstatistic_names\x18\x01 \x03(\t\"?\n\x0bResultBatch\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\"\xbb\x01\n\x13ScoreStreamResponse\x12\x37\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x0b\x32#.hallujudge.judge.v1.StreamAcceptedH\x00\x12\x31\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32 .hallujudge.judge.v1.ResultBatchH\x00\x12-\n\x06report\x18\x03 \x01(\x0b\x32\x1b.hallujudge.judge.v1.ReportH\x00\x42\t\n\x07message\"M\n\x0e\x45xtractRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12\r\n\x05texts\x18\x02 \x03(\t\"\xa1\x01\n\x05\x43laim\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\x12/\n\x07mention\x18\x03 \x01(\x0b\x32\x1c.hallujudge.judge.v1.MentionH\x00\x12/\n\x07triplet\x18\x04 \x01(\x0b\x32\x1c.hallujudge.judge.v1.TripletH\x00\x12\x11\n\x07keyword\x18\x05 \x01(\tH\x00\x42\x07\n\x05\x63laim\"8\n\nTextClaims\x12*\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Claim\"A\n\x0f\x45xtractResponse\x12.\n\x05texts\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.TextClaims\"f\n\x0cJudgeRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"A\n\rJudgeResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\"R\n\x10NormalizeRequest\x12/\n\x05graph\x18\x01 \x01(\x0b\x32 .hallujudge.judge.v1.GraphSource\x12\r\n\x05words\x18\x02 \x03(\t\"-\n\x0eNormalizedWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\r\n\x05roots\x18\x02 \x03(\t\"\\\n\x11NormalizeResponse\x12\x32\n\x05words\x18\x01 \x03(\x0b\x32#.hallujudge.judge.v1.NormalizedWord\x12\x13\n\x0bgraph_label\x18\x02 \x01(\t\"\x14\n\x12ListMetricsRequest\"Y\n\x0cMetricOption\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rdefault_value\x18\x02 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\"\x8a\x01\n\nMetricInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08variants\x18\x02 \x03(\t\x12\x13\n\x0bscore_names\x18\x03 \x03(\t\x12\x32\n\x07options\x18\x04 \x03(\x0b\x32!.hallujudge.judge.v1.MetricOption\x12\x13\n\x0b\x64\x65scription\x18\x05 \x01(\t\"G\n\x13ListMetricsResponse\x12\x30\n\x07metrics\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.MetricInfo\"\x16\n\x14GetServerInfoRequest\"l\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06graphs\x18\x02 \x03(\t\x12\x19\n\x11max_message_bytes\x18\x03 \x01(\x04\x12\x17\n\x0fmax_batch_items\x18\x04 \x01(\r2\x90\x05\n\x0cJudgeService\x12N\n\x05Score\x12!.hallujudge.judge.v1.ScoreRequest\x1a\".hallujudge.judge.v1.ScoreResponse\x12\x64\n\x0bScoreStream\x12\'.hallujudge.judge.v1.ScoreStreamRequest\x1a(.hallujudge.judge.v1.ScoreStreamResponse(\x01\x30\x01\x12T\n\x07\x45xtract\x12#.hallujudge.judge.v1.ExtractRequest\x1a$.hallujudge.judge.v1.ExtractResponse\x12N\n\x05Judge\x12!.hallujudge.judge.v1.JudgeRequest\x1a\".hallujudge.judge.v1.JudgeResponse\x12Z\n\tNormalize\x12%.hallujudge.judge.v1.NormalizeRequest\x1a&.hallujudge.judge.v1.NormalizeResponse\x12`\n\x0bListMetrics\x12\'.hallujudge.judge.v1.ListMetricsRequest\x1a(.hallujudge.judge.v1.ListMetricsResponse\x12\x66\n\rGetServerInfo\x12).hallujudge.judge.v1.GetServerInfoRequest\x1a*.hallujudge.judge.v1.GetServerInfoResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'hallujudge/judge/v1/judge_service.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\"f\n\x0cScoreRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"\x87\x01\n\rScoreResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\x12+\n\x06report\x18\x02 \x01(\x0b\x32\x1b.hallujudge.judge.v1.Report\x12\x17\n\x0fstatistic_names\x18\x03 \x03(\t\"5\n\tItemBatch\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"\x80\x01\n\x12ScoreStreamRequest\x12.\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpecH\x00\x12/\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ItemBatchH\x00\x42\t\n\x07message\")\n\x0eStreamAccepted\x12\x17\n\x0fstatistic_names\x18\x01 \x03(\t\"?\n\x0bResultBatch\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\"\xbb\x01\n\x13ScoreStreamResponse\x12\x37\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x0b\x32#.hallujudge.judge.v1.StreamAcceptedH\x00\x12\x31\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32 .hallujudge.judge.v1.ResultBatchH\x00\x12-\n\x06report\x18\x03 \x01(\x0b\x32\x1b.hallujudge.judge.v1.ReportH\x00\x42\t\n\x07message\"M\n\x0e\x45xtractRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12\r\n\x05texts\x18\x02 \x03(\t\"\xaf\x01\n\x05\x43laim\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\x12/\n\x07mention\x18\x03 \x01(\x0b\x32\x1c.hallujudge.judge.v1.MentionH\x00\x12/\n\x07triplet\x18\x04 \x01(\x0b\x32\x1c.hallujudge.judge.v1.TripletH\x00\x12\x11\n\x07keyword\x18\x05 \x01(\tH\x00\x12\x0c\n\x04kind\x18\x06 \x01(\tB\x07\n\x05\x63laim\"8\n\nTextClaims\x12*\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Claim\"A\n\x0f\x45xtractResponse\x12.\n\x05texts\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.TextClaims\"f\n\x0cJudgeRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"A\n\rJudgeResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\"R\n\x10NormalizeRequest\x12/\n\x05graph\x18\x01 \x01(\x0b\x32 .hallujudge.judge.v1.GraphSource\x12\r\n\x05words\x18\x02 \x03(\t\"-\n\x0eNormalizedWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\r\n\x05roots\x18\x02 \x03(\t\"\\\n\x11NormalizeResponse\x12\x32\n\x05words\x18\x01 \x03(\x0b\x32#.hallujudge.judge.v1.NormalizedWord\x12\x13\n\x0bgraph_label\x18\x02 \x01(\t\"\x14\n\x12ListMetricsRequest\"Y\n\x0cMetricOption\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rdefault_value\x18\x02 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\"\x8a\x01\n\nMetricInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08variants\x18\x02 \x03(\t\x12\x13\n\x0bscore_names\x18\x03 \x03(\t\x12\x32\n\x07options\x18\x04 \x03(\x0b\x32!.hallujudge.judge.v1.MetricOption\x12\x13\n\x0b\x64\x65scription\x18\x05 \x01(\t\"G\n\x13ListMetricsResponse\x12\x30\n\x07metrics\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.MetricInfo\"\x16\n\x14GetServerInfoRequest\"l\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06graphs\x18\x02 \x03(\t\x12\x19\n\x11max_message_bytes\x18\x03 \x01(\x04\x12\x17\n\x0fmax_batch_items\x18\x04 \x01(\r2\x90\x05\n\x0cJudgeService\x12N\n\x05Score\x12!.hallujudge.judge.v1.ScoreRequest\x1a\".hallujudge.judge.v1.ScoreResponse\x12\x64\n\x0bScoreStream\x12\'.hallujudge.judge.v1.ScoreStreamRequest\x1a(.hallujudge.judge.v1.ScoreStreamResponse(\x01\x30\x01\x12T\n\x07\x45xtract\x12#.hallujudge.judge.v1.ExtractRequest\x1a$.hallujudge.judge.v1.ExtractResponse\x12N\n\x05Judge\x12!.hallujudge.judge.v1.JudgeRequest\x1a\".hallujudge.judge.v1.JudgeResponse\x12Z\n\tNormalize\x12%.hallujudge.judge.v1.NormalizeRequest\x1a&.hallujudge.judge.v1.NormalizeResponse\x12`\n\x0bListMetrics\x12\'.hallujudge.judge.v1.ListMetricsRequest\x1a(.hallujudge.judge.v1.ListMetricsResponse\x12\x66\n\rGetServerInfo\x12).hallujudge.judge.v1.GetServerInfoRequest\x1a*.hallujudge.judge.v1.GetServerInfoResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,33 +49,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXTRACTREQUEST']._serialized_start=825
   _globals['_EXTRACTREQUEST']._serialized_end=902
   _globals['_CLAIM']._serialized_start=905
-  _globals['_CLAIM']._serialized_end=1066
-  _globals['_TEXTCLAIMS']._serialized_start=1068
-  _globals['_TEXTCLAIMS']._serialized_end=1124
-  _globals['_EXTRACTRESPONSE']._serialized_start=1126
-  _globals['_EXTRACTRESPONSE']._serialized_end=1191
-  _globals['_JUDGEREQUEST']._serialized_start=1193
-  _globals['_JUDGEREQUEST']._serialized_end=1295
-  _globals['_JUDGERESPONSE']._serialized_start=1297
-  _globals['_JUDGERESPONSE']._serialized_end=1362
-  _globals['_NORMALIZEREQUEST']._serialized_start=1364
-  _globals['_NORMALIZEREQUEST']._serialized_end=1446
-  _globals['_NORMALIZEDWORD']._serialized_start=1448
-  _globals['_NORMALIZEDWORD']._serialized_end=1493
-  _globals['_NORMALIZERESPONSE']._serialized_start=1495
-  _globals['_NORMALIZERESPONSE']._serialized_end=1587
-  _globals['_LISTMETRICSREQUEST']._serialized_start=1589
-  _globals['_LISTMETRICSREQUEST']._serialized_end=1609
-  _globals['_METRICOPTION']._serialized_start=1611
-  _globals['_METRICOPTION']._serialized_end=1700
-  _globals['_METRICINFO']._serialized_start=1703
-  _globals['_METRICINFO']._serialized_end=1841
-  _globals['_LISTMETRICSRESPONSE']._serialized_start=1843
-  _globals['_LISTMETRICSRESPONSE']._serialized_end=1914
-  _globals['_GETSERVERINFOREQUEST']._serialized_start=1916
-  _globals['_GETSERVERINFOREQUEST']._serialized_end=1938
-  _globals['_GETSERVERINFORESPONSE']._serialized_start=1940
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=2048
-  _globals['_JUDGESERVICE']._serialized_start=2051
-  _globals['_JUDGESERVICE']._serialized_end=2707
+  _globals['_CLAIM']._serialized_end=1080
+  _globals['_TEXTCLAIMS']._serialized_start=1082
+  _globals['_TEXTCLAIMS']._serialized_end=1138
+  _globals['_EXTRACTRESPONSE']._serialized_start=1140
+  _globals['_EXTRACTRESPONSE']._serialized_end=1205
+  _globals['_JUDGEREQUEST']._serialized_start=1207
+  _globals['_JUDGEREQUEST']._serialized_end=1309
+  _globals['_JUDGERESPONSE']._serialized_start=1311
+  _globals['_JUDGERESPONSE']._serialized_end=1376
+  _globals['_NORMALIZEREQUEST']._serialized_start=1378
+  _globals['_NORMALIZEREQUEST']._serialized_end=1460
+  _globals['_NORMALIZEDWORD']._serialized_start=1462
+  _globals['_NORMALIZEDWORD']._serialized_end=1507
+  _globals['_NORMALIZERESPONSE']._serialized_start=1509
+  _globals['_NORMALIZERESPONSE']._serialized_end=1601
+  _globals['_LISTMETRICSREQUEST']._serialized_start=1603
+  _globals['_LISTMETRICSREQUEST']._serialized_end=1623
+  _globals['_METRICOPTION']._serialized_start=1625
+  _globals['_METRICOPTION']._serialized_end=1714
+  _globals['_METRICINFO']._serialized_start=1717
+  _globals['_METRICINFO']._serialized_end=1855
+  _globals['_LISTMETRICSRESPONSE']._serialized_start=1857
+  _globals['_LISTMETRICSRESPONSE']._serialized_end=1928
+  _globals['_GETSERVERINFOREQUEST']._serialized_start=1930
+  _globals['_GETSERVERINFOREQUEST']._serialized_end=1952
+  _globals['_GETSERVERINFORESPONSE']._serialized_start=1954
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=2062
+  _globals['_JUDGESERVICE']._serialized_start=2065
+  _globals['_JUDGESERVICE']._serialized_end=2721
 # @@protoc_insertion_point(module_scope)

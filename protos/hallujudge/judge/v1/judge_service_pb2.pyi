@@ -239,12 +239,15 @@ class Claim(google.protobuf.message.Message):
     MENTION_FIELD_NUMBER: builtins.int
     TRIPLET_FIELD_NUMBER: builtins.int
     KEYWORD_FIELD_NUMBER: builtins.int
+    KIND_FIELD_NUMBER: builtins.int
     start: builtins.int
     """First character in the text, in Unicode code points."""
     end: builtins.int
     """One past the last character."""
     keyword: builtins.str
     """A keyword in its root form."""
+    kind: builtins.str
+    """What a keyword names: objects or behaviors."""
     @property
     def mention(self) -> hallujudge.judge.v1.scoring_pb2.Mention:
         """An object mention."""
@@ -261,9 +264,10 @@ class Claim(google.protobuf.message.Message):
         mention: hallujudge.judge.v1.scoring_pb2.Mention | None = ...,
         triplet: hallujudge.judge.v1.scoring_pb2.Triplet | None = ...,
         keyword: builtins.str = ...,
+        kind: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["claim", b"claim", "keyword", b"keyword", "mention", b"mention", "triplet", b"triplet"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["claim", b"claim", "end", b"end", "keyword", b"keyword", "mention", b"mention", "start", b"start", "triplet", b"triplet"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["claim", b"claim", "end", b"end", "keyword", b"keyword", "kind", b"kind", "mention", b"mention", "start", b"start", "triplet", b"triplet"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["claim", b"claim"]) -> typing.Literal["mention", "triplet", "keyword"] | None: ...
 
 Global___Claim: typing_extensions.TypeAlias = Claim

@@ -375,7 +375,7 @@ class MementosTask(google.protobuf.message.Message):
     domain: builtins.str
     """The domain whose synonym graphs are used."""
     episode_length: builtins.int
-    """Frames in the sequence, where known."""
+    """Events in the sequence, where known."""
     @property
     def reference_objects(self) -> Global___StringList:
         """Objects of the human description."""
@@ -606,7 +606,7 @@ class InlineGraph(google.protobuf.message.Message):
     text: builtins.str
     """The graph's text."""
     layout: builtins.str
-    """json or table."""
+    """json (released Mementos graphs too) or table; empty or auto: told apart by the text."""
     def __init__(
         self,
         *,
@@ -760,6 +760,7 @@ class ItemResult(google.protobuf.message.Message):
     ORDER_FIELD_NUMBER: builtins.int
     INFACT_FIELD_NUMBER: builtins.int
     TRI_HE_FIELD_NUMBER: builtins.int
+    MEMENTOS_FIELD_NUMBER: builtins.int
     id: builtins.str
     """The item's id, as sent."""
     group_id: builtins.str
@@ -804,6 +805,10 @@ class ItemResult(google.protobuf.message.Message):
     def tri_he(self) -> Global___TriHeEvidence:
         """Claims of an answer with their verdicts."""
 
+    @property
+    def mementos(self) -> Global___MementosEvidence:
+        """Keywords of a description, matched."""
+
     def __init__(
         self,
         *,
@@ -820,10 +825,11 @@ class ItemResult(google.protobuf.message.Message):
         order: Global___OrderEvidence | None = ...,
         infact: Global___InfactEvidence | None = ...,
         tri_he: Global___TriHeEvidence | None = ...,
+        mementos: Global___MementosEvidence | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "evidence", b"evidence", "infact", b"infact", "order", b"order", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "infact", b"infact", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he"] | None: ...
+    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "evidence", b"evidence", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 
@@ -1228,6 +1234,162 @@ class TriHeEvidence(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["claims", b"claims", "extractor", b"extractor", "judging", b"judging"]) -> None: ...
 
 Global___TriHeEvidence: typing_extensions.TypeAlias = TriHeEvidence
+
+@typing.final
+class KeywordPair(google.protobuf.message.Message):
+    """A predicted keyword beside a reference keyword."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PREDICTED_FIELD_NUMBER: builtins.int
+    REFERENCE_FIELD_NUMBER: builtins.int
+    WHY_FIELD_NUMBER: builtins.int
+    predicted: builtins.str
+    """The predicted keyword."""
+    reference: builtins.str
+    """The reference keyword."""
+    why: builtins.str
+    """For near misses: why they are close (spelling, direction, root, word). Empty: they match."""
+    def __init__(
+        self,
+        *,
+        predicted: builtins.str = ...,
+        reference: builtins.str = ...,
+        why: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["predicted", b"predicted", "reference", b"reference", "why", b"why"]) -> None: ...
+
+Global___KeywordPair: typing_extensions.TypeAlias = KeywordPair
+
+@typing.final
+class KeywordSpan(google.protobuf.message.Message):
+    """Where a keyword stands in its text."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    START_FIELD_NUMBER: builtins.int
+    END_FIELD_NUMBER: builtins.int
+    start: builtins.int
+    """First character, in Unicode code points."""
+    end: builtins.int
+    """One past the last character."""
+    def __init__(
+        self,
+        *,
+        start: builtins.int = ...,
+        end: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["end", b"end", "start", b"start"]) -> None: ...
+
+Global___KeywordSpan: typing_extensions.TypeAlias = KeywordSpan
+
+@typing.final
+class KeywordEvidence(google.protobuf.message.Message):
+    """One kind of keywords, matched."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    REFERENCE_FIELD_NUMBER: builtins.int
+    PREDICTED_FIELD_NUMBER: builtins.int
+    MATCHED_FIELD_NUMBER: builtins.int
+    HALLUCINATED_FIELD_NUMBER: builtins.int
+    MISSED_FIELD_NUMBER: builtins.int
+    UNKNOWN_FIELD_NUMBER: builtins.int
+    NEAR_FIELD_NUMBER: builtins.int
+    REFERENCE_SPANS_FIELD_NUMBER: builtins.int
+    PREDICTED_SPANS_FIELD_NUMBER: builtins.int
+    @property
+    def reference(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Keywords of the human description."""
+
+    @property
+    def predicted(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Keywords of the model's description."""
+
+    @property
+    def matched(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___KeywordPair]:
+        """Which of them match."""
+
+    @property
+    def hallucinated(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Predicted keywords that match none."""
+
+    @property
+    def missed(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Reference keywords that none matches."""
+
+    @property
+    def unknown(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Keywords that the graph does not know."""
+
+    @property
+    def near(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___KeywordPair]:
+        """Hallucinated and missed keywords that are close."""
+
+    @property
+    def reference_spans(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___KeywordSpan]:
+        """Where reference keywords stand; empty: they were given."""
+
+    @property
+    def predicted_spans(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___KeywordSpan]:
+        """Where predicted keywords stand; empty: they were given."""
+
+    def __init__(
+        self,
+        *,
+        reference: collections.abc.Iterable[builtins.str] | None = ...,
+        predicted: collections.abc.Iterable[builtins.str] | None = ...,
+        matched: collections.abc.Iterable[Global___KeywordPair] | None = ...,
+        hallucinated: collections.abc.Iterable[builtins.str] | None = ...,
+        missed: collections.abc.Iterable[builtins.str] | None = ...,
+        unknown: collections.abc.Iterable[builtins.str] | None = ...,
+        near: collections.abc.Iterable[Global___KeywordPair] | None = ...,
+        reference_spans: collections.abc.Iterable[Global___KeywordSpan] | None = ...,
+        predicted_spans: collections.abc.Iterable[Global___KeywordSpan] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["hallucinated", b"hallucinated", "matched", b"matched", "missed", b"missed", "near", b"near", "predicted", b"predicted", "predicted_spans", b"predicted_spans", "reference", b"reference", "reference_spans", b"reference_spans", "unknown", b"unknown"]) -> None: ...
+
+Global___KeywordEvidence: typing_extensions.TypeAlias = KeywordEvidence
+
+@typing.final
+class MementosEvidence(google.protobuf.message.Message):
+    """What a description's scores rest on."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    DOMAIN_FIELD_NUMBER: builtins.int
+    EXTRACTOR_FIELD_NUMBER: builtins.int
+    EPISODE_LENGTH_FIELD_NUMBER: builtins.int
+    OBJECTS_FIELD_NUMBER: builtins.int
+    BEHAVIORS_FIELD_NUMBER: builtins.int
+    domain: builtins.str
+    """The domain whose graphs were used."""
+    extractor: builtins.str
+    """Who took the keywords from the texts; empty: they were given."""
+    episode_length: builtins.int
+    """Events in the sequence."""
+    @property
+    def objects(self) -> Global___KeywordEvidence:
+        """Objects."""
+
+    @property
+    def behaviors(self) -> Global___KeywordEvidence:
+        """Behaviours."""
+
+    def __init__(
+        self,
+        *,
+        domain: builtins.str = ...,
+        extractor: builtins.str = ...,
+        episode_length: builtins.int | None = ...,
+        objects: Global___KeywordEvidence | None = ...,
+        behaviors: Global___KeywordEvidence | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_episode_length", b"_episode_length", "behaviors", b"behaviors", "episode_length", b"episode_length", "objects", b"objects"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_episode_length", b"_episode_length", "behaviors", b"behaviors", "domain", b"domain", "episode_length", b"episode_length", "extractor", b"extractor", "objects", b"objects"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_episode_length", b"_episode_length"]) -> typing.Literal["episode_length"] | None: ...
+
+Global___MementosEvidence: typing_extensions.TypeAlias = MementosEvidence
 
 @typing.final
 class Score(google.protobuf.message.Message):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from hallujudge.metrics import Item, ItemResult, Report
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.core.extraction import FoundClaim
     from hallujudge.judge_service.core.spec import GraphSource, ScoreSpec
 
 __all__ = ["Batch", "BatchResult", "ScoringBackend", "ServerInfo"]
@@ -43,6 +44,14 @@ class ScoringBackend(Protocol):
         self, spec: ScoreSpec, batches: AsyncIterable[Batch]
     ) -> AsyncIterator[BatchResult | Report]:
         """Results of batches, in the order of the batches; the report comes last."""
+        ...
+
+    async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
+        """Claims of each text, without verdicts."""
+        ...
+
+    async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
+        """Verdicts on each item's claims, without a report."""
         ...
 
     async def normalize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hallujudge.judge_service._ordered import ordered_map
 from hallujudge.judge_service.core import Engine
-from hallujudge.judge_service.core.extraction import normalize
+from hallujudge.judge_service.core.extraction import extract, normalize
 from hallujudge.judge_service.core.resources import Resources
 from hallujudge.judge_service.version import __version__
 from hallujudge.metrics import Report
@@ -15,10 +15,11 @@ from hallujudge.metrics import Report
 from .base import Batch, BatchResult, ServerInfo
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.core.extraction import FoundClaim
     from hallujudge.judge_service.core.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.judges import Estimate
     from hallujudge.judge_service.judges.roster import JudgeRoster
-    from hallujudge.metrics import Item
+    from hallujudge.metrics import Item, ItemResult
 
 __all__ = ["EmbeddedBackend"]
 
@@ -41,7 +42,7 @@ class EmbeddedBackend:
         self, spec: ScoreSpec, batches: AsyncIterable[Batch]
     ) -> AsyncIterator[BatchResult | Report]:
         """Results of batches in order, then the report."""
-        session = self._engine.open(spec)
+        session = await self._engine.open(spec)
 
         async def work(batch: Batch) -> BatchResult:
             return BatchResult(items=batch, results=await session.score(batch))
@@ -49,6 +50,14 @@ class EmbeddedBackend:
         async for done in ordered_map(batches, work, limit=_BATCHES_IN_FLIGHT):
             yield done
         yield session.report()
+
+    async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
+        """Claims of each text, without verdicts."""
+        return await extract(spec, texts, self._engine.resources)
+
+    async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
+        """Verdicts on each item's claims, without a report."""
+        return await self._engine.judge(spec, items)
 
     async def normalize(
         self, source: GraphSource, words: Sequence[str]
@@ -65,7 +74,8 @@ class EmbeddedBackend:
 
     async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:
         """What judges that cost money would be asked, without asking them."""
-        return await self._engine.open(spec).estimate(items)
+        session = await self._engine.open(spec)
+        return await session.estimate(items)
 
     async def close(self) -> None:
         """Closes the judges."""

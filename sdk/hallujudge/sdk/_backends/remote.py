@@ -24,7 +24,9 @@ from .base import Batch, BatchResult, ServerInfo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hallujudge.judge_service.core.extraction import FoundClaim
     from hallujudge.judge_service.core.spec import GraphSource, ScoreSpec
+    from hallujudge.metrics import Item, ItemResult
 
 __all__ = ["MAX_IN_FLIGHT", "RemoteBackend"]
 
@@ -102,6 +104,28 @@ class RemoteBackend:
                     yield done
                 elif kind == "report":
                     yield _convert.report_from_proto(response.report)
+
+    async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
+        """Claims of each text, without verdicts."""
+        await self._greet()
+        request = pb.ExtractRequest(spec=_convert.spec_to_proto(spec), texts=texts)
+        with self._errors():
+            response = await self._stub.Extract(request, timeout=self._timeout)
+        return [
+            [_convert.found_claim_from_proto(claim) for claim in text.claims]
+            for text in response.texts
+        ]
+
+    async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
+        """Verdicts on each item's claims, without a report."""
+        await self._greet()
+        request = pb.JudgeRequest(
+            spec=_convert.spec_to_proto(spec),
+            items=[_convert.item_to_proto(item) for item in items],
+        )
+        with self._errors():
+            response = await self._stub.Judge(request, timeout=self._timeout)
+        return [_convert.result_from_proto(result) for result in response.results]
 
     async def normalize(
         self, source: GraphSource, words: Sequence[str]

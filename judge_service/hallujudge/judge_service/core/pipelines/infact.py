@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from hallujudge.metrics.infact import InfactMetric
 from hallujudge.metrics.infact_taxonomy import BASE, OPERATORS, level_of
 from hallujudge.metrics.items import InfactItem
 
+from ..cpu import run_cpu
 from ..registry import MetricEntry, OptionEntry
 from ..resources import Resources
 from ..spec import ScoreSpec
@@ -39,9 +39,12 @@ class InfactPipeline:
         }
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """Scores questions in a thread, so that a server stays responsive meanwhile."""
+        """One result for each of the questions, in order."""
         questions = checked(items, InfactItem)
-        return await asyncio.to_thread(lambda: [self._score(item) for item in questions])
+        return await run_cpu(
+            lambda: [self._score(item) for item in questions],
+            chars=sum(len(run.response or "") for item in questions for run in item.runs.values()),
+        )
 
     def _score(self, item: InfactItem) -> ItemResult:
         return replace(self._result(item), fields=_fields(item))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.items import PopeItem
 from hallujudge.metrics.pope import PopeMetric
 
+from ..cpu import run_cpu
 from ..registry import MetricEntry
 from ..resources import Resources
 from ..spec import ScoreSpec
@@ -34,9 +34,12 @@ class PopePipeline:
         return {"reader": self.metric.variant, "max_response_chars": str(MAX_RESPONSE_CHARS)}
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """Scores answers in a thread, so that a server stays responsive meanwhile."""
+        """One result for each of the answers, in order."""
         answers = checked(items, PopeItem)
-        return await asyncio.to_thread(lambda: [self._score(item) for item in answers])
+        return await run_cpu(
+            lambda: [self._score(item) for item in answers],
+            chars=sum(len(item.response or "") for item in answers),
+        )
 
     def _score(self, item: PopeItem) -> ItemResult:
         if item.response is None:

@@ -27,6 +27,7 @@ from ...judges import (
 )
 from ...judges.roster import JUDGE_NAMES, JudgeRoster
 from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
+from ..extraction import FoundClaim
 from ..registry import MetricEntry, OptionEntry
 from ..resources import Resources
 from ..spec import ScoreSpec
@@ -306,6 +307,24 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     return TriHePipeline(metric, judge, extractor, options)
 
 
+async def _extract(
+    spec: ScoreSpec, texts: Sequence[str], resources: Resources
+) -> list[list[FoundClaim]]:
+    """Claims of each text with their places; sentences are keywords of their whole length."""
+    source = ClaimSource(spec.options.get("extractor", EXTRACTORS[0]), resources.judges)
+    return [
+        [
+            FoundClaim(
+                start=span[0] if span else 0,
+                end=span[1] if span else 0,
+                claim=claim if isinstance(claim, Triplet) else claim.text,
+            )
+            for claim, span in zip(found.claims, found.spans, strict=True)
+        ]
+        for found in await source.extract(texts)
+    ]
+
+
 ENTRY = MetricEntry(
     name=TriHeMetric.name,
     description="How much of what an answer claims is not in the scene graph (Wu et al. 2024).",
@@ -360,5 +379,7 @@ ENTRY = MetricEntry(
             for name in _NUMBERS
         ),
     ),
+    extract=_extract,
+    judges=True,
     open=_open,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -10,6 +9,7 @@ from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.items import VidhalItem
 from hallujudge.metrics.vidhal import VidhalMcqaMetric, VidhalOrderingMetric
 
+from ..cpu import run_cpu
 from ..registry import MetricEntry
 from ..resources import Resources
 from ..spec import ScoreSpec
@@ -34,9 +34,12 @@ class VidhalPipeline:
         return {"reading": self.metric.variant, "max_response_chars": str(MAX_RESPONSE_CHARS)}
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """Scores answers in a thread, so that a server stays responsive meanwhile."""
+        """One result for each of the answers, in order."""
         answers = checked(items, VidhalItem)
-        return await asyncio.to_thread(lambda: [self._score(item) for item in answers])
+        return await run_cpu(
+            lambda: [self._score(item) for item in answers],
+            chars=sum(len(item.response or "") for item in answers),
+        )
 
     def _score(self, item: VidhalItem) -> ItemResult:
         problem = _display_problem(tuple(item.display.items()), len(item.captions))

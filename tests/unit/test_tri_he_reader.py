@@ -1,0 +1,126 @@
+"""Answers, claims and scene graphs for Tri-HE, from every layout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hallujudge.metrics import TriHeItem
+from hallujudge.sdk.archives import InputOptions, read_items
+from hallujudge.sdk.errors import ArchiveError
+
+GRAPH = {"7": {"triplets": ["(dog, on, sofa)", ["cat", "is", "black, white"]], "object": ["dog"]}}
+ANSWER = {"image_id": 7, "question": "What is there?", "response": "A dog on a sofa."}
+CLAIMS = {"image_id": 7, "question": "What is there?", "claims": [["dog", "on", "sofa"]]}
+
+
+def read(responses: object, references: object = GRAPH, **options: Any) -> list[TriHeItem]:
+    source = read_items(
+        "tri-he",
+        responses,  # type: ignore[arg-type]  # every layout that the cases have
+        references,  # type: ignore[arg-type]  # as above
+        options=InputOptions(**options),
+    )
+    items = list(source)
+    assert len(items) == len(source)
+    return items  # type: ignore[return-value]  # this metric's items
+
+
+def test_answers() -> None:
+    (item,) = read([ANSWER])
+    assert (item.id, item.group_id) == ("7: What is there?", "7")
+    assert (item.question, item.response, item.claims) == (
+        "What is there?",
+        "A dog on a sofa.",
+        None,
+    )
+    assert item.reference_triplets == (("dog", "on", "sofa"), ("cat", "is", "black, white"))
+    assert item.reference_objects == ("dog",)
+
+
+def test_claims() -> None:
+    (item,) = read([CLAIMS], claims_only=True)
+    assert (item.response, item.claims) == (None, (("dog", "on", "sofa"),))
+    with pytest.raises(ArchiveError, match="no key 'claims'"):
+        read([ANSWER], claims_only=True)
+
+
+def test_no_claims_are_not_the_same_as_none_extracted() -> None:
+    (item,) = read([{**CLAIMS, "claims": []}])
+    assert item.claims == ()
+
+
+def test_the_papers_own_file(tmp_path: Path) -> None:
+    content = {
+        "7": {
+            "instance": [
+                {
+                    "question": "q1",
+                    "answer": "a1",
+                    "triplet": [],
+                    "llava": "l1",
+                    "llava_triplets": ["(dog, on, sofa)"],
+                },
+                {"question": "q2", "answer": "a2", "triplet": [], "llava": "l2"},
+            ],
+            **GRAPH["7"],
+        }
+    }
+    path = tmp_path / "tri-he.json"
+    path.write_text(json.dumps(content))
+    answers = read(path, path)
+    assert [item.response for item in answers] == ["a1", "a2"]
+    model = read(path, path, model_key="llava")
+    assert [(item.response, item.claims) for item in model] == [
+        ("l1", (("dog", "on", "sofa"),)),
+        ("l2", None),
+    ]
+    with pytest.raises(ArchiveError, match="--model-key, one of answer, llava"):
+        read(path, path, model_key="gpt")
+
+
+def test_references_may_stand_in_the_answers() -> None:
+    (item,) = read([{**ANSWER, "triplets": ["(dog, on, sofa)"]}], None)
+    assert item.reference_triplets == (("dog", "on", "sofa"),)
+    with pytest.raises(ArchiveError, match="scene graph"):
+        read([ANSWER], None)
+
+
+def test_references_as_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "graphs.jsonl"
+    path.write_text('{"image_id": "7", "triplets": [["dog", "on", "sofa"]], "objects": ["cat"]}\n')
+    (item,) = read([ANSWER], path)
+    assert item.reference_objects == ("cat",)
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ([["dog", "on"]], r"claims\[0\].*2 parts"),
+        ([["dog", "on", "sofa"], ["a", "b", "c", "d"]], r"claims\[1\].*4 parts"),
+        ([["dog", "", "sofa"]], "part 2 is empty"),
+        ([["dog", "on", 3]], "part 3 is of type int"),
+        (["(dog, on, sofa, table)"], "4 parts"),
+        ([None], "NoneType"),
+        ("dog on sofa", "list of triplets"),
+    ],
+)
+def test_bad_triplets_are_named(claims: object, said: str) -> None:
+    with pytest.raises(ArchiveError, match=said):
+        read([{**CLAIMS, "claims": claims}])
+
+
+def test_joins() -> None:
+    with pytest.raises(ArchiveError, match=r"without a scene graph: 8.*None is known"):
+        read([{**ANSWER, "image_id": 8}])
+    (item,) = read([{**ANSWER, "image_id": 8}], allow_unknown=True)
+    assert item.reference_triplets is None
+    with pytest.raises(ArchiveError, match="more than once: 7: What is there"):
+        read([ANSWER, ANSWER])
+    twice = read([ANSWER, ANSWER], allow_duplicates=True)
+    assert [item.id for item in twice] == ["7: What is there?", "7: What is there?#2"]
+    with pytest.raises(ArchiveError, match="more than once in the references"):
+        read([ANSWER], [{"image_id": 7, "triplets": []}, {"image_id": "7", "triplets": []}])
