@@ -25,7 +25,7 @@ from hallujudge.metrics.triplets import Triplet
 from hallujudge.synonym_graphs import Mention
 
 from . import _convert_mementos, _convert_qa, _convert_tri_he
-from .core.extraction import FoundClaim
+from .core.entry import FoundClaim
 from .core.spec import GraphLayout, GraphSource, InlineGraph, ScoreSpec, ShippedGraph
 from .errors import InvalidInputError, Violation
 

@@ -63,6 +63,8 @@ class JudgeSettings:
     """Whether vLLM may fetch the model from its hub: 0 or 1."""
     vllm_arguments: str = _setting("", "more arguments for vllm serve")
     """More arguments for ``vllm serve``, with spaces between."""
+    matcher_download: int = _setting(0, "1: models of the matcher may be fetched", high=1)
+    """Whether models of the matcher that are not on this machine may be fetched: 0 or 1."""
     fallback_url: str = _setting(
         "https://api.openai.com/v1", "base address of the fallback's server"
     )

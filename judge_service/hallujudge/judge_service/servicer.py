@@ -11,8 +11,9 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from . import _convert
 from ._ordered import ordered_map
 from .core import Engine, ScoringSession, metric_names
+from .core.entry import MetricEntry
 from .core.extraction import extract, normalize
-from .core.registry import MetricEntry, metric_entry
+from .core.registry import metric_entry
 from .errors import InvalidInputError
 from .version import __version__
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from .aio import AsyncClient
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.core.extraction import FoundClaim
+    from hallujudge.judge_service.core.entry import FoundClaim
     from hallujudge.judge_service.core.spec import ScoreSpec
     from hallujudge.judge_service.judges import Estimate
     from hallujudge.metrics import Item, ItemResult, Report

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ._graph import SynonymGraph
-from ._words import clean_word
+from ._keyword_tables import (
+    Plan,
+    aliases_of,
+    inverse,
+    singular_phrase,
+    tables_of,
+    takings,
+)
+from ._words import SMALL_WORDS, clean_word
 
 __all__ = [
     "KeywordCounts",
@@ -23,10 +31,9 @@ KeywordReading: TypeAlias = Literal["published", "corrected"]
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _ONE_LEFTOVER: Final = object()
-"""What the released script adds instead of the leftover predictions: one object, whatever they are."""
+"""What the released script adds for all leftover predictions together: one object."""
 _WORDS_KEPT: Final = 1 << 16
 _LISTS_KEPT: Final = 1 << 12
-_SMALL_WORDS: Final = frozenset("a an the of to in on at up down out off with for over and".split())
 
 
 class KeywordCounts(NamedTuple):
@@ -44,7 +51,7 @@ class KeywordPair(NamedTuple):
     """A prediction and the reference keyword that it names."""
 
     predicted: str
-    """The prediction as given; two of them, joined by ``+``, where the graph reads them together."""
+    """The prediction as given; two, joined by ``+``, where the graph reads them together."""
     reference: str
     """The reference keyword as given."""
 
@@ -96,9 +103,9 @@ class KeywordMatcher:
 
     ``corrected`` counts every leftover prediction, and compares roots on both sides: a reference
     keyword that is no root stands for its own root (of several, for the one that a prediction
-    reaches, else the first); words that the graph does not know as they are written are looked up in
-    one spelling (composed letters, lower case, single blanks, singular). On a released graph, whose
-    roots are the reference's own words, nothing but the leftovers changes.
+    reaches, else the first); words that the graph does not know as they are written are looked up
+    in one spelling (composed letters, lower case, single blanks, singular). On a released graph,
+    whose roots are the reference's own words, nothing but the leftovers changes.
 
     A matcher is safe to use from several threads.
 
@@ -130,13 +137,16 @@ class KeywordMatcher:
         """The graph it matches by."""
         self.reading = reading
         """The reading it follows."""
-        singles, doubles = _tables(graph)
+        singles, doubles = tables_of(graph)
         self._roots: Final[Mapping[str, frozenset[str]]] = singles
         self._pairs: Final[Mapping[tuple[str, str], frozenset[str]]] = doubles if pairs else {}
         self._heads: Final = frozenset(first for first, _ in self._pairs)
-        self._known: Final = frozenset(singles).union(*singles.values(), *doubles.values())
-        self._alias: Final = _aliases(graph, self._known, singles)
-        self._forms: Final = _inverse(singles)
+        written = (part for word, second, _ in graph.pairs for part in (word, second) if part)
+        self._known: Final = frozenset(singles).union(
+            written, *singles.values(), *doubles.values()
+        )
+        self._alias: Final = aliases_of(graph, self._known, singles)
+        self._forms: Final = inverse(singles)
         # One reference is met with every model's prediction, and words come again and again.
         self._canonical = lru_cache(maxsize=_WORDS_KEPT)(self._canonical_of)
         self._plan = lru_cache(maxsize=_LISTS_KEPT)(self._plan_of)
@@ -172,7 +182,7 @@ class KeywordMatcher:
             if len(bag) < len(predicted) or not plan.special.isdisjoint(bag):
                 found.append(self._walked(reference, predicted))
             elif len(hot) > 1 or len(hot) == size:
-                hits, right = _takings(plan, hot)
+                hits, right = takings(plan, hot)
                 if hits == size and not corrected:
                     found.append(self._walked(reference, predicted))
                     continue
@@ -189,7 +199,7 @@ class KeywordMatcher:
         named, leftover = self._walk(reference, predicted, None)
         return self._counted(reference, named, predicted[leftover:])
 
-    def _plan_of(self, reference: tuple[str, ...]) -> _Plan:
+    def _plan_of(self, reference: tuple[str, ...]) -> Plan:
         """What single predictions take of a reference list."""
         wanted = frozenset(reference)
         takes: dict[str, tuple[int, ...]] = {}
@@ -201,7 +211,7 @@ class KeywordMatcher:
         special.update(w for w in wanted - echo if w not in self._roots.get(w, _NOTHING))
         if len(wanted) < len(reference):
             special |= takes.keys() | wanted
-        return _Plan(takes, wanted, len(wanted), echo, frozenset(special))
+        return Plan(takes, wanted, len(wanted), echo, frozenset(special))
 
     def match(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordMatch:
         """Return which keywords match, which don't, and what they come close to."""
@@ -218,7 +228,9 @@ class KeywordMatcher:
         hit = {*lists[0]} & {*named}
         hallucinated = dict.fromkeys(w for i, w in enumerate(predicted) if i not in right)
         missed = dict.fromkeys(
-            word for word, canonical in zip(reference, lists[0], strict=True) if canonical not in hit
+            word
+            for word, canonical in zip(reference, lists[0], strict=True)
+            if canonical not in hit
         )
         return KeywordMatch(
             counts=counts,
@@ -319,17 +331,18 @@ class KeywordMatcher:
         return tuple(self._as_root(keyword, ()) for keyword in keywords), False
 
     def _is_open(self, keyword: str) -> bool:
-        return keyword not in self._alias.roots and len(self._roots.get(keyword, _NOTHING)) > 1
+        return keyword not in self._alias.roots and len(self._alias.all_roots.get(keyword, ())) > 1
 
     def _as_root(self, keyword: str, predicted: Sequence[str]) -> str:
-        roots = self._roots.get(keyword, _NOTHING)
+        roots = self._alias.all_roots.get(keyword, ())
         if keyword in self._alias.roots or not roots:
             return keyword
         if len(roots) > 1:
             reached = _NOTHING.union(*(self._roots.get(w, _NOTHING) for w in predicted))
-            if both := roots & reached:
-                return min(both)
-        return self._alias.first_root[keyword]
+            for root in roots:
+                if root in reached:
+                    return root
+        return roots[0]
 
     def _canonical_of(self, word: str) -> str:
         """The word as the graph writes it; in plain spelling where the graph does not know it."""
@@ -338,11 +351,9 @@ class KeywordMatcher:
         plain = clean_word(word)
         if (known := self._alias.spelling.get(plain)) is not None:
             return known
-        return self._alias.spelling.get(_singular(plain), plain)
+        return self._alias.spelling.get(singular_phrase(plain), plain)
 
-    def _near(
-        self, hallucinated: Mapping[str, None], missed: Mapping[str, None]
-    ) -> list[NearMiss]:
+    def _near(self, hallucinated: Mapping[str, None], missed: Mapping[str, None]) -> list[NearMiss]:
         return [
             NearMiss(word, keyword, why)
             for word in hallucinated
@@ -352,7 +363,9 @@ class KeywordMatcher:
 
     def _nearness(self, word: str, keyword: str) -> str:
         one, other = self._canonical(word), self._canonical(keyword)
-        if one == other or _singular(clean_word(word)) == _singular(clean_word(keyword)):
+        if one == other or singular_phrase(clean_word(word)) == singular_phrase(
+            clean_word(keyword)
+        ):
             return "spelling"
         mine, theirs = self._roots.get(one, _NOTHING), self._roots.get(other, _NOTHING)
         if one in theirs:
@@ -362,95 +375,9 @@ class KeywordMatcher:
         return "word" if _content(one) & _content(other) else ""
 
 
-class _Plan(NamedTuple):
-    """What predictions take of one reference list, worked out beforehand."""
-
-    takes: dict[str, tuple[int, ...]]
-    """Such a prediction -> places of the reference keywords that it names."""
-    wanted: frozenset[str]
-    """The reference keywords."""
-    size: int
-    """How many they are."""
-    echo: frozenset[str]
-    """Reference keywords that the graph does not lead to: named only by being spelt the same."""
-    special: frozenset[str]
-    """Predictions with which only a walk tells the outcome: those that are read together with the
-    next one, and reference keywords that lead to others but not to themselves."""
-
-
-def _takings(plan: _Plan, hot: Sequence[str]) -> tuple[int, int]:
-    """How many reference keywords predictions take, and how many predictions are right."""
-    taken: set[int] = set()
-    right = 0
-    for word in hot:
-        for place in plan.takes[word]:
-            if place not in taken:
-                taken.add(place)
-                right += 1
-                break
-        else:
-            # Too late, but spelt like a reference keyword, which is right all the same.
-            right += word in plan.wanted
-    return len(taken), right
-
-
-class _Aliases(NamedTuple):
-    """How words that are written otherwise are found."""
-
-    spelling: Mapping[str, str]
-    """Plain spelling -> the graph's own."""
-    roots: frozenset[str]
-    """Words that some form leads to."""
-    first_root: Mapping[str, str]
-    """Form -> its first root in the graph's order."""
-
-
-def _tables(
-    graph: SynonymGraph,
-) -> tuple[dict[str, frozenset[str]], dict[tuple[str, str], frozenset[str]]]:
-    """Keyword -> roots, and two keywords in a row -> roots."""
-    if not graph.pairs:
-        return {form: frozenset(roots) for form, roots in graph.edges}, {}
-    singles = {word: frozenset(roots) for word, second, roots in graph.pairs if not second}
-    doubles = {
-        (word, second): frozenset(roots) for word, second, roots in graph.pairs if second and roots
-    }
-    return singles, doubles
-
-
-def _inverse(singles: Mapping[str, frozenset[str]]) -> dict[str, tuple[str, ...]]:
-    """Root -> the forms that lead to it."""
-    forms: dict[str, list[str]] = {}
-    for form, roots in singles.items():
-        for root in roots:
-            forms.setdefault(root, []).append(form)
-    return {root: tuple(found) for root, found in forms.items()}
-
-
-def _aliases(
-    graph: SynonymGraph, known: frozenset[str], singles: Mapping[str, frozenset[str]]
-) -> _Aliases:
-    spelling: dict[str, str] = {}
-    # Forms before bare roots, and shorter spellings first: " pick up" must not hide "pick up".
-    for word in sorted(known, key=lambda word: (word not in singles, len(word), word)):
-        spelling.setdefault(clean_word(word), word)
-    roots = frozenset().union(*singles.values()) if singles else _NOTHING
-    entries = ((w, r) for w, second, r in graph.pairs if not second) if graph.pairs else graph.edges
-    return _Aliases(spelling, roots, {form: found[0] for form, found in entries if found})
-
-
-def _singular(phrase: str) -> str:
-    """A phrase with its last word in the singular."""
-    from ._singular import singular
-
-    head, _, last = phrase.rpartition(" ")
-    # Longer ones are no words, and the rules would go through them two hundred times.
-    return phrase if not last or len(phrase) > 256 else f"{head} {singular(last)}".strip()
-
-
 @lru_cache(maxsize=1 << 16)
 def _content(phrase: str) -> frozenset[str]:
-    return frozenset(phrase.split()) - _SMALL_WORDS
+    return frozenset(phrase.split()) - SMALL_WORDS
 
 
 @lru_cache(maxsize=64)

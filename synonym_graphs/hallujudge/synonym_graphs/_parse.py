@@ -182,7 +182,7 @@ class _Reader:
     def _released(self, top: dict[str, object]) -> SynonymGraph:
         """A released Mementos graph, as ``to_json`` writes it."""
         name = self._string(top.get("name"), "$.name")
-        pairs = []
+        pairs: list[tuple[str, str, tuple[str, ...]]] = []
         for i, item in enumerate(self._list(top["pairs"], "$.pairs")):
             place = f"$.pairs[{i}]"
             entry = self._list(item, place)

@@ -9,7 +9,7 @@ for is refused by its name before anything happens.
 from __future__ import annotations
 
 import pickletools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ._parse import MAX_BYTES, MAX_FORMS
@@ -200,7 +200,7 @@ class _Machine:
         return GraphFormatError(problem, source=self._source, place=f"byte {place}")
 
 
-_MAKE: Final = {
+_MAKE: Final[Mapping[str, Callable[[], object]]] = {
     "EMPTY_DICT": dict,
     "EMPTY_LIST": list,
     "EMPTY_TUPLE": tuple,

@@ -6,7 +6,12 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["clean_word"]
+__all__ = ["SMALL_WORDS", "clean_word"]
+
+SMALL_WORDS: Final = frozenset(
+    ("a", "an", "the", "of", "to", "in", "on", "at", "up", "down", "out", "off", "with", "for")
+) | {"over", "and"}
+"""Words that say nothing of their own about a thing or an action."""
 
 _LONGEST: Final = 256
 """Longer texts are no words; they are worked out anew each time, so that the cache stays small."""

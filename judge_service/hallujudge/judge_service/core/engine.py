@@ -10,7 +10,8 @@ from hallujudge.metrics import Item, ItemResult, Report, Tally
 
 from ..errors import UnsupportedError
 from ..version import __version__
-from .registry import Pipeline, metric_entry, open_pipeline
+from .entry import Pipeline
+from .registry import metric_entry, open_pipeline
 from .resources import Resources
 from .spec import ScoreSpec
 

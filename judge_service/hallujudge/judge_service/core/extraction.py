@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
-
-from hallujudge.metrics.triplets import Triplet
-from hallujudge.synonym_graphs import Mention
 
 from ..errors import UnsupportedError
+from .entry import FoundClaim
 from .registry import metric_entry
 from .resources import Resources
 from .spec import GraphSource, ScoreSpec
 
-__all__ = ["ClaimValue", "FoundClaim", "extract", "normalize"]
-
-ClaimValue: TypeAlias = Mention | Triplet | str
-"""An object mention, a triplet, or a keyword in its root form."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundClaim:
-    """A claim and where it stands in its text."""
-
-    start: int
-    """First character."""
-    end: int
-    """One past the last."""
-    claim: ClaimValue
-    """What was found."""
-    kind: str = ""
-    """What a keyword names: ``objects`` or ``behaviors``."""
+__all__ = ["extract", "normalize"]
 
 
 async def extract(

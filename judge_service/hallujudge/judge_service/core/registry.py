@@ -2,98 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
-
-from hallujudge.metrics import Item, ItemResult, Metric, MetricError
+from hallujudge.metrics import MetricError
 
 from ..errors import InvalidInputError, NotFoundError, Violation
+from .entry import MetricEntry, Pipeline
+from .pipelines import ENTRIES
 from .resources import Resources
 from .spec import ScoreSpec
 
-if TYPE_CHECKING:
-    from .extraction import FoundClaim
-
-__all__ = [
-    "MetricEntry",
-    "OptionEntry",
-    "Pipeline",
-    "metric_entry",
-    "metric_names",
-    "open_pipeline",
-]
-
-
-class Pipeline(Protocol):
-    """A metric with everything it needs to score items: graphs, matchers, judges."""
-
-    @property
-    def metric(self) -> Metric:
-        """The metric."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings that stand in the signature, in full, for the report."""
-        ...
-
-    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """One result for each item, in order. An item's trouble is its result, never an error."""
-        ...
-
-
-Extract: TypeAlias = (
-    "Callable[[ScoreSpec, Sequence[str], Resources], Awaitable[list[list[FoundClaim]]]]"
-)
-"""Takes claims out of texts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptionEntry:
-    """An option of a metric."""
-
-    name: str
-    """Its name."""
-    default: str
-    """What it is unless told."""
-    choices: tuple[str, ...] = ()
-    """The values it may take; empty: see the description."""
-    description: str = ""
-    """What it does."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricEntry:
-    """A metric as the engine knows it."""
-
-    name: str
-    """Its name."""
-    description: str
-    """What it measures and where it is defined."""
-    variants: tuple[str, ...]
-    """Its readings, the default first."""
-    score_names: tuple[str, ...]
-    """Names of its scores."""
-    item_type: type[Item]
-    """The shape of its items."""
-    graph_roles: tuple[str, ...] = ()
-    """Graphs that it takes, by role."""
-    options: tuple[OptionEntry, ...] = ()
-    """Its options."""
-    extract: Extract | None = None
-    """Takes claims out of texts; None where there are none to take."""
-    judges: bool = False
-    """Whether its claims are decided by a judge."""
-    group_by: tuple[str, ...] = ()
-    """Fields that groups are reported by unless told."""
-    open: Callable[[ScoreSpec, Resources], Pipeline]
-    """Makes the pipeline of a checked spec."""
+__all__ = ["metric_entry", "metric_names", "open_pipeline"]
 
 
 def _entries() -> dict[str, MetricEntry]:
-    from .pipelines import ENTRIES
-
     return {entry.name: entry for entry in ENTRIES}
 
 

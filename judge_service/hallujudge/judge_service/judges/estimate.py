@@ -128,7 +128,7 @@ def file_counter(path: str | Path) -> TokenCounter:
     try:
         tokenizers = import_module("tokenizers")
     except ImportError as err:
-        raise MissingExtraError.of("counting tokens by a tokenizer file", "matcher") from err
+        raise MissingExtraError.of("counting tokens by a tokenizer file", "matcher-onnx") from err
     file = Path(path)
     file = file / "tokenizer.json" if file.is_dir() else file
     try:

@@ -6,6 +6,7 @@ import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -148,6 +149,8 @@ class JudgeRoster:
         from .matching import MatcherJudge
 
         settings = settings or MatcherSettings()
+        if self.settings.matcher_download:
+            settings = replace(settings, allow_download=True)
         with self._lock:
             if settings not in self._matchers:
                 self._matchers[settings] = MatcherJudge(open_matcher(settings))

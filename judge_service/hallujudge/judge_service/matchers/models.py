@@ -136,11 +136,15 @@ def _hub_folder(model_id: str, allow_download: bool) -> Path:
         )
     except (LocalEntryNotFoundError, OSError, ValueError) as err:
         # The hub's errors derive from OSError or ValueError; a missing entry means both.
-        tried = "could not be fetched" if allow_download else "is not on this machine"
-        asked = "" if allow_download else "; nothing is fetched unless downloads are allowed"
+        tried = (
+            "is not on this machine and could not be fetched: its hub can't be reached, or has no "
+            "such model for you. Try again where it can"
+            if allow_download
+            else "is not on this machine; nothing is fetched unless you ask for it, where its hub "
+            "can be reached, by --matcher-download or the setting matcher_download = 1"
+        )
         raise NotFoundError(
-            f"the model {model_id} {tried}{asked}. Allow downloads where the hub can be reached, "
-            f"or {_HOW} ({type(err).__name__})",
+            f"the model {model_id} {tried}, or {_HOW} ({type(err).__name__})",
             metadata={"model": model_id},
         ) from err
     return Path(found)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from hallujudge.metrics import Item, ItemResult, Report
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.core.extraction import FoundClaim
+    from hallujudge.judge_service.core.entry import FoundClaim
     from hallujudge.judge_service.core.spec import GraphSource, ScoreSpec
 
 __all__ = ["Batch", "BatchResult", "ScoringBackend", "ServerInfo"]

@@ -15,7 +15,7 @@ from hallujudge.metrics import Report
 from .base import Batch, BatchResult, ServerInfo
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.core.extraction import FoundClaim
+    from hallujudge.judge_service.core.entry import FoundClaim
     from hallujudge.judge_service.core.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.judges import Estimate
     from hallujudge.judge_service.judges.roster import JudgeRoster

@@ -24,7 +24,7 @@ from .base import Batch, BatchResult, ServerInfo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hallujudge.judge_service.core.extraction import FoundClaim
+    from hallujudge.judge_service.core.entry import FoundClaim
     from hallujudge.judge_service.core.spec import GraphSource, ScoreSpec
     from hallujudge.metrics import Item, ItemResult
 

@@ -1,4 +1,4 @@
-"""From files, mappings or records to items of a metric."""
+"""What goes into a reader, and what comes out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import TypeAlias
 
 from hallujudge.metrics import Item
 
-from ..errors import UnsupportedError
-
-__all__ = ["InputOptions", "ItemSource", "References", "Responses", "read_items"]
+__all__ = ["InputOptions", "ItemSource", "References", "Responses"]
 
 Responses: TypeAlias = "str | Path | Mapping[str, object] | Iterable[Mapping[str, object]]"
 """A file, a mapping id -> text, or records."""
@@ -62,27 +60,3 @@ class ItemSource:
 
     def __len__(self) -> int:
         return self.count
-
-
-def read_items(
-    metric: str,
-    responses: Responses,
-    references: References | None,
-    *,
-    options: InputOptions | None = None,
-    group_by: tuple[str, ...] = (),
-) -> ItemSource:
-    """Items of a metric, after the whole archive was checked.
-
-    The archive is gone through once before anything is scored, so that an error in its last line
-    costs no judge call, and nothing of it stays in memory but eight bytes for each id.
-
-    Raises:
-        ArchiveError: A file can't be read, ids are missing, twice, or don't join; each is named.
-        UnsupportedError: The SDK has no reader for the metric.
-    """
-    from ._readers import READERS
-
-    if metric not in READERS:
-        raise UnsupportedError(f"there is no reader for metric {metric!r} yet")
-    return READERS[metric](responses, references, options or InputOptions(), group_by)

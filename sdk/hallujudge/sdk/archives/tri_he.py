@@ -8,12 +8,18 @@ from itertools import islice
 from typing import NamedTuple
 
 from hallujudge.metrics.items import TriHeItem
-from hallujudge.metrics.triplets import Triplet, TripletError, reference_of, triplet_of
+from hallujudge.metrics.triplets import (
+    Triplet,
+    TripletError,
+    WrittenTriplet,
+    reference_of,
+    triplet_of,
+)
 
 from ..errors import ArchiveError
 from ._joins import IdCheck, numbered, refuse
 from ._qa import fields_of, kept, optional_text, text_of
-from ._records import Record, canonical_id, choose_key, named, read_records
+from ._records import Record, canonical_id, choose_key, named, read_records, well_formed
 from .inputs import InputOptions, ItemSource, References, Responses
 
 __all__ = ["read_tri_he"]
@@ -70,7 +76,6 @@ class _Keys:
 
     id: str
     text: str | None
-    claims: str | None
 
 
 class _Answers:
@@ -166,19 +171,23 @@ class _Answers:
             yield _Answer(image_id, optional_text(record, _QUESTION_KEYS), record)
 
     def _text(self, answer: _Answer) -> str | None:
-        return None if self._keys.text is None else text_of(answer.record, self._keys.text)
+        key = self._keys.text
+        if key is None:
+            # The first record has claims alone; others may have a text all the same.
+            key = next((name for name in _TEXT_KEYS if name in answer.record.values), None)
+        return None if key is None else text_of(answer.record, key)
 
     def _claims(self, answer: _Answer) -> tuple[Triplet, ...] | None:
-        value = None if self._keys.claims is None else answer.record.values.get(self._keys.claims)
+        value = answer.record.values.get(_CLAIMS)
         if value is None:
             return None
-        place = f"{answer.record.place}, {self._keys.claims}"
+        place = f"{answer.record.place}, {_CLAIMS}"
         if not isinstance(value, list | tuple):
             raise ArchiveError(f"{place}: expected a list of triplets, found {value!r:.60}")
         claims = []
         for index, entry in enumerate(value):
             try:
-                claims.append(triplet_of(entry))
+                claims.append(_utf8(triplet_of(entry)))
             except TripletError as err:
                 raise ArchiveError(f"{place}[{index}]: {err}") from err
         return tuple(claims)
@@ -190,17 +199,17 @@ class _Answers:
         identifier = choose_key(
             first, self._options.id_key, _ID_KEYS, what="the image id", flag="--id-key"
         )
-        claims = _CLAIMS if _CLAIMS in first.values else None
-        if self._options.claims_only and claims is None:
+        has_claims = _CLAIMS in first.values
+        if self._options.claims_only and not has_claims:
             found = ", ".join(sorted(first.values))
             raise ArchiveError(f"{first.place}: no key {_CLAIMS!r} for the claims; found {found}")
         text_keys = [key for key in _TEXT_KEYS if key in first.values]
-        if claims is not None and not text_keys and self._options.text_key is None:
-            return _Keys(id=identifier, text=None, claims=claims)
+        if has_claims and not text_keys and self._options.text_key is None:
+            return _Keys(id=identifier, text=None)
         text = choose_key(
             first, self._options.text_key, _TEXT_KEYS, what="the response", flag="--text-key"
         )
-        return _Keys(id=identifier, text=text, claims=claims)
+        return _Keys(id=identifier, text=text)
 
 
 def _flat(responses: Responses, model_key: str | None) -> Iterator[Record]:
@@ -268,17 +277,33 @@ def _scene_records(references: References) -> Iterator[tuple[str, Record]]:
 
 
 def _scene_of(record: Record) -> _Scene:
-    key = choose_key(record, None, _TRIPLETS, what="the scene graph", flag="one of these names")
+    key = next((name for name in _TRIPLETS if name in record.values), None)
+    if key is None:
+        raise ArchiveError(
+            f"{record.place}: no scene graph: looked for {', '.join(_TRIPLETS)}; found "
+            f"{', '.join(sorted(record.values)) or 'none'}. Images' triplets may stand in the "
+            "answers, or in the file that --references names"
+        )
     value = record.values[key]
     if not isinstance(value, list | tuple):
         raise ArchiveError(f"{record.place}, {key}: expected a list, found {value!r:.60}")
     triplets = []
     for index, entry in enumerate(value):
         try:
-            triplets.append(reference_of(entry))
+            triplets.append(_utf8(reference_of(entry)))
         except TripletError as err:
             raise ArchiveError(f"{record.place}, {key}[{index}]: {err}") from err
     return _Scene(tuple(triplets), _objects_of(record))
+
+
+def _utf8(triplet: Triplet) -> Triplet:
+    """The triplet without lone surrogates, which can't go over the wire."""
+    if triplet.written.isascii():
+        return triplet
+    parts = map(well_formed, triplet)
+    if isinstance(triplet, WrittenTriplet):
+        return WrittenTriplet(*parts, written=well_formed(triplet.written))
+    return Triplet(*parts)
 
 
 def _objects_of(record: Record) -> tuple[str, ...]:
@@ -289,5 +314,5 @@ def _objects_of(record: Record) -> tuple[str, ...]:
             continue
         if not isinstance(value, list | tuple) or not all(isinstance(n, str) for n in value):
             raise ArchiveError(f"{record.place}, {key}: expected a list of object names")
-        objects |= dict.fromkeys(name.strip() for name in value if name.strip())
+        objects |= dict.fromkeys(well_formed(name.strip()) for name in value if name.strip())
     return tuple(objects)

@@ -22,8 +22,9 @@ __all__ = ["examine"]
 
 _EXTRAS = {
     "service": ("grpc_health", "grpc_reflection"),
-    "matcher": ("onnxruntime", "tokenizers", "safetensors"),
-    "llm": ("aiohttp",),
+    "openai": ("aiohttp",),
+    "matcher-onnx": ("onnx", "onnxruntime", "safetensors", "tokenizers"),
+    "matcher": ("sentence_transformers", "torch", "transformers"),
 }
 
 

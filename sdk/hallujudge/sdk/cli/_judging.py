@@ -14,6 +14,7 @@ __all__ = [
     "JudgeFlags",
     "LlmModel",
     "LlmUrl",
+    "MatcherDownload",
     "MaxCalls",
     "MaxCost",
     "VerdictCacheFile",
@@ -36,6 +37,10 @@ MaxCalls = Annotated[
 MaxCost = Annotated[
     float | None, typer.Option("--max-cost", help="Money that the fallback may cost at most.")
 ]
+MatcherDownload = Annotated[
+    bool,
+    typer.Option("--matcher-download", help="Let models that are not on this machine be fetched."),
+]
 VerdictCacheFile = Annotated[
     str | None, typer.Option("--verdict-cache", help="SQLite file that keeps verdicts.")
 ]
@@ -57,6 +62,8 @@ class JudgeFlags:
     """Money for the fallback at most."""
     verdict_cache: str | None = None
     """File that keeps verdicts."""
+    matcher_download: int | None = None
+    """1: models of the matcher may be fetched."""
 
     def settings(self, server: str | None) -> dict[str, object]:
         """Those that were given, by name.

@@ -53,7 +53,7 @@ def _root(
 
 def main() -> int:
     """Runs the command line."""
-    from . import _commands, _qa, _tri_he  # noqa: F401 - registers the commands
+    from . import _commands, _graph, _mementos, _qa, _tri_he  # noqa: F401 - registers the commands
 
     return run(lambda: app(standalone_mode=False))
 

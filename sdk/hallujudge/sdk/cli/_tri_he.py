@@ -30,6 +30,7 @@ from ._judging import (
     JudgeFlags,
     LlmModel,
     LlmUrl,
+    MatcherDownload,
     MaxCalls,
     MaxCost,
     VerdictCacheFile,
@@ -59,8 +60,13 @@ def tri_he(
         str, typer.Option("--variant", help="published or corrected.")
     ] = "published",
     extractor: Annotated[
-        str, typer.Option("--extractor", help="Who takes claims: rules, llm or sentences.")
-    ] = "rules",
+        str | None,
+        typer.Option(
+            "--extractor",
+            help="Who takes claims: rules, llm or sentences; given: they come with the answers. "
+            "Without it: rules, with --claims given.",
+        ),
+    ] = None,
     judge: Annotated[
         str, typer.Option("--judge", help="Who gives verdicts: matcher, llm or router.")
     ] = "matcher",
@@ -86,6 +92,7 @@ def tri_he(
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
     verdict_cache: VerdictCacheFile = None,
+    matcher_download: MatcherDownload = False,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what judges would be asked; ask nobody.")
     ] = False,
@@ -110,6 +117,7 @@ def tri_he(
         max_calls=max_calls,
         max_cost=max_cost,
         verdict_cache=verdict_cache,
+        matcher_download=1 if matcher_download else None,
     )
     given = {"nli_model": nli_model, "backend": backend}
     run = ScoreRun(
@@ -121,7 +129,7 @@ def tri_he(
         judges=flags.settings(server),
         variant=variant,
         options={
-            "extractor": extractor,
+            "extractor": extractor or ("given" if claims else "rules"),
             "judge": judge,
             "matcher_model": matcher_model,
             "protocol": protocol,

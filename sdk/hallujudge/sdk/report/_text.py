@@ -40,6 +40,14 @@ _MEANINGS: Mapping[str, Mapping[str, str]] = {
         "recall": "reference objects mentioned / all; higher is better",
         "mean_words": "words in a caption",
     },
+    "mementos": {
+        "object_recall": "reference objects named / all; higher is better",
+        "object_precision": "objects named that are right / named; higher is better",
+        "object_f1": "harmonic mean of both; higher is better",
+        "behavior_recall": "reference behaviours named / all; higher is better",
+        "behavior_precision": "behaviours named that are right / named; higher is better",
+        "behavior_f1": "harmonic mean of both; higher is better",
+    },
     "pope": {
         "accuracy": "right answers / answers; higher is better",
         "precision": "of the answers yes, how many are right; higher is better",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from hallujudge.metrics import ChairEvidence, Evidence, Item, ItemResult, MentionVerdict
+from hallujudge.metrics.evidence_mementos import KeywordEvidence, MementosEvidence
 from hallujudge.metrics.evidence_qa import AnswerEvidence, InfactEvidence
 from hallujudge.metrics.evidence_tri_he import ClaimVerdict, TriHeEvidence, Verdict
 
@@ -145,6 +146,70 @@ def _tri_he_summary(evidence: Evidence) -> str:
     return f"{_tri_he_weight(evidence):,} of {counted(len(evidence.claims), 'claim')} hallucinated"
 
 
+# Mementos ---------------------------------------------------------------------------------------
+
+
+def _keyword_marks(found: KeywordEvidence) -> Iterator[Mark]:
+    """Keywords where they stand in the response, wrong where they name nothing of the reference."""
+    named = dict(found.matched)
+    wrong = set(found.hallucinated)
+    for word, (start, end) in zip(found.predicted, found.predicted_spans, strict=False):
+        if end:
+            verdict = "not in the human description" if word in wrong else "right"
+            told = f"{word} → {named[word]}" if word in named else word
+            yield Mark(start, end, word in wrong, f"{told}, {verdict}")
+
+
+def _without_overlaps(marks: Iterable[Mark]) -> list[Mark]:
+    kept: list[Mark] = []
+    for mark in sorted(marks):
+        if not kept or mark[0] >= kept[-1][1]:
+            kept.append(mark)
+    return kept
+
+
+def _mementos_body(item: Item, result: ItemResult) -> Markup:
+    evidence = result.evidence
+    assert isinstance(evidence, MementosEvidence)
+    response: str = getattr(item, "response", None) or ""
+    reference: str = getattr(item, "reference", None) or ""
+    kinds = {"objects": evidence.objects, "behaviours": evidence.behaviors}
+    marks = _without_overlaps(mark for found in kinds.values() for mark in _keyword_marks(found))
+    listings: list[Markup] = []
+    for name, found in kinds.items():
+        listings += listing(f"Hallucinated {name}", found.hallucinated, "wrong")
+        listings += listing(f"Missed {name}", found.missed)
+        listings += listing(f"Right {name}", [_named(*pair) for pair in found.matched])
+        near = [f"{miss.predicted} ≈ {miss.reference} ({miss.why})" for miss in found.near]
+        listings += listing(f"Near misses, {name}", near)
+        listings += listing(f"Unknown to the graph, {name}", found.unknown)
+    return joined(
+        [
+            *([marked(response, marks)] if response else []),
+            *listing("Human description", [reference] if reference else []),
+            *listings,
+        ]
+    )
+
+
+def _named(predicted: str, reference: str) -> str:
+    return predicted if predicted == reference else f"{predicted} → {reference}"
+
+
+def _mementos_weight(evidence: Evidence) -> int:
+    assert isinstance(evidence, MementosEvidence)
+    return len(evidence.objects.hallucinated) + len(evidence.behaviors.hallucinated)
+
+
+def _mementos_summary(evidence: Evidence) -> str:
+    assert isinstance(evidence, MementosEvidence)
+    parts = [
+        f"{len(found.hallucinated):,} of {counted(len(found.predicted), noun)}"
+        for found, noun in ((evidence.objects, "object"), (evidence.behaviors, "behaviour"))
+    ]
+    return f"{' and '.join(parts)} hallucinated"
+
+
 # Questions --------------------------------------------------------------------------------------
 
 
@@ -179,6 +244,13 @@ VIEWS: dict[type[object], View] = {
         weight=_tri_he_weight,
         summary=_tri_he_summary,
         order="those with the most hallucinated claims first",
+        legend=True,
+    ),
+    MementosEvidence: View(
+        body=_mementos_body,
+        weight=_mementos_weight,
+        summary=_mementos_summary,
+        order="those with the most hallucinated keywords first",
         legend=True,
     ),
     AnswerEvidence: View(body=_general_body, weight=_answer_weight, summary=_answer_summary),

@@ -9,8 +9,7 @@ from hallujudge.metrics import ChairItem, ChairMetric, Item, ItemResult
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 
 from ..cpu import run_cpu
-from ..extraction import FoundClaim
-from ..registry import MetricEntry, OptionEntry
+from ..entry import FoundClaim, MetricEntry, OptionEntry
 from ..resources import Resources
 from ..spec import ScoreSpec, ShippedGraph
 from ._items import MAX_RESPONSE_CHARS, checked, scored, unscored

@@ -12,7 +12,7 @@ from hallujudge.metrics.infact_taxonomy import BASE, OPERATORS, level_of
 from hallujudge.metrics.items import InfactItem
 
 from ..cpu import run_cpu
-from ..registry import MetricEntry, OptionEntry
+from ..entry import MetricEntry, OptionEntry
 from ..resources import Resources
 from ..spec import ScoreSpec
 from ._items import MAX_RESPONSE_CHARS, checked, scored, unscored

@@ -13,7 +13,7 @@ from hallujudge.metrics.items import TriHeItem
 from hallujudge.metrics.tri_he import TriHeMetric
 from hallujudge.metrics.triplets import ClaimParts, Triplet
 
-from ...errors import InvalidInputError
+from ...errors import InvalidInputError, UnavailableError
 from ...extractors.values import ExtractedTriplet, TripletExtractor
 from ...judges import (
     Estimate,
@@ -27,20 +27,20 @@ from ...judges import (
 )
 from ...judges.roster import JUDGE_NAMES, JudgeRoster
 from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
-from ..extraction import FoundClaim
-from ..registry import MetricEntry, OptionEntry
+from ..entry import FoundClaim, MetricEntry, OptionEntry
 from ..resources import Resources
 from ..spec import ScoreSpec
 from ._items import MAX_RESPONSE_CHARS, checked, scored, unscored
 
 __all__ = ["ENTRY", "ExtractedClaims", "TriHePipeline"]
 
-EXTRACTORS = ("rules", "llm", "sentences")
-"""Who takes claims from answers."""
+EXTRACTORS = ("rules", "llm", "sentences", "given")
+"""Who takes claims from answers; ``given``: nobody, they come with their claims."""
 
 _DEFAULTS = MatcherSettings()
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _NUMBERS = ("keep_above", "support_above", "entail_above")
+_NO_EXTRACTOR = "no claims came with the answer, and nobody is asked to take them from it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ class TriHePipeline:
             {i: item for i, item in enumerate(answers) if i not in results}
         )
         for index, claims in extracted.items():
-            if problem := _claims_problem(claims, self._extractor.label):
+            if problem := _claims_problem(answers[index], claims, self._extractor.label):
                 results[index] = unscored(answers[index], *problem)
         asked = {i: claims for i, claims in extracted.items() if i not in results}
         judged = await self._judge.judge(
@@ -171,7 +171,7 @@ class ClaimSource:
     """Any extractor as this pipeline needs it: claims with places, failures as values.
 
     Args:
-        name: One of ``rules``, ``llm``, ``sentences``.
+        name: One of :data:`EXTRACTORS`.
         roster: Makes the language model's.
     """
 
@@ -189,7 +189,8 @@ class ClaimSource:
         """The extractor's own label."""
         if self._llm is not None:
             return self._llm.label
-        return self._sentences.label if self._name == "sentences" else self._rules.label
+        labels = {"sentences": self._sentences.label, "given": "given"}
+        return labels.get(self._name, self._rules.label)
 
     @property
     def costs(self) -> bool:
@@ -200,6 +201,8 @@ class ClaimSource:
         """The claims of each text, in order."""
         if not texts:
             return []
+        if self._name == "given":
+            return [ExtractedClaims(reason="CLAIMS_MISSING", detail=_NO_EXTRACTOR)] * len(texts)
         if self._llm is not None:
             return [
                 ExtractedClaims(reason=result.reason, detail=result.detail)
@@ -251,12 +254,16 @@ def _problem(item: TriHeItem) -> tuple[str, str] | None:
     return None
 
 
-def _claims_problem(claims: ExtractedClaims, extractor: str) -> tuple[str, str] | None:
+def _claims_problem(
+    item: TriHeItem, claims: ExtractedClaims, extractor: str
+) -> tuple[str, str] | None:
     if claims.reason:
         return claims.reason, f"{extractor}: {claims.detail}"
-    if not claims.claims:
-        return "NO_CLAIMS", f"{extractor} finds nothing in the response that could be judged"
-    return None
+    if claims.claims:
+        return None
+    if item.claims is not None:
+        return "NO_CLAIMS", "the list of claims that came with the answer is empty"
+    return "NO_CLAIMS", f"{extractor} finds nothing in the response that could be judged"
 
 
 def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
@@ -312,6 +319,14 @@ async def _extract(
 ) -> list[list[FoundClaim]]:
     """Claims of each text with their places; sentences are keywords of their whole length."""
     source = ClaimSource(spec.options.get("extractor", EXTRACTORS[0]), resources.judges)
+    extracted = await source.extract(texts)
+    for index, found in enumerate(extracted):
+        if found.reason:
+            # An empty list would say that the text claims nothing.
+            raise UnavailableError(
+                f"no claims could be taken from text {index}: {found.reason}: {found.detail}",
+                reason="EXTRACTION_FAILED",
+            )
     return [
         [
             FoundClaim(
@@ -321,7 +336,7 @@ async def _extract(
             )
             for claim, span in zip(found.claims, found.spans, strict=True)
         ]
-        for found in await source.extract(texts)
+        for found in extracted
     ]
 
 
@@ -337,7 +352,7 @@ ENTRY = MetricEntry(
             default=EXTRACTORS[0],
             choices=EXTRACTORS,
             description="who takes claims from answers: rules, a language model, or none of both: "
-            "whole sentences",
+            "whole sentences; given: answers come with their claims",
         ),
         OptionEntry(
             name="judge",

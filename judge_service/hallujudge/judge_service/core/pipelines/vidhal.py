@@ -10,7 +10,7 @@ from hallujudge.metrics.items import VidhalItem
 from hallujudge.metrics.vidhal import VidhalMcqaMetric, VidhalOrderingMetric
 
 from ..cpu import run_cpu
-from ..registry import MetricEntry
+from ..entry import MetricEntry
 from ..resources import Resources
 from ..spec import ScoreSpec
 from ._items import MAX_RESPONSE_CHARS, checked, scored, unscored

@@ -1,0 +1,249 @@
+"""Mementos' analyses: whether hallucinations go together, grow with length, and keep company.
+
+Pure functions over scored items; section 3.2 of the paper (papers/mementos.txt).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from .evidence_mementos import MementosEvidence
+
+__all__ = [
+    "BehaviorPairs",
+    "Companionship",
+    "Correlation",
+    "LengthPoint",
+    "ScoredSequence",
+    "companions",
+    "hallucination_correlation",
+    "recall_by_length",
+    "sequence_of_line",
+]
+
+_MEASURES = ("recall", "precision", "f1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredSequence:
+    """One scored item, as the analyses need it."""
+
+    domain: str
+    """Its domain."""
+    scores: Mapping[str, float | None]
+    """Its own scores, ``object_recall`` to ``behavior_f1``."""
+    episode_length: int | None = None
+    """How many events it shows."""
+    true_behaviors: tuple[str, ...] = ()
+    """Reference behaviours that the description names."""
+    hallucinated_behaviors: tuple[str, ...] = ()
+    """Behaviours that it makes up."""
+
+    @classmethod
+    def of(cls, scores: Mapping[str, float | None], evidence: MementosEvidence) -> ScoredSequence:
+        """The sequence of a result."""
+        return cls(
+            domain=evidence.domain,
+            scores=scores,
+            episode_length=evidence.episode_length,
+            true_behaviors=tuple(pair.reference for pair in evidence.behaviors.matched),
+            hallucinated_behaviors=evidence.behaviors.hallucinated,
+        )
+
+
+def sequence_of_line(line: Mapping[str, object]) -> ScoredSequence | None:
+    """The sequence of a line of ``items.jsonl``; None where it is unscored."""
+    evidence, scores = line.get("evidence"), line.get("scores")
+    if line.get("outcome") != "scored" or not isinstance(evidence, Mapping):
+        return None
+    behaviors = evidence.get("behaviors")
+    found = behaviors if isinstance(behaviors, Mapping) else {}
+    length = evidence.get("episode_length")
+    return ScoredSequence(
+        domain=str(evidence.get("domain", "")),
+        scores=dict(scores) if isinstance(scores, Mapping) else {},
+        episode_length=length if isinstance(length, int) else None,
+        true_behaviors=tuple(str(pair[1]) for pair in found.get("matched", ())),
+        hallucinated_behaviors=tuple(map(str, found.get("hallucinated", ()))),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlation:
+    """How object and behaviour scores of one domain go together (Table 3)."""
+
+    domain: str
+    """The domain."""
+    measure: str
+    """``recall``, ``precision`` or ``f1``."""
+    value: float | None
+    """Pearson's coefficient; None for fewer than two sequences, or where either never varies."""
+    n: int
+    """Sequences for which both scores are defined."""
+
+
+def hallucination_correlation(sequences: Iterable[ScoredSequence]) -> list[Correlation]:
+    """Correlation between object and behaviour scores over the sequences of each domain.
+
+    Table 3 gives a coefficient for recall, precision and F1 in each domain without naming its kind;
+    Pearson's is taken here.
+    """
+    points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for sequence in sequences:
+        for measure in _MEASURES:
+            pair = tuple(
+                sequence.scores.get(f"{kind}_{measure}") for kind in ("object", "behavior")
+            )
+            if pair[0] is not None and pair[1] is not None:
+                points[sequence.domain, measure].append((pair[0], pair[1]))
+    return [
+        Correlation(domain=domain, measure=measure, value=_pearson(pairs), n=len(pairs))
+        for (domain, measure), pairs in sorted(
+            points.items(), key=lambda entry: (entry[0][0], _MEASURES.index(entry[0][1]))
+        )
+    ]
+
+
+def _pearson(pairs: Sequence[tuple[float, float]]) -> float | None:
+    if len(pairs) < 2:
+        return None
+    x_mean, y_mean = (math.fsum(column) / len(pairs) for column in zip(*pairs, strict=True))
+    covariance = math.fsum((x - x_mean) * (y - y_mean) for x, y in pairs)
+    spread = math.sqrt(
+        math.fsum((x - x_mean) ** 2 for x, _ in pairs)
+        * math.fsum((y - y_mean) ** 2 for _, y in pairs)
+    )
+    # Rounding may leave a trace of spread where all values are one.
+    return max(-1.0, min(1.0, covariance / spread)) if spread > 1e-12 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthPoint:
+    """Recall of the sequences of one episode length (Figure 7)."""
+
+    domain: str
+    """The domain."""
+    episode_length: int
+    """Events in the sequence."""
+    object_recall: float | None
+    """Mean object recall."""
+    behavior_recall: float | None
+    """Mean behaviour recall."""
+    n: int
+    """Sequences of that length."""
+
+
+def recall_by_length(sequences: Iterable[ScoredSequence]) -> list[LengthPoint]:
+    """Mean recall against episode length: where it falls, errors grow like a snowball."""
+    groups: dict[tuple[str, int], list[ScoredSequence]] = defaultdict(list)
+    for sequence in sequences:
+        if sequence.episode_length is not None:
+            groups[sequence.domain, sequence.episode_length].append(sequence)
+    return [
+        LengthPoint(
+            domain=domain,
+            episode_length=length,
+            object_recall=_mean(s.scores.get("object_recall") for s in members),
+            behavior_recall=_mean(s.scores.get("behavior_recall") for s in members),
+            n=len(members),
+        )
+        for (domain, length), members in sorted(groups.items())
+    ]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+class BehaviorPairs:
+    """How often two behaviours happen in one sequence, by the human descriptions.
+
+    Args:
+        episodes: The behaviours of each sequence.
+    """
+
+    def __init__(self, episodes: Iterable[Iterable[str]]) -> None:
+        self._alone: Counter[str] = Counter()
+        self._together: Counter[tuple[str, str]] = Counter()
+        self.episodes = 0
+        for behaviors in episodes:
+            different = sorted(set(behaviors))
+            self.episodes += 1
+            self._alone.update(different)
+            self._together.update(combinations(different, 2))
+
+    def share(self, companion: str, behavior: str) -> float:
+        """Of the sequences with a behaviour, how many have the companion too."""
+        if not (alone := self._alone[behavior]):
+            return 0.0
+        pair = (companion, behavior) if companion < behavior else (behavior, companion)
+        return self._together[pair] / alone
+
+    def frequency(self, behaviors: Iterable[str]) -> float:
+        """The share of all behaviours, each as often as it happens, that are among these."""
+        total = self._alone.total()
+        return sum(self._alone[behavior] for behavior in behaviors) / total if total else 0.0
+
+    def companions(self, behavior: str, k: int) -> tuple[str, ...]:
+        """The k behaviours that most often go with one; ties by name."""
+        shares = [
+            (-count, pair[0] if pair[1] == behavior else pair[1])
+            for pair, count in self._together.items()
+            if behavior in pair
+        ]
+        return tuple(name for _, name in sorted(shares)[:k])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Companionship:
+    """How often a hallucinated behaviour is the usual companion of a true one."""
+
+    domain: str
+    """The domain."""
+    value: float | None
+    """The share of hallucinated behaviours; None where there are none."""
+    expected: float | None
+    """The same share for behaviours drawn by how frequent they are: what chance alone gives."""
+    n: int
+    """Hallucinated behaviours."""
+
+
+def companions(
+    sequences: Iterable[ScoredSequence], pairs: BehaviorPairs, *, k: int = 5
+) -> list[Companionship]:
+    """Share of hallucinated behaviours among the k usual companions of a true behaviour, by domain.
+
+    The paper describes the effect and gives no formula; this is ours.
+
+    Args:
+        sequences: Scored sequences; behaviours should be roots of one graph on both sides.
+        pairs: Which behaviours go together.
+        k: How many companions of a behaviour are its usual ones.
+    """
+    usual: dict[str, frozenset[str]] = {}
+    counts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for sequence in sequences:
+        near: set[str] = set()
+        for behavior in set(sequence.true_behaviors):
+            if behavior not in usual:
+                usual[behavior] = frozenset(pairs.companions(behavior, k))
+            near |= usual[behavior]
+        made_up = set(sequence.hallucinated_behaviors)
+        row = counts[sequence.domain]
+        row[0] += len(made_up & near)
+        row[1] += len(made_up)
+        row[2] += len(made_up) * pairs.frequency(near - set(sequence.true_behaviors))
+    return [
+        Companionship(
+            domain=domain,
+            value=hits / n if n else None,
+            expected=chance / n if n else None,
+            n=int(n),
+        )
+        for domain, (hits, n, chance) in sorted(counts.items())
+    ]

@@ -1,0 +1,297 @@
+"""Descriptions of image sequences, or their keywords, for Mementos."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from hallujudge.metrics.items import MementosItem
+
+from ..errors import ArchiveError
+from ._csv import is_csv, read_csv
+from ._joins import numbered, refuse
+from ._keyword_text import LISTS, read_keyword_text
+from ._qa import JoinCheck, fields_of, kept
+from ._records import Record, canonical_id, choose_key, read_records, well_formed
+from .inputs import InputOptions, ItemSource, References, Responses
+
+__all__ = ["read_mementos"]
+
+_ID_KEYS = ("image_name", "image", "id", "image_id")
+_RESPONSE_KEYS = (
+    "description",
+    "gt_description",
+    "response",
+    "prediction",
+    "text",
+    "output",
+    "caption",
+    "answer",
+)
+_REFERENCE_KEYS = ("description", "gt_description", "reference", "text", "caption")
+_WHAT = "image sequences"
+
+
+class _Reference(NamedTuple):
+    text: str | None
+    values: Mapping[str, object]
+
+
+def read_mementos(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Descriptions joined with the human ones, or keywords that are there already.
+
+    Responses are a CSV or JSON file of descriptions; a JSON file of keywords, ``items.jsonl`` of an
+    earlier run among them; a folder of released keyword files, or one of them.
+
+    Raises:
+        ArchiveError: See :func:`read_items`.
+    """
+    known, notes = _references(references)
+    archive = _Descriptions(responses, known, options, group_by)
+    return archive.checked(notes)
+
+
+def _references(references: References | None) -> tuple[dict[str, _Reference] | None, list[str]]:
+    """Image -> its human description."""
+    if references is None:
+        return None, []
+    records, note = _records_of(references)
+    known: dict[str, _Reference] = {}
+    twins: list[str] = []
+    keys: tuple[str, str] | None = None
+    for record in records:
+        if keys is None:
+            keys = (
+                choose_key(record, None, _ID_KEYS, what="the image name", flag=_ID_KEYS[0]),
+                choose_key(
+                    record, None, _REFERENCE_KEYS, what="the description", flag=_REFERENCE_KEYS[0]
+                ),
+            )
+        identifier = canonical_id(record.values.get(keys[0]), record.place)
+        if identifier in known:
+            twins.append(identifier)
+        text = _text(record, keys[1])
+        known[identifier] = _Reference(text if text and text.strip() else None, record.values)
+    if twins:
+        raise refuse(
+            "image names that stand more than once in the references",
+            twins,
+            "Keep one description of each",
+        )
+    if not known:
+        raise ArchiveError("the references hold no description")
+    return known, [note] if note else []
+
+
+class _Entry(NamedTuple):
+    image: str
+    record: Record
+    keywords: Mapping[str, tuple[str, ...]] | None
+    """The lists that are given; None: the record holds a text."""
+
+
+class _Descriptions:
+    """Descriptions or keywords, gone through once to check them and once to score them."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        known: Mapping[str, _Reference] | None,
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        self._records, note = _records_of(kept(responses))
+        self._notes = [note] if note else []
+        self._known = known
+        self._options = options
+        self._group_by = group_by
+        first = next(iter(self._records), None)
+        if first is None:
+            raise ArchiveError("the archive of responses holds no record")
+        self._id_key = choose_key(
+            first, options.id_key, _ID_KEYS, what="the image name", flag="--id-key"
+        )
+        self._text_key = self._find_text_key(first)
+
+    def checked(self, notes: Iterable[str]) -> ItemSource:
+        """The items, once every id was looked at."""
+        check = JoinCheck(_WHAT, self._options, self._known)
+        for entry in self._entries():
+            check.add(entry.image)
+            if entry.keywords is None and self._text_key is None:
+                raise ArchiveError(
+                    f"{entry.record.place}: neither keywords nor a description; lists are "
+                    f"{', '.join(LISTS)}, and a description stands under "
+                    f"{', '.join(_RESPONSE_KEYS)} or the key that --text-key names"
+                )
+        check.refuse(lambda: (entry.image for entry in self._entries()))
+        missing = check.missing()
+        return ItemSource(
+            count=len(check) + len(missing),
+            make=lambda: self._items(missing),
+            notes=tuple(dict.fromkeys((*notes, *self._notes))),
+        )
+
+    def _items(self, missing: list[str]) -> Iterator[MementosItem]:
+        ids: Iterable[str] = (entry.image for entry in self._entries())
+        if self._options.allow_duplicates:
+            ids = numbered(ids)
+        for entry, identifier in zip(self._entries(), ids, strict=True):
+            yield self._item(entry, identifier)
+        for image in missing:
+            assert self._known is not None, "without references none is missing"
+            reference = self._known[image]
+            yield MementosItem(
+                id=image,
+                reference=reference.text,
+                domain=_domain(reference.values),
+                fields=fields_of(self._group_by, reference.values),
+            )
+
+    def _item(self, entry: _Entry, identifier: str) -> MementosItem:
+        values = entry.record.values
+        reference = (self._known or {}).get(entry.image, _Reference(None, {}))
+        text = reference.text
+        if self._known is None and isinstance(values.get("reference"), str):
+            text = well_formed(str(values["reference"]))
+        keywords = entry.keywords or {}
+        return MementosItem(
+            id=identifier,
+            group_id=entry.image,
+            response=_text(entry.record, self._text_key) if self._text_key else None,
+            reference=text,
+            domain=_domain(values) or _domain(reference.values),
+            episode_length=_length(entry.record, reference.values),
+            fields=fields_of(self._group_by, values, _kept_fields(values), reference.values),
+            **{name: keywords.get(name) for name in LISTS},
+        )
+
+    def _entries(self) -> Iterator[_Entry]:
+        for record in self._records:
+            if self._id_key not in record.values:
+                raise ArchiveError(
+                    f"{record.place}: the image name is missing (no key {self._id_key!r}); found "
+                    f"{', '.join(sorted(record.values))}"
+                )
+            image = canonical_id(record.values[self._id_key], record.place)
+            yield _Entry(image, record, _given_keywords(record))
+
+    def _find_text_key(self, first: Record) -> str | None:
+        if self._options.text_key is not None or _given_keywords(first) is None:
+            return choose_key(
+                first, self._options.text_key, _RESPONSE_KEYS, what="the description",
+                flag="--text-key, or give the four keyword lists",
+            )  # fmt: skip
+        return next((key for key in _RESPONSE_KEYS if key in first.values), None)
+
+
+def _records_of(
+    source: Responses | References,
+) -> tuple[Iterable[Record], str]:
+    """Records that can be gone through twice, whatever holds them."""
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        if path.is_dir():
+            return _Folder(path), ""
+        if path.suffix.lower() == ".txt":
+            return [_keyword_record(path, 0)], ""
+        if is_csv(path):
+            return read_csv(path)
+    return _Again(source), ""
+
+
+class _Again:
+    """Records of a file or a mapping, read afresh each time."""
+
+    def __init__(self, source: Responses | References) -> None:
+        self._source = source if isinstance(source, (str, Path, Mapping)) else list(source)
+
+    def __iter__(self) -> Iterator[Record]:
+        return read_records(self._source)
+
+
+class _Folder:
+    """A folder of released keyword files, one for each image sequence."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._paths = sorted(path for path in folder.iterdir() if path.suffix == ".txt")
+        except OSError as err:
+            raise ArchiveError(f"{folder}: {err.strerror or err}; check the path") from err
+        if not self._paths:
+            raise ArchiveError(f"{folder}: holds no .txt file of keywords")
+
+    def __iter__(self) -> Iterator[Record]:
+        return (_keyword_record(path, index) for index, path in enumerate(self._paths))
+
+
+def _keyword_record(path: Path, position: int) -> Record:
+    lists = read_keyword_text(path)
+    return Record(values={"id": path.stem, **lists}, position=position, place=str(path))
+
+
+def _given_keywords(record: Record) -> Mapping[str, tuple[str, ...]] | None:
+    """The keyword lists of a record, or of the evidence of an ``items.jsonl`` line; None: none.
+
+    Raises:
+        ArchiveError: Some are there and some are not, or one is no list of texts.
+    """
+    values = record.values
+    evidence = values.get("evidence")
+    if isinstance(evidence, Mapping) and not any(name in values for name in LISTS):
+        if not evidence and "outcome" in values:
+            return {}  # unscored in that run, and nothing was kept: unscored in this one too
+        values = evidence
+    present = {name: values[name] for name in LISTS if values.get(name) is not None}
+    if not present:
+        return None
+    lacking = [name for name in LISTS if name not in present]
+    if lacking and not any(key in record.values for key in _RESPONSE_KEYS):
+        raise ArchiveError(
+            f"{record.place}: no list {', '.join(lacking)}; write [] where nothing is named"
+        )
+    return {name: _words(value, name, record.place) for name, value in present.items()}
+
+
+def _words(value: object, name: str, place: str) -> tuple[str, ...]:
+    if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
+        return tuple(well_formed(word) for word in value if word.strip())
+    raise ArchiveError(f"{place}: {name!r} is {value!r:.60}, not a list of texts")
+
+
+def _text(record: Record, key: str) -> str | None:
+    value = record.values.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ArchiveError(f"{record.place}: {key!r} is {type(value).__name__}, not a text")
+    return well_formed(value)
+
+
+def _domain(values: Mapping[str, object]) -> str:
+    evidence = values.get("evidence")
+    inner = evidence.get("domain") if isinstance(evidence, Mapping) else None
+    domain = values.get("domain") or inner or ""
+    return well_formed(domain.strip()) if isinstance(domain, str) else ""
+
+
+def _kept_fields(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Fields of an ``items.jsonl`` line."""
+    fields = values.get("fields")
+    return fields if isinstance(fields, Mapping) else {}
+
+
+def _length(record: Record, reference: Mapping[str, object]) -> int | None:
+    value = record.values.get("episode_length", reference.get("episode_length"))
+    if value is None or value == "":
+        return None
+    text = str(value).strip()
+    if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise ArchiveError(f"{record.place}: episode_length {value!r:.40} is not a whole number")
+    return int(text)

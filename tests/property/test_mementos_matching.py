@@ -1,0 +1,99 @@
+"""The fast matching against the plain one, on graphs and lists of any kind."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import mementos_published as oracle
+
+from hallujudge.metrics.mementos import keyword_scores
+from hallujudge.synonym_graphs import (
+    KeywordReading,
+    SynonymGraph,
+    compile_keywords,
+    load_graph,
+    parse_graph,
+)
+
+WORDS = st.sampled_from(["pick", "pick up", " pick up", "up", "go", "move", "café", "Café", "go,"])
+GRAPHS = st.dictionaries(
+    WORDS,
+    st.dictionaries(
+        st.one_of(st.just(""), WORDS), st.lists(WORDS, max_size=3), min_size=1, max_size=2
+    ),
+    min_size=1,
+    max_size=6,
+)
+LISTS = st.lists(WORDS, max_size=8)
+READINGS: tuple[KeywordReading, ...] = ("published", "corrected")
+
+
+def released(graph: oracle.Graph) -> SynonymGraph:
+    import json
+
+    return parse_graph(json.dumps(graph), name="drawn")
+
+
+@settings(max_examples=400, deadline=None)
+@given(graph=GRAPHS, reference=LISTS, predicted=LISTS, pairs=st.booleans())
+def test_published_is_the_plain_procedure(
+    graph: oracle.Graph, reference: list[str], predicted: list[str], pairs: bool
+) -> None:
+    fast = compile_keywords(released(graph), reading="published", pairs=pairs)
+    plain = oracle.counts(reference, predicted, oracle.ReleasedGraph(graph), pairs=pairs)
+    assert tuple(fast.counts(reference, predicted)) == plain
+    assert tuple(fast.match(reference, predicted).counts) == plain
+    assert (
+        keyword_scores(fast.counts(reference, predicted), variant="published").f1
+        == (oracle.scores(*plain)["f1"])
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(graph=GRAPHS, data=st.data(), pairs=st.booleans())
+def test_corrected_counts_leftovers_and_nothing_else_on_a_released_graph(
+    graph: oracle.Graph, data: st.DataObject, pairs: bool
+) -> None:
+    roots = sorted({r for ways in graph.values() for found in ways.values() for r in found})
+    known = sorted({*graph, *roots})
+    if not roots:
+        return
+    reference = data.draw(st.lists(st.sampled_from(roots), max_size=6))
+    predicted = data.draw(st.lists(st.sampled_from(known), max_size=8))
+    singles = {r for ways in graph.values() for r in ways.get("", [])}
+    if not singles.issuperset(reference):
+        return
+    fast = compile_keywords(released(graph), reading="corrected", pairs=pairs)
+    plain = oracle.counts(
+        reference, predicted, oracle.ReleasedGraph(graph), pairs=pairs, leftovers_as_one=False
+    )
+    assert tuple(fast.counts(reference, predicted)) == plain
+
+
+OURS = load_graph("daily_life_objects")
+FORMS = st.lists(
+    st.sampled_from([form for form, _ in OURS.edges] + ["zzz", "Dogs", "qq"]), max_size=9
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(reference=FORMS, predicted=FORMS)
+def test_bounds_and_evidence(reference: list[str], predicted: list[str]) -> None:
+    for reading in READINGS:
+        matcher = compile_keywords(OURS, reading=reading)
+        found = matcher.match(reference, predicted)
+        assert found.counts == matcher.counts(reference, predicted)
+        assert min(found.counts) >= 0
+        assert len(found.missed) >= found.counts.missed
+        assert set(found.hallucinated) <= set(predicted)
+        assert set(found.missed) <= set(reference)
+        for word in found.unknown:
+            assert not OURS.roots_of(word)
+
+
+@settings(max_examples=200, deadline=None)
+@given(words=FORMS)
+def test_a_list_matches_itself_on_our_graphs(words: list[str]) -> None:
+    for reading in READINGS:
+        counts = compile_keywords(OURS, reading=reading).counts(words, words)
+        assert (counts.wrong, counts.missed) == (0, 0)

@@ -1,0 +1,68 @@
+"""Small Tri-HE inputs, and the command line over them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import scripted_llm as llm
+from qa_samples import write_lines
+
+__all__ = ["FALSE", "SCENE", "TRUE", "answer", "here", "judge_step", "report_of", "score"]
+
+SCENE = [["man", "riding", "horse"], ["horse", "is", "brown"]]
+TRUE, FALSE = ["man", "riding", "horse"], ["dog", "near", "horse"]
+
+
+def answer(image: str, *claims: object, question: str = "What?", **more: Any) -> dict[str, Any]:
+    """A line of a file of claims."""
+    return {"image_id": image, "question": question, "claims": list(claims)} | more
+
+
+def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command line in this process, which starts no interpreter."""
+    from hallujudge.sdk.cli import _commands, _tri_he  # noqa: F401 - registers the commands
+    from hallujudge.sdk.cli._main import app, run
+
+    said, errors = io.StringIO(), io.StringIO()
+    given = [str(argument) for argument in arguments]
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+        code = run(lambda: app(given, standalone_mode=False))
+    return subprocess.CompletedProcess(given, code, said.getvalue(), errors.getvalue())
+
+
+def score(
+    folder: Path,
+    answers: Sequence[Any],
+    *more: str | Path,
+    graphs: Sequence[Any] | None = None,
+    kind: str = "--claims",
+) -> subprocess.CompletedProcess[str]:
+    """``hallujudge score tri-he`` over answers about images that all show the same scene."""
+    images = {row["image_id"] for row in answers}
+    given = [{"image_id": i, "triplets": SCENE} for i in sorted(images)]
+    return here(
+        *("score", "tri-he", kind, write_lines(folder / "answers.jsonl", answers)),
+        "--references",
+        write_lines(folder / "graphs.jsonl", given if graphs is None else graphs),
+        *("--out", folder / "out", "--replicates", "0"),
+        *more,
+    )
+
+
+def report_of(out: Path) -> dict[str, Any]:
+    """The report that a run left."""
+    content: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    return content
+
+
+def judge_step(_number: int, body: llm.Body) -> llm.Reply:
+    """A judge that holds claims against the scene word for word, and refuses where told to."""
+    if "REFUSE" in llm.prompt_of(body):
+        return llm.completion(None, refusal="I'd rather not.")
+    return llm.honest(0, body)
