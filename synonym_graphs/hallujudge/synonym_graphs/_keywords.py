@@ -142,9 +142,7 @@ class KeywordMatcher:
         self._pairs: Final[Mapping[tuple[str, str], frozenset[str]]] = doubles if pairs else {}
         self._heads: Final = frozenset(first for first, _ in self._pairs)
         written = (part for word, second, _ in graph.pairs for part in (word, second) if part)
-        self._known: Final = frozenset(singles).union(
-            written, *singles.values(), *doubles.values()
-        )
+        self._known: Final = frozenset(singles).union(written, *singles.values(), *doubles.values())
         self._alias: Final = aliases_of(graph, self._known, singles)
         self._forms: Final = inverse(singles)
         # One reference is met with every model's prediction, and words come again and again.

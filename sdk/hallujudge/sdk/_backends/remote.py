@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -34,6 +34,10 @@ MAX_IN_FLIGHT = 256
 """Items sent and not yet answered; more would only fill buffers on both sides."""
 
 _MAX_MESSAGE_BYTES = 64 << 20
+
+# gRPC's own words for a write that came too late, and how long the server's are waited for.
+_WRITE_FAILED = "Internal error from Core"
+_STATUS_SECONDS = 2.0
 
 # gRPC's own retries: only where nothing was done yet, and heeding the server's pushback.
 _SERVICE_CONFIG = {
@@ -96,7 +100,7 @@ class RemoteBackend:
         feed = _Feed(requests())
         with self._errors(feed):
             call = self._stub.ScoreStream(feed, timeout=self._stream_timeout)
-            async for response in call:
+            async for response in _answers(call):
                 kind = response.WhichOneof("message")
                 if kind == "batch":
                     done = _paired(sent.popleft(), response.batch)
@@ -186,6 +190,59 @@ def check_versions(client: str, server: str, target: str) -> None:
 def _series(version: str) -> list[str]:
     parts = version.split(".")
     return parts[:2] if parts[0] == "0" else parts[:1]
+
+
+async def _answers(call: Any) -> AsyncIterator[pb.ScoreStreamResponse]:
+    """What a stream answers; where it fails, with the error that the server gave.
+
+    A server may end a stream while we are writing to it. gRPC then sets a status of its own, that
+    the write failed, in the place of the server's, or before that arrives.
+    """
+    status = _ServerStatus(call)
+    try:
+        async for response in call:
+            yield response
+    except grpc.aio.AioRpcError as err:
+        if err.details() != _WRITE_FAILED:
+            raise
+        raise (await status.arrived() or err) from err
+
+
+class _ServerStatus:
+    """The status that a server ended a call with, whatever else gRPC says of it."""
+
+    def __init__(self, call: Any) -> None:
+        self._error: grpc.aio.AioRpcError | None = None
+        self._told = asyncio.Event()
+        call.add_done_callback(self._done)
+
+    async def arrived(self) -> grpc.aio.AioRpcError | None:
+        """It as an error; None where it does not come."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._told.wait(), _STATUS_SECONDS)
+        return self._error
+
+    def _done(self, call: Any) -> None:
+        # Called anew for each status: the next one would take this one's place.
+        details = _now(call.details())
+        if details != _WRITE_FAILED and not self._told.is_set():
+            self._error = grpc.aio.AioRpcError(
+                _now(call.code()),
+                grpc.aio.Metadata(),
+                _now(call.trailing_metadata()),
+                details=details,
+            )
+            self._told.set()
+
+
+def _now(answer: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that has no reason to wait."""
+    try:
+        answer.send(None)
+    except StopIteration as done:
+        return done.value
+    answer.close()
+    raise AssertionError("a call that is done keeps its status waiting")
 
 
 class _Feed:

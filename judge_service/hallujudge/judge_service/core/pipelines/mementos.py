@@ -63,6 +63,18 @@ class _Graphs:
         labels = [f"{domain}={graph.label}" for domain, graph in sorted(self.by_domain.items())]
         return f"{len(labels)}-domains@{sha256(' '.join(labels).encode()).hexdigest()[:8]}"
 
+    def cover(self, domain: str) -> bool:
+        """Whether there is a graph for a domain."""
+        return "" in self.by_domain or domain in self.by_domain
+
+    def lacking(self, domain: str) -> str:
+        """What to say of a domain without a graph."""
+        return (
+            f"there are no {self.role} graphs for domain {domain!r}; known: "
+            f"{', '.join(sorted(self.by_domain))}. Bring graphs of your own, or leave the domain "
+            "out for the general ones"
+        )
+
     def settings(self) -> dict[str, str]:
         """Every graph with its content hash."""
         return {
@@ -132,14 +144,10 @@ class MementosPipeline:
 
     def _problem(self, item: MementosItem) -> tuple[str, str] | None:
         """Why an item can't be scored, before anybody is asked."""
-        known = self._objects.keys() & self._behaviors.keys()
-        if "" not in known and item.fields["domain"] not in known:
-            return (
-                "DOMAIN_UNKNOWN",
-                f"no graphs for domain {item.fields['domain']!r}; known: "
-                f"{', '.join(sorted(known))}. Bring graphs of your own, or leave the domain out "
-                "for the general ones",
-            )
+        domain = item.fields["domain"]
+        for graphs in self._graphs:
+            if not graphs.cover(domain):
+                return "DOMAIN_UNKNOWN", graphs.lacking(domain)
         if problem := _text_problem(item, given=self._source.name == GIVEN):
             return problem
         return _keyword_problem(item)
@@ -306,11 +314,8 @@ def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
     domain = options.get("domain", "")
     objects, behaviors = (_graphs(role, spec, resources) for role in _ROLES)
     for graphs in (objects, behaviors):
-        if domain and "" not in graphs.by_domain and domain not in graphs.by_domain:
-            raise InvalidInputError(
-                f"there are no {graphs.role} graphs for domain {domain!r}; known: "
-                f"{', '.join(sorted(graphs.by_domain))}. Bring graphs of your own"
-            )
+        if domain and not graphs.cover(domain):
+            raise InvalidInputError(graphs.lacking(domain))
     source = KeywordSource(options.get("extractor", EXTRACTORS[0]), resources)
     metric = MementosMetric(
         variant=spec.variant or MementosMetric.variants[0],
