@@ -300,7 +300,7 @@ def openai_clients(url: str, closing: Closing) -> dict[str, Callable[[], Awaitab
     def caller(client: AsyncOpenAI) -> Callable[[], Awaitable[object]]:
         return lambda: client.chat.completions.create(
             model="m",
-            messages=MESSAGES,  # type: ignore[arg-type]  # plain dicts
+            messages=MESSAGES,
             max_tokens=8,
             temperature=0,
             top_p=1,

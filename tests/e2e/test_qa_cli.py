@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import subprocess
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import pytest
 from oracles import answers_published as oracle
+from qa_running import assert_refused, here, report_of, values_of
 from qa_samples import infact_lines, infact_questions, write_lines
 from running import cli, read_rows
 
@@ -25,27 +24,6 @@ ANSWERS: list[dict[str, Any]] = [
 ]
 
 
-def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command line in this process, which starts no interpreter."""
-    from hallujudge.sdk.cli import _commands, _qa  # noqa: F401 - registers the commands
-    from hallujudge.sdk.cli._main import app, run
-
-    said, errors = io.StringIO(), io.StringIO()
-    given = [str(argument) for argument in arguments]
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
-        code = run(lambda: app(given, standalone_mode=False))
-    return subprocess.CompletedProcess(given, code, said.getvalue(), errors.getvalue())
-
-
-def report_of(out: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((out / "report.json").read_text())
-    return content
-
-
-def values_of(out: Path) -> dict[str, float | None]:
-    return {name: score["value"] for name, score in report_of(out)["scores"].items()}
-
-
 def pope(
     folder: Path, answers: Any, *more: str | Path, questions: Any = QUESTIONS
 ) -> subprocess.CompletedProcess[str]:
@@ -55,14 +33,6 @@ def pope(
         *("--out", folder / "out"),
         *more,
     )
-
-
-def assert_refused(run: subprocess.CompletedProcess[str], *said: str) -> None:
-    assert run.returncode == 2, run.stderr
-    assert run.stderr.startswith("error: "), run.stderr
-    assert "Traceback" not in run.stderr
-    for part in said:
-        assert part in run.stderr, run.stderr
 
 
 def test_order_does_not_matter(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def _dcg(ranks: Sequence[int], size: int) -> float:
 
 
 def vidhal_ordering(
-    answers: Sequence[str], displays: Sequence[Mapping[str, str]], size: int = 3
+    answers: Sequence[str], displays: Sequence[Mapping[str, str | int]], size: int = 3
 ) -> tuple[float, dict[str, int]]:
     """VidHal's NDCG, and how often each answer came; orders that are no permutation have 0."""
     best = _dcg(list(range(1, size + 1)), size)

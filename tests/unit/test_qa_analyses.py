@@ -349,9 +349,9 @@ def test_the_taxonomy() -> None:
 def test_overconfidence() -> None:
     wrong = [(0.9, False), (0.7, False), (0.4, False), (0.5, False), (0.9, True), (None, False)]
     found = overconfidence(wrong)
-    assert (found.hallucination_like, found.knowledge_gap_like, found.other) == (2, 2, 1)
+    assert (found.hallucination_like, found.knowledge_gap_like, found.other) == (3, 1, 1)
     assert (found.unanalysable, found.analysable) == (1, 5)
-    assert found.overconfident_share == pytest.approx(0.4)
+    assert found.overconfident_share == pytest.approx(0.6)
     with pytest.raises(ValueError, match="nan"):
         overconfidence([(float("nan"), False)])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from typing import TypeVar
 
 __all__ = ["ordered_map"]
@@ -14,7 +14,7 @@ _Out = TypeVar("_Out")
 
 async def ordered_map(
     source: AsyncIterable[_In], work: Callable[[_In], Awaitable[_Out]], *, limit: int
-) -> AsyncIterator[_Out]:
+) -> AsyncGenerator[_Out, None]:
     """Runs `work` on up to `limit` inputs at once and yields results in the order of the inputs.
 
     No more than `limit` inputs are taken before their results are asked for, so a slow reader slows

@@ -127,6 +127,12 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
             "or leave --server out to score in this process",
             metadata={"target": target},
         )
+    if kind is DeadlineError:
+        return DeadlineError(
+            f"the server at {target!r} did not finish in the time it was given ({details}); "
+            "give the client a longer timeout or stream_timeout",
+            metadata={"target": target},
+        )
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         return InvalidInputError(
             f"a message is too large for the server at {target!r} ({details}); send fewer or "

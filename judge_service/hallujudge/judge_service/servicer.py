@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
@@ -48,9 +50,10 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self._check_batch(len(request.items))
         _check_unique(request.items)
         results = await session.score(_convert.items_from_proto(request.items))
+        report = await asyncio.to_thread(session.report)
         return pb.ScoreResponse(
             results=[_convert.result_to_proto(result) for result in results],
-            report=_convert.report_to_proto(session.report()),
+            report=_convert.report_to_proto(report),
             statistic_names=session.statistic_names,
         )
 
@@ -58,7 +61,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self,
         request_iterator: AsyncIterable[pb.ScoreStreamRequest],
         context: grpc.aio.ServicerContext[object, object],
-    ) -> AsyncIterator[pb.ScoreStreamResponse]:
+    ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Scores any number of items: a spec first, then batches; the report comes last."""
         requests = aiter(request_iterator)
         session = await self._opened(requests)
@@ -69,9 +72,12 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         async def work(request: pb.ScoreStreamRequest) -> pb.ScoreStreamResponse:
             return await self._score_batch(session, request)
 
-        async for response in ordered_map(requests, work, limit=_BATCHES_IN_FLIGHT):
-            yield response
-        yield pb.ScoreStreamResponse(report=_convert.report_to_proto(session.report()))
+        async with aclosing(ordered_map(requests, work, limit=_BATCHES_IN_FLIGHT)) as responses:
+            async for response in responses:
+                yield response
+        # Intervals over many items take seconds, in which others are answered.
+        report = await asyncio.to_thread(session.report)
+        yield pb.ScoreStreamResponse(report=_convert.report_to_proto(report))
 
     async def Extract(
         self, request: pb.ExtractRequest, context: grpc.aio.ServicerContext[object, object]

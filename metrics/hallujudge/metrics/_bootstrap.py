@@ -38,7 +38,7 @@ class IntervalSettings:
         """The settings as signatures show them."""
         if self.replicates == 0:
             return "none"
-        return f"cluster-bootstrap-{self.replicates}-{self.confidence:g}"
+        return f"cluster-bootstrap-{self.replicates}-{float(self.confidence)!r}"
 
 
 def bootstrap_interval(

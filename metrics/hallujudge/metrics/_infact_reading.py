@@ -29,6 +29,8 @@ class RunReading(NamedTuple):
 
 
 _LETTER = re.compile(r"[\s(\[]*([A-Za-z])[\s)\].:]*")
+# "B. opening the door"; few questions have more than eight options, and "J. K. Rowling" is a name.
+_LETTER_AND_TEXT = re.compile(r"\s*[(\[]?([A-Ha-h])[)\].:]\s+(\S.*)", re.DOTALL)
 
 
 @lru_cache(maxsize=1 << 15)
@@ -36,7 +38,8 @@ def read_run(response: str, label: str, options: tuple[tuple[str, str], ...]) ->
     """Reads one answer.
 
     With options by the shared reader of choices; without, a label that is a letter is read as one,
-    ``yes`` and ``no`` by the strict reader, and any other label as free text.
+    ``yes`` and ``no`` by the strict reader, and any other label as free text. A label such as
+    ``B. opening the door`` is met by its letter and by its text.
 
     Args:
         response: What the model wrote.
@@ -59,6 +62,11 @@ def _answer(response: str, label: str, options: Mapping[str, str]) -> tuple[str 
     if label.strip().casefold() in ("yes", "no"):
         said = YES_NO_READERS["strict"](response)
         return said, said == label.strip().casefold(), "strict"
+    if lettered := _LETTER_AND_TEXT.fullmatch(label):
+        reading = read_choice(response)
+        if reading.choice is not None:
+            return reading.choice, reading.choice == lettered[1].upper(), reading.how
+        label = lettered[2]
     reading = read_free_answer(response, label)
     return reading.choice, reading.choice == read_free_answer(label, label).choice, reading.how
 

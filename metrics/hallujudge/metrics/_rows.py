@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -51,15 +52,28 @@ class Rows:
         self._fresh = 0
         self._room = FOLD_ABOVE
 
-    def append(self, key: int, numbers: Sequence[float], codes: Sequence[int]) -> None:
-        """Adds an item."""
-        self.keys.append(key)
-        self.weights.append(1)
-        for column, number in zip(self.columns, numbers, strict=True):
-            column.append(number)  # type: ignore[arg-type]  # whole by the column's declaration
+    def append(
+        self,
+        keys: Sequence[int],
+        statistics: Sequence[Sequence[float]],
+        codes: Sequence[Sequence[int]],
+    ) -> None:
+        """Adds items.
+
+        Args:
+            keys: Their clusters.
+            statistics: One row of numbers for each.
+            codes: One column of codes for each grouping field.
+        """
+        if not keys:
+            return
+        self.keys.extend(keys)
+        self.weights.extend(repeat(1, len(keys)))
+        for column, numbers in zip(self.columns, zip(*statistics, strict=True), strict=True):
+            column.extend(numbers)
         for column_codes, code in zip(self.codes, codes, strict=True):
-            column_codes.append(code)
-        self.items += 1
+            column_codes.extend(code)
+        self.items += len(keys)
         if self._folds and len(self.keys) > self._room:
             self._fold()
 

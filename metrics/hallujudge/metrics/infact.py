@@ -161,7 +161,8 @@ class InfactMetric:
       of shuffle and reverse; ``…_order_insensitive``: the same over the other questions
     * ``average`` = (``rr_evidence_corruption`` + ``rr_visual_degradation`` + ``tss``) / 3
     * ``overconfident_share``, ``knowledge_gap_share``: of wrong base answers with a confidence (or
-      that say they are unsure), those with at least 0.7, and those with at most 0.4 or unsure (A.4)
+      that say they are unsure), those with at least 0.7, and of the rest those with at most 0.4 or
+      unsure (A.4)
     * ``unparsed_rate``: runs whose answer could not be read / runs
 
     A ratio without base-right questions is None, and so is every mean that it is part of: a mode
@@ -317,11 +318,11 @@ def _confidence(
     if correct.get(BASE) is not False:
         return (0, 0, 0)
     confidence = item.runs[BASE].confidence
+    if confidence is not None and confidence >= OVERCONFIDENT:
+        return (1, 1, 0)
     if read[BASE].unsure or (confidence is not None and confidence <= KNOWLEDGE_GAP):
         return (1, 0, 1)
-    if confidence is None:
-        return (0, 0, 0)
-    return (1, int(confidence >= OVERCONFIDENT), 0)
+    return (int(confidence is not None), 0, 0)
 
 
 def _own_scores(

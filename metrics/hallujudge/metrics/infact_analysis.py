@@ -116,7 +116,7 @@ class Overconfidence:
     hallucination_like: int
     """Wrong with a confidence of at least 0.7."""
     knowledge_gap_like: int
-    """Wrong with at most 0.4, or with words that say it is unsure."""
+    """Wrong with at most 0.4, or with less than 0.7 and words that say it is unsure."""
     other: int
     """Wrong with something between."""
     unanalysable: int
@@ -152,12 +152,12 @@ def overconfidence(wrong: Iterable[tuple[float | None, bool]]) -> Overconfidence
     for confidence, unsure in wrong:
         if confidence is not None and not 0 <= confidence <= 1:
             raise ValueError(f"the confidence {confidence} is not a number from 0 to 1")
-        if unsure or (confidence is not None and confidence <= KNOWLEDGE_GAP):
+        if confidence is not None and confidence >= OVERCONFIDENT:
+            sure += 1
+        elif unsure or (confidence is not None and confidence <= KNOWLEDGE_GAP):
             gap += 1
         elif confidence is None:
             unknown += 1
-        elif confidence >= OVERCONFIDENT:
-            sure += 1
         else:
             other += 1
     return Overconfidence(

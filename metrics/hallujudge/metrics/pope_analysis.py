@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .pope import PopeMetric
+from .pope import PopeCounts, PopeMetric
 from .pope_build import ObjectCounts
 
 __all__ = [
     "Consistency",
     "HitRatio",
+    "ReaderComparison",
     "Stability",
     "accumulated_proportions",
     "caption_consistency",
@@ -117,19 +118,44 @@ def reader_comparison(
     Returns:
         Reader -> score -> value; None where it is not defined.
     """
-    table: dict[str, dict[str, float | None]] = {}
-    for reader in PopeMetric.variants:
-        counts = PopeMetric(variant=reader).count(answers, labels)
-        said_yes = counts.tp + counts.fp
-        table[reader] = {
-            "accuracy": _quotient(counts.tp + counts.tn, counts.answered),
-            "precision": _quotient(counts.tp, said_yes),
-            "recall": _quotient(counts.tp, counts.tp + counts.fn),
-            "f1": _quotient(2 * counts.tp, 2 * counts.tp + counts.fp + counts.fn),
-            "yes_ratio": _quotient(said_yes, counts.answered),
-            "unparsed_rate": _quotient(counts.unparsed, counts.questions),
-        }
-    return table
+    comparison = ReaderComparison()
+    comparison.add(answers, labels)
+    return comparison.scores()
+
+
+class ReaderComparison:
+    """The scores of the same answers under every reader, from as many batches as there are."""
+
+    def __init__(self) -> None:
+        self._metrics = {name: PopeMetric(variant=name) for name in PopeMetric.variants}
+        self._counts = dict.fromkeys(self._metrics, PopeCounts(0, 0, 0, 0, 0, 0, 0))
+
+    def add(self, answers: Sequence[str], labels: Sequence[str]) -> None:
+        """Adds answers.
+
+        Args:
+            answers: What the model wrote.
+            labels: ``yes`` or ``no``, one for each answer.
+        """
+        for name, metric in self._metrics.items():
+            more = metric.count(answers, labels)
+            self._counts[name] = PopeCounts(*map(sum, zip(self._counts[name], more, strict=True)))
+
+    def scores(self) -> dict[str, dict[str, float | None]]:
+        """Reader -> score -> value; None where it is not defined."""
+        return {name: _scores(counts) for name, counts in self._counts.items()}
+
+
+def _scores(counts: PopeCounts) -> dict[str, float | None]:
+    said_yes = counts.tp + counts.fp
+    return {
+        "accuracy": _quotient(counts.tp + counts.tn, counts.answered),
+        "precision": _quotient(counts.tp, said_yes),
+        "recall": _quotient(counts.tp, counts.tp + counts.fn),
+        "f1": _quotient(2 * counts.tp, 2 * counts.tp + counts.fp + counts.fn),
+        "yes_ratio": _quotient(said_yes, counts.answered),
+        "unparsed_rate": _quotient(counts.unparsed, counts.questions),
+    }
 
 
 def _quotient(top: int, bottom: int) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,19 +109,34 @@ def count_objects(objects: Mapping[str, Iterable[str]]) -> ObjectCounts:
     return ObjectCounts(images=images, together=together)
 
 
-_ARTICLE_AND_NAME = re.compile(r"\b(?:a/an|an?)\s+(?:<object>|\{object\})")
+_ARTICLE_AND_NAME = re.compile(r"\b([Aa])(?:/an|n)?\s+(?:<object>|\{object\})")
 
-_AN_DESPITE_SPELLING = ("hour", "honest", "honour", "honor", "heir")
-_A_DESPITE_SPELLING = ("uni", "use", "usu", "ute", "ukulele", "uran", "euro", "eu", "ewe", "one")
-_AN_AFTER_ALL = ("unin", "unim", "unid", "uneven")
+_AN_DESPITE_SPELLING = re.compile(r"hour|honest|hono(?:u)?r|heir")
+_A_DESPITE_SPELLING = re.compile(
+    r"uni(?!n|m|d)|unanim|u(?:bi|fo|k[eru]|ra[nl]|rin|rol|sa[bg]|sb|se|su|t[eio]|v)|eu|ewe|ouija"
+    r"|on(?:e|ce)(?!rous)"
+)
+# Letters said one by one: SUV, HDTV, x-ray; longer capitals with vowels are words.
+_INITIALS = re.compile(
+    r"(?:[A-Z]{2,3}|[B-DF-HJ-NP-TV-Z]{4,})s?\b|[A-Za-z](?![A-Za-z'])|[ei](?=[A-Z])"
+)
+_SPELT_WITH_AN = frozenset("AEFHILMNORSX")
+_NUMBER_WITH_AN = re.compile(r"8|11(?!\d)|18(?!\d)|1[18](?:\d{3})+(?!\d)")
 
 
 def article_of(name: str) -> str:
-    """``a`` or ``an``, by sound: an umbrella, a unicycle, an hourglass."""
-    word = name.casefold().lstrip()
-    if word.startswith(_AN_DESPITE_SPELLING) or word.startswith(_AN_AFTER_ALL):
+    """``a`` or ``an``, by sound: an umbrella, a unicycle, an hourglass, an X-ray, an 8 ball."""
+    # Accents go, and so do quotes around a name: what matters is its first sound.
+    bare = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    bare = bare.lstrip(" \"'`([")
+    if bare[:1].isdigit():
+        return "an" if _NUMBER_WITH_AN.match(bare) else "a"
+    if _INITIALS.match(bare):
+        return "an" if bare[0].upper() in _SPELT_WITH_AN else "a"
+    word = bare.casefold()
+    if _AN_DESPITE_SPELLING.match(word):
         return "an"
-    if word.startswith(_A_DESPITE_SPELLING):
+    if _A_DESPITE_SPELLING.match(word):
         return "a"
     return "an" if word[:1] in ("a", "e", "i", "o", "u") else "a"
 
@@ -165,7 +181,7 @@ def build_pope(
         OptionError: The sampling is unknown, the template names no object, the number of questions
             is odd, or fewer images than asked for have enough objects.
     """
-    template = _ARTICLE_AND_NAME.sub("{a} {object}", template).replace("<object>", "{object}")
+    template = _ARTICLE_AND_NAME.sub(r"{\1} {object}", template).replace("<object>", "{object}")
     half = _checked_half(sampling, questions_per_image, template)
     least = max(half, min_objects or 0)
     counts = counts or count_objects(objects)
@@ -193,7 +209,7 @@ def build_pope(
                     PopeQuestion(
                         question_id=len(questions) + 1,
                         image=image,
-                        text=template.format(a=article_of(name), object=name),
+                        text=_asked(template, name),
                         label=label,
                         object=name,
                         category=sampling,
@@ -210,13 +226,18 @@ def _checked_half(sampling: str, questions_per_image: int, template: str) -> int
             "pope", "questions_per_image", f"{questions_per_image} is not an even number from 2"
         )
     try:
-        filled = template.format(a="a", object="\0")
+        filled = _asked(template, "\0")
     except (KeyError, IndexError, ValueError, AttributeError) as err:
         problem = f"{template!r} may hold {{a}} and {{object}} alone: {err}"
         raise OptionError("pope", "template", problem) from err
     if "\0" not in filled:
         raise OptionError("pope", "template", f"{template!r} has no {{object}}")
     return questions_per_image // 2
+
+
+def _asked(template: str, name: str) -> str:
+    article = article_of(name)
+    return template.format(a=article, A=article.title(), object=name)
 
 
 def _drawn_images(chosen: Sequence[str], images: int, seed: int) -> list[str]:

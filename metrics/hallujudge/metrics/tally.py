@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Tally"]
 
 _MISSING = ""
+_WHOLE_BELOW = 2.0**53
 
 
 class Tally:
@@ -45,18 +46,25 @@ class Tally:
         self._unscored_rows = 0
 
     def add(self, result: ItemResult) -> None:
-        """Adds one item.
+        """Adds one item; see :meth:`add_all`."""
+        self.add_all((result,))
+
+    def add_all(self, results: Sequence[ItemResult]) -> None:
+        """Adds items.
 
         An unscored item has no statistics, but for metrics with a score that says how many answers
         could not be read: there it has a row that counts in that score alone.
         """
-        if result.outcome is Outcome.UNSCORED:
-            self._reasons[result.reason] += 1
-            if not result.statistics:
-                return
-            self._unscored_rows += 1
-        codes = [of.code(result.fields.get(key, _MISSING)) for key, of in self._groups.items()]
-        self._rows.append(cluster_key(result.group_id), result.statistics, codes)
+        for result in results:
+            if result.outcome is Outcome.UNSCORED:
+                self._reasons[result.reason] += 1
+                self._unscored_rows += bool(result.statistics)
+        rows = [result for result in results if result.statistics]
+        codes = [
+            [of.code(result.fields.get(key, _MISSING)) for result in rows]
+            for key, of in self._groups.items()
+        ]
+        self._rows.append(_keys(rows), [result.statistics for result in rows], codes)
 
     def merge(self, other: Tally) -> None:
         """Adds all items of another tally of the same metric.
@@ -128,6 +136,18 @@ def cluster_key(group_id: str) -> int:
     return int.from_bytes(
         blake2b(group_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     )
+
+
+def _keys(results: Iterable[ItemResult]) -> list[int]:
+    """The clusters' keys; items of one cluster usually follow each other, and are hashed once."""
+    keys: list[int] = []
+    last, key = None, 0
+    for result in results:
+        if result.group_id != last:
+            last = result.group_id
+            key = cluster_key(last)
+        keys.append(key)
+    return keys
 
 
 class _Codes:
@@ -253,7 +273,8 @@ def _cluster_sums(
     """Sums by cluster, independent of the order in which items came."""
     import numpy as np
 
-    if len(np.unique(keys)) == len(keys):
+    in_order = np.sort(keys)
+    if not np.any(in_order[1:] == in_order[:-1]):
         return dict(items)
     order = np.lexsort([*items.values(), keys])
     starts = np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))
@@ -264,7 +285,12 @@ def _exact_sum(numbers: FloatArray) -> float:
     """The correctly rounded sum, which no order of the numbers can change."""
     import math
 
-    return math.fsum(numbers)
+    import numpy as np
+
+    # Whole numbers add up exactly in any order while their sums stay whole in a float.
+    if np.array_equal(numbers, np.rint(numbers)) and np.abs(numbers).sum() < _WHOLE_BELOW:
+        return float(numbers.sum())
+    return math.fsum(numbers.tolist())
 
 
 def _value(score: ScoreDefinition, sums: Mapping[str, float]) -> float | None:

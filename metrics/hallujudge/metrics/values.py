@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -211,6 +211,13 @@ class Report:
 
     def __getitem__(self, name: str) -> Score:
         return self.scores[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.scores
+
+    def __iter__(self) -> Iterator[str]:
+        # Without it Python would ask for report[0].
+        return iter(self.scores)
 
     def __getattr__(self, name: str) -> float | None:
         # Only reached for names that are no field; scores are open-ended, so they live here.

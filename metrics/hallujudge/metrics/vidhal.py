@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import methodcaller
@@ -81,7 +81,7 @@ class VidhalMcqaMetric:
     name: ClassVar[Literal["vidhal-mcqa"]] = "vidhal-mcqa"
     variants: ClassVar[tuple[str, ...]] = _VARIANTS
     unit: ClassVar[Literal["videos"]] = "videos"
-    folds: ClassVar[bool] = False
+    folds: ClassVar[bool] = True
     columns: ClassVar[tuple[Column, ...]] = (Column(name="right"),)
     scores: ClassVar[tuple[ScoreDefinition, ...]] = (
         ScoreDefinition(
@@ -251,11 +251,12 @@ class VidhalOrderingMetric:
             captions: By rank, the most faithful first; may be empty where orders are of letters.
             display: Letter -> rank, a permutation of 1 … M.
         """
+        if len(response) <= _SHORT:
+            scored = _by_letters(response, tuple(display.items()), self.variant)
+            if scored is not None:
+                return scored
+        # Sorted: of two letters with one caption, which is meant must not hang on the file.
         shown = tuple(sorted(display.items()))
-        short = len(response) <= _SHORT
-        scored = _by_letters(response, shown, self.variant) if short else None
-        if scored is not None:
-            return scored
         options = {letter: captions[rank - 1] if captions else "" for letter, rank in shown}
         return _ordered(_READERS[self.variant](response, options), shown, self.variant)
 
@@ -273,11 +274,12 @@ class VidhalOrderingMetric:
         Returns:
             ``videos`` and each summed column; ``commonest`` is how often the commonest order came.
         """
-        shown = map(tuple, map(methodcaller("items"), displays))
-        pairs = Counter(zip(responses, shown, strict=True))
+        shown = list(displays)
+        letters, ranks = map(tuple, shown), map(tuple, map(_RANKS, shown))
+        pairs = Counter(zip(responses, letters, ranks, strict=True))
         rows = [
-            (number, self.score_answer(response, (), dict(display)).statistics)
-            for (response, display), number in pairs.items()
+            (number, self.score_answer(text, (), dict(zip(*display, strict=True))).statistics)
+            for (text, *display), number in pairs.items()
         ]
         names = [column.name for column in self.columns if not column.label]
         totals = {
@@ -317,6 +319,7 @@ class VidhalOrderingMetric:
 
 
 _SHORT = 120
+_RANKS: Callable[[Mapping[str, int]], Iterable[int]] = methodcaller("values")
 _READERS = {"published": read_order_published, "corrected": read_order}
 _READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
 

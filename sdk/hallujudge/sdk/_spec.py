@@ -76,7 +76,9 @@ def graph_source(name_or_path: str) -> GraphSource:
             reason="GRAPH_UNKNOWN",
             metadata={"graph": name_or_path},
         )
-    return InlineGraph(name=path.stem, text=_graph_text(path))
+    # A file name need not be text; what stands in signatures and on the wire must be.
+    name = path.stem.encode(errors="replace").decode()
+    return InlineGraph(name=name, text=_graph_text(path))
 
 
 def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from hallujudge.metrics import Report
+
+from .errors import InvalidInputError
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.core.entry import FoundClaim
@@ -20,6 +23,9 @@ __all__ = ["AsyncClient", "OnBatch"]
 
 OnBatch: TypeAlias = "Callable[[BatchResult], None]"
 """Told each batch of items with their results, in the order of the items."""
+
+HERE = "this process"
+"""What stands for an address where there is no server."""
 
 _BATCH_ITEMS = 64
 _BATCH_CHARS = 1 << 20
@@ -49,7 +55,7 @@ class AsyncClient:
     def __init__(
         self, target: str, *, timeout: float = 60.0, stream_timeout: float = 86_400.0
     ) -> None:
-        self._target = target
+        self._target = _address(target)
         self._timeout = timeout
         self._stream_timeout = stream_timeout
         self._settings: Mapping[str, object] = {}
@@ -63,7 +69,7 @@ class AsyncClient:
             settings: Settings of the judges by name, such as ``{"llm_url": "http://…/v1"}``, over
                 those of the environment. Keys come from the environment alone.
         """
-        client = cls("")
+        client = cls(HERE)
         client._settings = dict(settings or {})
         return client
 
@@ -143,11 +149,14 @@ class AsyncClient:
             items: What; read as the backend takes them.
             on_batch: Told each batch of results, in the order of the items.
         """
-        async for part in self._get_backend().score_stream(spec, _batches(items)):
-            if isinstance(part, Report):
-                return part
-            if on_batch is not None:
-                on_batch(part)
+        # Closed here and not by the garbage collector, so that whoever stops early also stops the
+        # server.
+        async with aclosing(self._get_backend().score_stream(spec, _batches(items))) as parts:
+            async for part in parts:
+                if isinstance(part, Report):
+                    return part
+                if on_batch is not None:
+                    on_batch(part)
         raise AssertionError("a backend ended its stream without a report")
 
     async def extract(
@@ -235,7 +244,7 @@ class AsyncClient:
         return self._backend
 
     def _connect(self) -> ScoringBackend:
-        if not self._target:
+        if self._target == HERE:
             from ._backends.embedded import EmbeddedBackend
 
             return EmbeddedBackend(self._settings)
@@ -246,7 +255,23 @@ class AsyncClient:
         )
 
 
-async def _batches(items: Iterable[Item]) -> AsyncIterator[Batch]:
+def _address(target: str) -> str:
+    """The address, where it can be one."""
+    if not target.strip():
+        raise InvalidInputError(
+            "the server's address is empty; give HOST:PORT, or name no server at all to score in "
+            "this process"
+        )
+    if target.startswith(("http://", "https://")):
+        raise InvalidInputError(
+            f"the server's address {target!r} is a web address; give HOST:PORT, such as "
+            "localhost:50051",
+            metadata={"target": target},
+        )
+    return target
+
+
+async def _batches(items: Iterable[Item]) -> AsyncGenerator[Batch, None]:
     """Batches that are small in number and in text, so that no message grows too large."""
     batch: list[Item] = []
     chars = 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
+import weakref
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from .aio import AsyncClient
+from .aio import HERE, AsyncClient
+from .errors import CancelledError
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.core.entry import FoundClaim
@@ -27,7 +30,8 @@ _T = TypeVar("_T")
 class Client:
     """Scores at a server, or in this process. The same methods as :class:`AsyncClient`.
 
-    Works inside a running event loop too, as in a notebook: the loop here is its own.
+    Works inside a running event loop too, as in a notebook: the loop here is its own. One client
+    may be used from several threads.
 
     Args:
         target: The server's host and port, such as ``"localhost:50051"``. For scoring without a
@@ -50,11 +54,12 @@ class Client:
     ) -> None:
         self._client = AsyncClient(target, timeout=timeout, stream_timeout=stream_timeout)
         self._loop: _LoopThread | None = None
+        self._lock = threading.Lock()
 
     @classmethod
     def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
         """A client that scores in this process; see :meth:`AsyncClient.embedded`."""
-        client = cls("")
+        client = cls(HERE)
         client._client = AsyncClient.embedded(settings)
         return client
 
@@ -66,10 +71,12 @@ class Client:
 
     def close(self) -> None:
         """Lets go of the connection and the thread; the next call makes new ones."""
-        if self._loop is not None:
-            self._loop.run(self._client.close())
-            self._loop.stop()
-            self._loop = None
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.forget()
+            loop.run(self._client.close())
+            loop.stop()
 
     def score(
         self,
@@ -154,9 +161,12 @@ class Client:
         return self._run(self._client.server_info())
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        if self._loop is None:
-            self._loop = _LoopThread()
-        return self._loop.run(work)
+        with self._lock:
+            if self._loop is None:
+                self._loop = _LoopThread()
+                self._loop.end_with(self, self._client)
+            loop = self._loop
+        return loop.run(work)
 
 
 class _LoopThread:
@@ -164,16 +174,36 @@ class _LoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="hallujudge-client", daemon=True
-        )
+        self._thread = threading.Thread(target=self._serve, name="hallujudge-client", daemon=True)
         self._thread.start()
+
+    def _serve(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    def end_with(self, owner: object, client: AsyncClient) -> None:
+        """Ends the thread when nobody holds its owner any more, who need not have closed it."""
+        self._finalizer = weakref.finalize(owner, self._abandon, client)
+        # At the end of the process the thread, being a daemon, ends by itself.
+        self._finalizer.atexit = False
+
+    def forget(self) -> None:
+        """Leaves the end of the thread to :meth:`stop`."""
+        self._finalizer.detach()
+
+    def _abandon(self, client: AsyncClient) -> None:
+        # Nothing to wait for: garbage is collected in any thread, and this one may be it.
+        asyncio.run_coroutine_threadsafe(_end(client), self._loop)
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Runs work to its end; Ctrl-C cancels it and waits until it has let go."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
+        except concurrent.futures.CancelledError as err:
+            raise CancelledError("the client was closed while it was at work") from err
         except BaseException:
             if future.cancel():
                 asyncio.run_coroutine_threadsafe(_settle(), self._loop).result(timeout=10)
@@ -185,11 +215,22 @@ class _LoopThread:
         asyncio.run_coroutine_threadsafe(_wind_up(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
+
+
+async def _end(client: AsyncClient) -> None:
+    loop = asyncio.get_running_loop()
+    try:
+        await client.close()
+        await _wind_up()
+    finally:
+        loop.stop()
 
 
 async def _wind_up() -> None:
     loop = asyncio.get_running_loop()
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    await _settle()
     await loop.shutdown_asyncgens()
     await loop.shutdown_default_executor()
 

@@ -2,29 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
 
 from ._graph import SynonymGraph
 from ._words import clean_word
 
-__all__ = ["Aliases", "Plan", "aliases_of", "inverse", "singular_phrase", "tables_of", "takings"]
+__all__ = [
+    "UNCLEAR",
+    "WALKED",
+    "Aliases",
+    "Plan",
+    "aliases_of",
+    "inverse",
+    "plan_of",
+    "singular_phrase",
+    "tables_of",
+    "takings",
+]
+
+
+_SEVERAL: Final = -1
+"""Instead of a place: the prediction may take one of several reference keywords."""
+_WALK: Final = -2
+"""Instead of a place: only a walk tells what the prediction takes."""
+WALKED: Final = frozenset((_WALK,))
+UNCLEAR: Final = frozenset((_WALK, _SEVERAL))
+"""Places of which another prediction may make something else."""
 
 
 class Plan(NamedTuple):
     """What predictions take of one reference list, worked out beforehand."""
 
     takes: dict[str, tuple[int, ...]]
-    """Such a prediction -> places of the reference keywords that it names."""
+    """Prediction -> places of the reference keywords that it names."""
+    names_any: Callable[[str], bool]
+    """Whether a prediction names a reference keyword."""
+    place_of: Callable[[str], int]
+    """The place that such a prediction takes, or a number of ``UNCLEAR``."""
     wanted: frozenset[str]
     """The reference keywords."""
     size: int
     """How many they are."""
-    echo: frozenset[str]
-    """Reference keywords that the graph does not lead to: named only by being spelt the same."""
     special: frozenset[str]
     """Predictions with which only a walk tells the outcome: those that are read together with the
     next one, and reference keywords that lead to others but not to themselves."""
+    endless: bool
+    """Whether a reference keyword is unknown to the graph, and so is never taken away."""
+
+
+def plan_of(
+    takes: dict[str, tuple[int, ...]],
+    wanted: frozenset[str],
+    special: AbstractSet[str],
+    *,
+    endless: bool,
+) -> Plan:
+    """The plan of a reference list."""
+    places = {w: p[0] if len(p) == 1 else _SEVERAL for w, p in takes.items()}
+    places |= dict.fromkeys(special, _WALK)
+    return Plan(
+        takes=takes,
+        names_any=places.__contains__,
+        place_of=places.__getitem__,
+        wanted=wanted,
+        size=len(wanted),
+        special=frozenset(special),
+        endless=endless,
+    )
 
 
 def takings(plan: Plan, hot: Sequence[str]) -> tuple[int, int]:

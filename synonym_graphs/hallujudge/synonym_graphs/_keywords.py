@@ -8,9 +8,12 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ._graph import SynonymGraph
 from ._keyword_tables import (
+    UNCLEAR,
+    WALKED,
     Plan,
     aliases_of,
     inverse,
+    plan_of,
     singular_phrase,
     tables_of,
     takings,
@@ -120,8 +123,8 @@ class KeywordMatcher:
         "_alias",
         "_as_predicted",
         "_as_reference",
-        "_bag",
         "_canonical",
+        "_features",
         "_forms",
         "_heads",
         "_known",
@@ -147,8 +150,8 @@ class KeywordMatcher:
         self._forms: Final = inverse(singles)
         # One reference is met with every model's prediction, and words come again and again.
         self._canonical = lru_cache(maxsize=_WORDS_KEPT)(self._canonical_of)
+        self._features = lru_cache(maxsize=_WORDS_KEPT)(self._features_of)
         self._plan = lru_cache(maxsize=_LISTS_KEPT)(self._plan_of)
-        self._bag: Final = lru_cache(maxsize=_LISTS_KEPT)(frozenset[str])
         self._as_predicted = lru_cache(maxsize=_LISTS_KEPT)(self._predicted_of)
         self._as_reference = lru_cache(maxsize=_LISTS_KEPT)(self._reference_of)
 
@@ -164,34 +167,41 @@ class KeywordMatcher:
         self, pairs: Iterable[tuple[Sequence[str], Sequence[str]]]
     ) -> list[KeywordCounts]:
         """Return the counts of many pairs of (reference, predicted) lists, in order."""
-        plan_of, bag_of = self._plan, self._bag
-        made = KeywordCounts._make
+        plan_of, made = self._plan, KeywordCounts._make
         corrected = self.reading == "corrected"
         found: list[KeywordCounts] = []
         for given_reference, given_predicted in pairs:
             reference, predicted = tuple(given_reference), tuple(given_predicted)
             if corrected:
                 reference, predicted = self._canonical_lists(reference, predicted)
-            plan, bag = plan_of(reference), bag_of(predicted)
-            takes, size = plan.takes, plan.size
-            # Only predictions that lead to a reference keyword can take one, and there are few of
+            plan = plan_of(reference)
+            # Only predictions that name a reference keyword can take one, and there are few of
             # them; all others are wrong wherever they stand, and need not be walked through.
-            hot = [*filter(takes.__contains__, predicted)]
-            if len(bag) < len(predicted) or not plan.special.isdisjoint(bag):
-                found.append(self._walked(reference, predicted))
-            elif len(hot) > 1 or len(hot) == size:
-                hits, right = takings(plan, hot)
-                if hits == size and not corrected:
-                    found.append(self._walked(reference, predicted))
+            hot = [*filter(plan.names_any, predicted)]
+            said, hits = len(set(predicted)), len(hot)
+            if said == len(predicted) and plan.size:
+                places = {*map(plan.place_of, hot)}
+                if len(places) == hits and places.isdisjoint(UNCLEAR if hits > 1 else WALKED):
+                    wrong = said - hits
+                    if hits == plan.size and not (corrected or plan.endless):
+                        # Nothing is left to take after the last of them: the rest counts as one.
+                        end = predicted.index(hot[-1]) + 1
+                        wrong = end - hits + (end < said)
+                    found.append(made((hits, wrong, plan.size - hits)))
                     continue
-                if plan.echo:
-                    echoed = len(plan.echo & bag)
-                    hits, right = hits + echoed, right + echoed
-                found.append(made((hits, len(bag) - right, size - hits)))
-            else:
-                hits = len(hot) + len(plan.echo & bag) if plan.echo else len(hot)
-                found.append(made((hits, len(bag) - hits, size - hits)))
+            found.append(self._contested(plan, hot, reference, predicted))
         return found
+
+    def _contested(
+        self, plan: Plan, hot: list[str], reference: tuple[str, ...], predicted: tuple[str, ...]
+    ) -> KeywordCounts:
+        """Count where predictions may take each other's reference keyword."""
+        said = len(set(predicted))
+        if said == len(predicted) and plan.special.isdisjoint(hot):
+            hits, right = takings(plan, hot)
+            if plan.endless or hits < plan.size or self.reading == "corrected":
+                return KeywordCounts(hits, said - right, plan.size - hits)
+        return self._walked(reference, predicted)
 
     def _walked(self, reference: tuple[str, ...], predicted: tuple[str, ...]) -> KeywordCounts:
         named, leftover = self._walk(reference, predicted, None)
@@ -205,11 +215,12 @@ class KeywordMatcher:
             for form in self._forms.get(keyword, ()):
                 takes[form] = (*takes.get(form, ()), place)
         echo = frozenset(w for w in wanted if w not in takes and w not in self._forms)
+        takes |= {word: (place,) for place, word in enumerate(reference) if word in echo}
         special = {first for (first, _), roots in self._pairs.items() if roots & wanted}
         special.update(w for w in wanted - echo if w not in self._roots.get(w, _NOTHING))
         if len(wanted) < len(reference):
             special |= takes.keys() | wanted
-        return Plan(takes, wanted, len(wanted), echo, frozenset(special))
+        return plan_of(takes, wanted, special, endless=bool(echo))
 
     def match(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordMatch:
         """Return which keywords match, which don't, and what they come close to."""
@@ -351,13 +362,29 @@ class KeywordMatcher:
             return known
         return self._alias.spelling.get(singular_phrase(plain), plain)
 
-    def _near(self, hallucinated: Mapping[str, None], missed: Mapping[str, None]) -> list[NearMiss]:
-        return [
-            NearMiss(word, keyword, why)
-            for word in hallucinated
-            for keyword in missed
-            if (why := self._nearness(word, keyword))
-        ]
+    def _near(self, hallucinated: Iterable[str], missed: Iterable[str]) -> list[NearMiss]:
+        """Pairs that have something in common; most pairs have nothing, and are not looked at."""
+        having: dict[str, list[str]] = {}
+        for keyword in missed:
+            for feature in self._features(keyword):
+                having.setdefault(feature, []).append(keyword)
+        found = []
+        for word in hallucinated:
+            close = dict.fromkeys(
+                keyword for feature in self._features(word) for keyword in having.get(feature, ())
+            )
+            found += [NearMiss(word, keyword, self._nearness(word, keyword)) for keyword in close]
+        return [miss for miss in found if miss.why]
+
+    def _features_of(self, word: str) -> tuple[str, ...]:
+        """What two words have in common if they are close."""
+        one = self._canonical(word)
+        return (
+            f"={one}",
+            f"~{singular_phrase(clean_word(word))}",
+            *(f">{root}" for root in self._roots.get(one, _NOTHING) | {one}),
+            *(f"+{part}" for part in _content(one)),
+        )
 
     def _nearness(self, word: str, keyword: str) -> str:
         one, other = self._canonical(word), self._canonical(keyword)

@@ -89,15 +89,19 @@ def _word_index(forms: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
 def _shared(
     word: str, forms: Mapping[str, tuple[str, ...]], index: Mapping[str, list[str]]
 ) -> Iterable[Candidate]:
-    """Forms that share a word: ``wooden chair`` is a chair; the last word weighs most."""
+    """Forms that share a word: ``wooden chair`` is a chair, and has less to do with chair legs."""
     parts = [singular(part) for part in clean_word(word).split()]
     content = [part for part in parts if part not in SMALL_WORDS]
-    for place, part in enumerate(reversed(content)):
+    if not content:
+        return
+    head = content[-1]
+    for part in dict.fromkeys(reversed(content)):
         for form in index.get(part, ())[:50]:
-            same = len(set(form.split()) & set(content))
-            score = 0.75 * same / max(len(form.split()), len(content)) + (0.1 if not place else 0.0)
+            words = form.split()
+            share = len(set(words) & set(content)) / max(len(words), len(content))
+            weight = 0.85 if words == [head] else 0.6 + 0.3 * share if words[-1] == head else share
             for root in forms[form]:
-                yield Candidate(root=root, score=min(score, 0.9), source="words", form=form)
+                yield Candidate(root=root, score=weight, source="words", form=form)
 
 
 def _meant(

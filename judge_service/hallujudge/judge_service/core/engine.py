@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from ..version import __version__
 from .entry import Pipeline
 from .registry import metric_entry, open_pipeline
 from .resources import Resources
-from .spec import ScoreSpec
+from .spec import InlineGraph, ScoreSpec
 
 if TYPE_CHECKING:
     from ..judges import Estimate
@@ -37,7 +38,12 @@ class Engine:
         # A language model's server tells its version, which signatures need, only when asked.
         if spec.options.get("judge", "matcher") != "matcher" and metric_entry(spec.metric).judges:
             await self.resources.judges.prepare()
-        return ScoringSession(spec, open_pipeline(spec, self.resources))
+        if any(isinstance(source, InlineGraph) for source in spec.graphs.values()):
+            # A caller's graph may take seconds to read, in which a server answers others.
+            pipeline = await asyncio.to_thread(open_pipeline, spec, self.resources)
+        else:
+            pipeline = open_pipeline(spec, self.resources)
+        return ScoringSession(spec, pipeline)
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
         """Verdicts on items' claims, without a report.
@@ -70,8 +76,7 @@ class ScoringSession:
     async def score(self, items: Sequence[Item]) -> list[ItemResult]:
         """One result for each item, in order; they count in the report."""
         results = await self._pipeline.evaluate(items)
-        for result in results:
-            self._tally.add(result)
+        self._tally.add_all(results)
         return results
 
     async def estimate(self, items: Sequence[Item]) -> list[Estimate]:

@@ -243,7 +243,8 @@ class ChatClient:
         if self._fatal is None:
             where = self.settings.endpoint.url
             todo = (
-                "set the right key"
+                "set the right key in the environment: HALLUJUDGE_LLM_API_KEY is the judge's, "
+                "HALLUJUDGE_FALLBACK_API_KEY the fallback's"
                 if failure.kind is FailureKind.AUTH
                 else f"check the address and the model name {self.settings.model!r}"
             )

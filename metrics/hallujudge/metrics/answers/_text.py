@@ -12,12 +12,15 @@ NEGATIONS = frozenset({"not", "never", "none", "nothing", "nobody", "neither", "
 
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " "})
 _MARKUP = re.compile(r"[*_`#]+")
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 def plain(text: str) -> str:
-    """The text without mark-up, odd quotes and full-width letters, stripped."""
+    """The text without reasoning in tags, mark-up, odd quotes and full-width letters, stripped."""
     text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
+    if "</think>" in text:
+        text = _THOUGHT.sub(" ", text)
     return _MARKUP.sub(" ", text).strip()
 
 

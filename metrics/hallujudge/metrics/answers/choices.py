@@ -30,18 +30,31 @@ _LEADING = re.compile(
     r"[\"'\s]*(?:[(\[]\s*([A-Za-z])\s*[)\]]|([A-Za-z])\s*[).:]|([A-Z])\s*[,;-]\s)\s*"
 )
 _NEXT = re.compile(r"[(\[]?([A-Z])(?![\w'])")
+# "A" and "I" are words too. After "answer", or alone, they count as letters where no word could
+# stand: at the end of a clause, or before "is" and "because".
+_CLAUSE_END = r"(?=\s*(?:[.,;:!?)\]}\"'<$]|$)|\s+(?:is|because|since|or|and)\b|\s*[\n/])"
+_LETTER_NOT_WORD = rf"(?:[B-HJ-Z]|[AI]{_CLAUSE_END})"
+
+
+def _statement(nouns: str, letter: str) -> str:
+    """A pattern for ``answer: B`` and its like; after "or" a second letter may stand."""
+    return (
+        rf"(?<![\w/])(?i:{nouns})s?\b"
+        r"(?:\s+(?:is|would be|should be|must be))?\s*[:=>-]?\s*"
+        rf"(?i:option\s+|choice\s+|caption\s+|letter\s+)?[\"'(\[]*({letter})\b(?!')[\"')\]]*"
+        rf"(?:\s*(?:or|and|/|,)\s+(?i:option\s+)?[\"'(\[]*({letter})\b(?!'))?"
+    )
+
+
 _STATED = re.compile(
-    r"\b(?i:answer|option|choice|caption|letter)s?\b"
-    r"(?:\s+(?:is|would be|should be|must be)|\s*[:=])?\s*"
-    r"(?i:option\s+|choice\s+|caption\s+|letter\s+)?[\"'(\[]*([A-Z])\b(?!')[\"')\]]*"
-    r"(?:\s*(?:or|and|/|,)\s+(?i:option\s+)?[\"'(\[]*([A-Z])\b(?!'))?"
+    f"{_statement('answer', _LETTER_NOT_WORD)}|"
+    f"{_statement('option|choice|caption|letter', '[A-HJ-Z]')}"
 )
 _STATED_ANY_CASE = re.compile(
     r"(?:the\s+)?(?:(?:correct|best|final)\s+)?answer\s*(?:is|:)\s*[\"'(\[]*([a-z])\W*"
 )
-_BRACKETED = re.compile(r"[(\[]\s*([A-Z])\s*[)\]]")
-# "A" and "I" are words too, so that they count as letters in brackets or after "answer" alone.
-_LONE = re.compile(r"(?<![\w'’])([B-HJ-Z])(?![\w'’])")
+_BRACKETED = re.compile(r"[(\[{]\s*([A-Z])\s*[)\]}]")
+_LONE = re.compile(rf"(?<![\w'’])([B-HJ-Z]|A{_CLAUSE_END})(?![\w'’])")
 
 _EITHER = re.compile(r"(?<![\w'])([A-Z])\s*(?:\bor\b|\band\b|/|&)\s*([A-Z])(?![\w'])")
 
@@ -119,7 +132,7 @@ def _stated(text: str, options: _Options) -> list[str]:
     found = options.known(
         letter
         for match in _STATED.finditer(text)
-        if not _denied(text[: match.start(1)])
+        if not _denied(text[: match.start()])
         for letter in match.groups()
         if letter
     )
@@ -177,7 +190,7 @@ def read_free_answer(response: str, label: str) -> ChoiceReading:
     """An answer where no options are known, held against its label.
 
     The words of the label stand for "the label was given"; any other answer is read as its own
-    words. Empty answers and those that say they don't know are unread.
+    words. Unread are empty answers, those that say they don't know, and letters of options.
     """
     words = folded(response)
     if not words:
@@ -185,7 +198,19 @@ def read_free_answer(response: str, label: str) -> ChoiceReading:
     if says_it_is_unsure(response):
         return ChoiceReading(None, "unsure")
     wanted = folded(label)
+    if words != wanted and _is_letter_alone(words):
+        return ChoiceReading(None, "a letter, and the options are not known")
     padded = f" {words} "
     if words == wanted or (f" {wanted} " in padded and not _turned(padded, wanted)):
         return ChoiceReading(wanted, "free-text")
     return ChoiceReading(" ".join(words_of(words)[:64]), "free-text")
+
+
+_AROUND_LETTER = frozenset(
+    {"the", "my", "correct", "best", "final", "answer", "option", "choice", "letter", "is"}
+)
+
+
+def _is_letter_alone(words: str) -> bool:
+    rest = [word for word in words.split() if word not in _AROUND_LETTER]
+    return len(rest) == 1 and len(rest[0]) == 1 and rest[0].isascii() and rest[0].isalpha()

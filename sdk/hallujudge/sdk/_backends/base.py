@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -42,8 +42,11 @@ class ScoringBackend(Protocol):
 
     def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch]
-    ) -> AsyncIterator[BatchResult | Report]:
-        """Results of batches, in the order of the batches; the report comes last."""
+    ) -> AsyncGenerator[BatchResult | Report, None]:
+        """Results of batches, in the order of the batches; the report comes last.
+
+        Whoever stops early closes it, which stops the work.
+        """
         ...
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:

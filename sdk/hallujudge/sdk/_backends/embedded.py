@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service._ordered import ordered_map
@@ -40,16 +42,18 @@ class EmbeddedBackend:
 
     async def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch]
-    ) -> AsyncIterator[BatchResult | Report]:
+    ) -> AsyncGenerator[BatchResult | Report, None]:
         """Results of batches in order, then the report."""
         session = await self._engine.open(spec)
 
         async def work(batch: Batch) -> BatchResult:
             return BatchResult(items=batch, results=await session.score(batch))
 
-        async for done in ordered_map(batches, work, limit=_BATCHES_IN_FLIGHT):
-            yield done
-        yield session.report()
+        async with aclosing(ordered_map(batches, work, limit=_BATCHES_IN_FLIGHT)) as results:
+            async for done in results:
+                yield done
+        # Intervals take seconds where there are many items; the caller's loop goes on meanwhile.
+        yield await asyncio.to_thread(session.report)
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Claims of each text, without verdicts."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Sequence
+from contextlib import aclosing, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -55,6 +55,14 @@ _SERVICE_CONFIG = {
     ]
 }
 
+_CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+    # A server that is back after a restart is found at once, and not minutes later.
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+
 
 class RemoteBackend:
     """Scores at a server.
@@ -69,20 +77,13 @@ class RemoteBackend:
         self._target = target
         self._timeout = timeout
         self._stream_timeout = stream_timeout
-        self._channel = grpc.aio.insecure_channel(
-            target,
-            options=[
-                ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-                ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-                ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
-            ],
-        )
-        self._stub = pb_grpc.JudgeServiceStub(self._channel)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connect()
         self._greeted = False
 
     async def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch]
-    ) -> AsyncIterator[BatchResult | Report]:
+    ) -> AsyncGenerator[BatchResult | Report, None]:
         """Results of batches in order, then the report."""
         await self._greet()
         window = _Window(MAX_IN_FLIGHT)
@@ -91,30 +92,32 @@ class RemoteBackend:
         async def requests() -> AsyncIterator[pb.ScoreStreamRequest]:
             yield pb.ScoreStreamRequest(spec=_convert.spec_to_proto(spec))
             async for batch in batches:
-                await window.enter(len(batch))
+                if not await window.enter(len(batch)):
+                    return
                 sent.append(batch)
                 yield pb.ScoreStreamRequest(
                     batch=pb.ItemBatch(items=[_convert.item_to_proto(item) for item in batch])
                 )
 
         feed = _Feed(requests())
-        with self._errors(feed):
-            call = self._stub.ScoreStream(feed, timeout=self._stream_timeout)
-            async for response in _answers(call):
-                kind = response.WhichOneof("message")
-                if kind == "batch":
-                    done = _paired(sent.popleft(), response.batch)
-                    window.leave(len(done.items))
-                    yield done
-                elif kind == "report":
-                    yield _convert.report_from_proto(response.report)
+        with self._errors(feed), closing(window):
+            call = self._connect().ScoreStream(feed, timeout=self._stream_timeout)
+            async with aclosing(_answers(call)) as answers:
+                async for response in answers:
+                    kind = response.WhichOneof("message")
+                    if kind == "batch":
+                        done = _paired(sent.popleft(), response.batch)
+                        window.leave(len(done.items))
+                        yield done
+                    elif kind == "report":
+                        yield _convert.report_from_proto(response.report)
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Claims of each text, without verdicts."""
         await self._greet()
         request = pb.ExtractRequest(spec=_convert.spec_to_proto(spec), texts=texts)
         with self._errors():
-            response = await self._stub.Extract(request, timeout=self._timeout)
+            response = await self._connect().Extract(request, timeout=self._timeout)
         return [
             [_convert.found_claim_from_proto(claim) for claim in text.claims]
             for text in response.texts
@@ -128,7 +131,7 @@ class RemoteBackend:
             items=[_convert.item_to_proto(item) for item in items],
         )
         with self._errors():
-            response = await self._stub.Judge(request, timeout=self._timeout)
+            response = await self._connect().Judge(request, timeout=self._timeout)
         return [_convert.result_from_proto(result) for result in response.results]
 
     async def normalize(
@@ -138,18 +141,31 @@ class RemoteBackend:
         await self._greet()
         request = pb.NormalizeRequest(graph=_convert.graph_to_proto(source), words=words)
         with self._errors():
-            response = await self._stub.Normalize(request, timeout=self._timeout)
+            response = await self._connect().Normalize(request, timeout=self._timeout)
         return {word.word: tuple(word.roots) for word in response.words}
 
     async def server_info(self) -> ServerInfo:
         """The server's version and graphs."""
         with self._errors():
-            info = await self._stub.GetServerInfo(pb.GetServerInfoRequest(), timeout=self._timeout)
+            request = pb.GetServerInfoRequest()
+            info = await self._connect().GetServerInfo(request, timeout=self._timeout)
         return ServerInfo(version=info.version, graphs=tuple(info.graphs))
 
     async def close(self) -> None:
         """Closes the channel."""
         await self._channel.close()
+
+    def _connect(self) -> pb_grpc.JudgeServiceAsyncStub:
+        """The service, as the running loop reaches it.
+
+        A channel works on the loop it was made on; one script may well run several, one by one.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._channel = grpc.aio.insecure_channel(self._target, options=_CHANNEL_OPTIONS)
+            self._stub = pb_grpc.JudgeServiceStub(self._channel)
+            self._loop = loop
+        return self._stub
 
     async def _greet(self) -> None:
         """Checks once that client and server understand each other."""
@@ -192,7 +208,7 @@ def _series(version: str) -> list[str]:
     return parts[:2] if parts[0] == "0" else parts[:1]
 
 
-async def _answers(call: Any) -> AsyncIterator[pb.ScoreStreamResponse]:
+async def _answers(call: Any) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
     """What a stream answers; where it fails, with the error that the server gave.
 
     A server may end a stream while we are writing to it. gRPC then sets a status of its own, that
@@ -206,6 +222,8 @@ async def _answers(call: Any) -> AsyncIterator[pb.ScoreStreamResponse]:
         if err.details() != _WRITE_FAILED:
             raise
         raise (await status.arrived() or err) from err
+    finally:
+        call.cancel()
 
 
 class _ServerStatus:
@@ -274,14 +292,22 @@ class _Window:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._inside = 0
+        self._closed = False
         self._changed = asyncio.Event()
 
-    async def enter(self, count: int) -> None:
+    async def enter(self, count: int) -> bool:
+        """Waits for room; whether there will be any."""
         # A batch larger than the window travels alone.
-        while self._inside and self._inside + count > self._limit:
+        while not self._closed and self._inside and self._inside + count > self._limit:
             self._changed.clear()
             await self._changed.wait()
         self._inside += count
+        return not self._closed
+
+    def close(self) -> None:
+        """Lets nothing more in: gRPC leaves the feed of a failed call waiting for ever."""
+        self._closed = True
+        self._changed.set()
 
     def leave(self, count: int) -> None:
         self._inside -= count

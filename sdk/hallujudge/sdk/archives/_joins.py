@@ -15,6 +15,10 @@ from ._records import Record, canonical_id, named
 __all__ = ["IdCheck", "IdMap", "numbered"]
 
 
+_LONGEST_PLACE = 20
+"""More digits than any place in a list has, and fewer than Python minds."""
+
+
 class IdMap:
     """A list: position or question_id -> image id.
 
@@ -41,12 +45,12 @@ class IdMap:
             ArchiveError: The map has no such entry.
         """
         index: object = record.position if key is None else record.values.get(key)
-        if isinstance(index, str) and index.strip().isdecimal():
+        if isinstance(index, str) and index.strip().isdecimal() and len(index) <= _LONGEST_PLACE:
             index = int(index)
         valid = isinstance(index, int) and not isinstance(index, bool)
         if not valid or not 0 <= index < len(self._ids):  # type: ignore[operator]  # an int by now
             raise ArchiveError(
-                f"{record.place}: {key or 'position'} {index!r} is not an entry of the id map "
+                f"{record.place}: {key or 'position'} {index!r:.60} is not an entry of the id map "
                 f"{self._path}, which has entries 0 to {len(self._ids) - 1}"
             )
         return self._ids[index]  # type: ignore[call-overload,no-any-return]  # an int by now

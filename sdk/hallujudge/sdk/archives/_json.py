@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import stat
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from ..errors import ArchiveError
 
-__all__ = ["Placed", "read_json", "read_values"]
+__all__ = ["Placed", "named", "read_json", "read_values"]
 
 _CHUNK = 1 << 20
 _MAX_VALUE_CHARS = 1 << 30
 # No literal, number in practice, or escape is longer; a cut one is noticed at its start.
 _LONGEST_TOKEN = 64
+_NAMED = 10
 _SPACE = re.compile(r"\s*")
 
 
@@ -39,6 +42,7 @@ def read_values(path: Path) -> Iterator[Placed]:
         ArchiveError: The file can't be read, holds nothing, or is not JSON; the line is named.
     """
     try:
+        _refuse_pipe(path)
         # utf-8-sig: a byte order mark is what some editors put first, not a part of the data.
         with path.open(encoding="utf-8-sig", newline="") as stream:
             yield from _Reader(stream, path).values()
@@ -71,9 +75,11 @@ def read_json(path: Path) -> object:
     if not text.strip():
         raise ArchiveError(f"{path}: the file is empty")
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_object)
     except RecursionError as err:
         raise ArchiveError(f"{path}: nested too deeply") from err
+    except _RefusedError as err:
+        raise ArchiveError(f"{path}: {err}") from err
     except ValueError as err:
         raise ArchiveError(f"{path}: not JSON: {err}") from err
 
@@ -84,7 +90,7 @@ class _Reader:
     def __init__(self, stream: IO[str], path: Path) -> None:
         self._stream = stream
         self._path = path
-        self._decoder = json.JSONDecoder(parse_constant=_no_constant)
+        self._decoder = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_object)
         self._buffer = ""
         self._at = 0
         self._line = 1
@@ -140,12 +146,15 @@ class _Reader:
                 value, end = self._decoder.raw_decode(self._buffer, self._at)
             except RecursionError as err:
                 raise self._error("nested too deeply") from err
-            except _ConstantError as err:
+            except _RefusedError as err:
                 raise self._error(str(err)) from err
             except json.JSONDecodeError as err:
                 if self._may_be_cut(err) and self._more():
                     continue
                 raise self._decode_error(err) from err
+            except ValueError as err:
+                # Python takes no number of more than a few thousand digits; its advice is not ours.
+                raise self._error("a number has more digits than are read") from err
             # A number at the very end of the buffer may go on in the next piece.
             open_ended = end == len(self._buffer) and not isinstance(value, (dict, list, str))
             if open_ended and self._more():
@@ -193,9 +202,35 @@ def _space_end(text: str, start: int) -> int:
     return match.end()
 
 
-class _ConstantError(ValueError):
-    """NaN or Infinity, which JSON does not have."""
+def _refuse_pipe(path: Path) -> None:
+    """Archives are gone through more than once; of a pipe the first time leaves nothing."""
+    mode = path.stat().st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
+        raise ArchiveError(
+            f"{path}: a pipe or a device, which can't be read twice; save it to a file",
+            metadata={"path": str(path)},
+        )
+
+
+class _RefusedError(ValueError):
+    """Text that Python's decoder takes and we don't."""
 
 
 def _no_constant(name: str) -> object:
-    raise _ConstantError(f"{name} is not JSON; write null where there is no number")
+    raise _RefusedError(f"{name} is not JSON; write null where there is no number")
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object. The decoder would keep the last value of a key and say nothing of the others."""
+    values = dict(pairs)
+    if len(values) == len(pairs):
+        return values
+    twins = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    raise _RefusedError(f"keys of one object that stand more than once: {named(twins)}")
+
+
+def named(values: Sequence[str]) -> str:
+    """Up to ten values by name, then how many more."""
+    shown = ", ".join(values[:_NAMED])
+    more = len(values) - _NAMED
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
 from ..errors import ArchiveError
-from ._json import read_values
+from ._json import named, read_values
 
 __all__ = ["Record", "canonical_id", "choose_key", "named", "read_records", "well_formed"]
 
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data")
-_NAMED = 10
+_ID_KEYS = frozenset(["image_id", "question_id", "id"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +65,20 @@ def _held(value: object) -> Iterator[tuple[str, object]] | None:
     """The records that a top-level object holds; None where it is a record itself."""
     if not _is_record(value):
         return None
-    for name in _CONTAINERS:
+    # A record has an id; what else it has may be called as a container is.
+    for name in () if value.keys() & _ID_KEYS else _CONTAINERS:
         inner = value.get(name)
-        if isinstance(inner, list):
+        if isinstance(inner, list) and _all_objects(inner):
             return ((f"{name}[{index}]", entry) for index, entry in enumerate(inner))
-        if _is_record(inner) and all(isinstance(entry, dict) for entry in inner.values()):
+        if _is_record(inner) and _all_objects(inner.values()):
             return ((f"{name}[{key!r}]", _as_record(key, entry)) for key, entry in inner.items())
-    if value and (
-        all(isinstance(entry, dict) for entry in value.values()) or _is_id_to_text(value)
-    ):
+    if value and (_all_objects(value.values()) or _is_id_to_text(value)):
         return ((repr(key), _as_record(key, entry)) for key, entry in value.items())
     return None
+
+
+def _all_objects(entries: Collection[object]) -> bool:
+    return bool(entries) and all(isinstance(entry, dict) for entry in entries)
 
 
 def _is_id_to_text(value: Mapping[str, object]) -> bool:
@@ -140,18 +143,11 @@ def choose_key(
         if key in record.values:
             return key
     looked = wanted or ", ".join(candidates)
-    found = ", ".join(sorted(record.values)) or "none"
+    found = named(sorted(record.values)) or "none"
     raise ArchiveError(
         f"{record.place}: no key for {what}: looked for {looked}; found {found}. "
         f"Name it with {flag}"
     )
-
-
-def named(values: Sequence[str]) -> str:
-    """Up to ten values by name, then how many more."""
-    shown = ", ".join(values[:_NAMED])
-    more = len(values) - _NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _kind(value: object) -> str:

@@ -12,6 +12,7 @@ from hallujudge.metrics import ChairItem
 
 from ..errors import ArchiveError
 from ._joins import IdCheck, IdMap, numbered, refuse
+from ._json import read_values
 from ._records import Record, canonical_id, choose_key, named, read_records, well_formed
 from .inputs import InputOptions, ItemSource, References, Responses
 
@@ -160,7 +161,7 @@ class _Captions:
         if self._keys.id not in record.values:
             raise ArchiveError(
                 f"{record.place}: the image id is missing (no key {self._keys.id!r}); "
-                f"found {', '.join(sorted(record.values))}"
+                f"found {named(sorted(record.values))}"
             )
         return canonical_id(record.values[self._keys.id], record.place)
 
@@ -227,11 +228,13 @@ def _read_objects(references: References) -> dict[str, _Objects]:
 
 
 def _reference_entries(references: References) -> Iterator[tuple[str, object, str]]:
-    mapping = _id_to_objects(references)
-    if mapping is not None:
-        for key, value in mapping.items():
-            place = f"references[{key!r}]"
-            yield canonical_id(key, place), value, place
+    if _maps_ids(next(_values(references), None)):
+        for mapping in _values(references):
+            if not isinstance(mapping, Mapping):
+                raise ArchiveError(f"{references}: expected id -> objects, found {mapping!r:.60}")
+            for key, value in mapping.items():
+                place = f"references[{key!r}]"
+                yield canonical_id(key, place), value, place
         return
     keys: tuple[str, str] | None = None
     for record in read_records(references):
@@ -246,24 +249,22 @@ def _reference_entries(references: References) -> Iterator[tuple[str, object, st
         yield identifier, record.values.get(keys[1]), record.place
 
 
-def _id_to_objects(references: References) -> Mapping[str, object] | None:
-    """The references as one mapping id -> list, where that is their layout."""
-    content: object = references
+def _values(references: References) -> Iterator[object]:
+    """The values of a file as they stand; what is no file is one value."""
     if isinstance(references, (str, Path)):
-        first = next(read_records(_peeked(references)), None)
-        content = None if first is None else first.values
-    if not isinstance(content, Mapping):
-        return None
-    if content and all(isinstance(value, (list, tuple)) for value in content.values()):
-        return content
-    return None
+        yield from (placed.value for placed in read_values(Path(references)))
+    else:
+        yield references
 
 
-def _peeked(path: str | Path) -> list[object]:
-    """The first value of a file, as it stands."""
-    from ._json import read_values
-
-    return [placed.value for placed in islice(read_values(Path(path)), 1)]
+def _maps_ids(value: object) -> bool:
+    """Whether a value maps ids to lists, rather than being a record or holding some."""
+    if not isinstance(value, Mapping) or {*_ID_KEYS, *_OBJECT_KEYS} & value.keys():
+        return False
+    entries = value.values()
+    return any(isinstance(entry, (list, tuple)) for entry in entries) and not any(
+        isinstance(entry, Mapping) for entry in entries
+    )
 
 
 def _object_names(value: object, place: str) -> _Objects:

@@ -190,20 +190,26 @@ class _Gathering:
             self._fault(_BAD_TRUTH, f"{question} ({values.get('order_sensitive')!r:.40})")
         if dimension not in _DIMENSIONS and dimension:
             self._fault(_BAD_DIMENSION, f"{question} ({dimension:.40})")
+        category = str(values.get("category") or "").strip()
         row = self._questions.get(question)
         if row is None:
             merged = Record(values=values, position=record.position, place=record.place)
             row = self._questions[question] = _Question(
                 label=str(label),
                 dimension=dimension,
-                category=str(values.get("category") or "").strip(),
+                category=category,
                 order_sensitive=bool(sensitive),
                 group_id=optional_text(merged, _VIDEO_KEYS) or question,
                 options=_options(values.get("options"), record.place),
                 fields=fields_of(self._group_by, values),
             )
-        elif (row.label, row.order_sensitive) != (str(label), bool(sensitive)):
+            return row
+        if (row.label, row.order_sensitive) != (str(label), bool(sensitive)):
             self._fault(_CONTRADICTION, question)
+        # A line may leave these out; lines that have them must agree.
+        row.dimension, row.category = row.dimension or dimension, row.category or category
+        if (row.dimension, row.category) != (dimension or row.dimension, category or row.category):
+            self._fault(_MISPLACED, question)
         return row
 
     def _fault(self, problem: str, place: str) -> None:
@@ -219,6 +225,7 @@ _NO_LABEL = "questions have no label"
 _BAD_TRUTH = "values of order_sensitive are neither true nor false"
 _BAD_DIMENSION = "dimensions are neither faithfulness nor factuality"
 _CONTRADICTION = "questions have lines with another label or order_sensitive"
+_MISPLACED = "questions have lines with another dimension or category"
 _REMEDIES = {
     _UNKNOWN_OPERATOR: f"They are {', '.join(OPERATORS)}",
     _BAD_CONFIDENCE: "Write 85 % as 0.85, and leave the key out where the model was not asked",

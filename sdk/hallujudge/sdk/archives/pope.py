@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from hallujudge.metrics.items import PopeItem
@@ -19,11 +20,15 @@ __all__ = ["read_pope"]
 JOINS = ("auto", "id", "text", "order")
 
 _ID_KEYS = ("question_id", "id")
-_ANSWER_KEYS = ("answer", "response", "output", "prediction", "text", "caption")
-_LABEL_KEYS = ("label", "gt", "gt_answer", "ground_truth")
+# Where both are there, `answer` is the label and `prediction` what the model wrote (VLMEvalKit).
+_ANSWER_KEYS = ("filtered_resps", "response", "output", "prediction", "answer", "text", "caption")
+_LABEL_KEYS = ("label", "gt", "gt_answer", "ground_truth", "answer")
 _QUESTION_KEYS = ("question", "prompt", "text")
 _IMAGE_KEYS = ("image", "image_id", "image_source")
+_WORD = re.compile(r"\w+")
 _LABELS = {"yes": "yes", "no": "no"}
+# In the logs of lmms-eval, the id and the label are inside what it computed.
+_INNER = "pope_accuracy"
 
 
 def read_pope(
@@ -71,7 +76,7 @@ class _Questions:
             return str(record.position)
         if self.by == "text":
             return _text_key(record, answer=True)
-        return _id_of(record, with_category=self.with_category)
+        return _id_of(record, with_category=self.with_category, required=True)
 
 
 def _read_questions(
@@ -84,7 +89,7 @@ def _read_questions(
     question = next(_question_records(references), None)
     if question is None:
         raise ArchiveError("the file of questions holds no record")
-    first = next(read_records(responses), None)
+    first = next(_records(responses), None)
     if first is None:
         raise ArchiveError("the archive of answers holds no record")
     by = options.join if options.join != "auto" else _way_to_join(first, question)
@@ -95,7 +100,7 @@ def _read_questions(
     bad: list[str] = []
     shared: dict[object, Any] = {}
     for record in _question_records(references):
-        identifier = _id_of(record, with_category=with_category)
+        identifier = _id_of(record, with_category=with_category, required=by == "id")
         key = {"order": str(record.position), "text": ""}.get(by, identifier)
         key = key or _text_key(record, answer=False)
         label = _label(record.values.get(label_key))
@@ -118,6 +123,13 @@ def _read_questions(
     if bad:
         raise refuse("labels are neither yes nor no", bad, "Mend them in the questions")
     return _Questions(by=by, table=table, with_category=with_category)
+
+
+def _records(responses: Responses) -> Iterator[Record]:
+    for record in read_records(responses):
+        inner = record.values.get(_INNER)
+        flat = {**inner, **record.values} if isinstance(inner, Mapping) else None
+        yield record if flat is None else replace(record, values=flat)
 
 
 def _question_records(references: References) -> Iterator[Record]:
@@ -148,8 +160,13 @@ def _way_to_join(answer: Record, question: Record) -> str:
     )
 
 
-def _id_of(record: Record, *, with_category: bool) -> str:
+def _id_of(record: Record, *, with_category: bool, required: bool) -> str:
     key = next((key for key in _ID_KEYS if key in record.values), None)
+    if key is None and required:
+        raise ArchiveError(
+            f"{record.place}: no question id ({', '.join(_ID_KEYS)}), which others have; found "
+            f"{', '.join(sorted(record.values))}. Is this a line of another kind of file?"
+        )
     if key is None:
         return str(record.position + 1)
     identifier = canonical_id(record.values[key], record.place)
@@ -167,7 +184,20 @@ def _text_key(record: Record, *, answer: bool) -> str:
             f"{record.place}: joining by text needs an image and the question; "
             f"found {', '.join(sorted(record.values))}"
         )
-    return f"{image}\n{' '.join(text.split())}"
+    return f"{image}: {' '.join(text.split())}"
+
+
+def _other_question(record: Record, text: str) -> str:
+    """The question that an answer says it is to, where that is not the one it is joined with.
+
+    A prompt may have more around the question, such as how it is to be answered.
+    """
+    asked = optional_text(record, ("question", "prompt"))
+    if asked == text:
+        return ""
+    ours, theirs = (f" {' '.join(_WORD.findall(t.casefold()))} " for t in (text, asked))
+    # Without words on one side, there is nothing to compare.
+    return "" if ours in theirs or theirs in ours or not theirs.strip() else asked
 
 
 def _label(value: object) -> str | None:
@@ -188,18 +218,19 @@ class _Answers:
         self._questions = questions
         self._options = options
         self._group_by = group_by
-        first = next(read_records(responses), None)
+        first = next(_records(responses), None)
         if first is None:
             raise ArchiveError("the archive of answers holds no record")
         self._text_key = choose_key(
             first, options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"
         )
         self._id_key = options.id_key
+        self._with_ids = any(key in first.values for key in _ID_KEYS)
         self._label_key = (
             choose_key(
                 first,
                 None,
-                _LABEL_KEYS,
+                [key for key in _LABEL_KEYS if key != self._text_key],
                 what="the label",
                 flag="one of these names, or give the questions with --references",
             )
@@ -212,18 +243,44 @@ class _Answers:
         known = None if self._questions is None else self._questions.table
         check = JoinCheck("questions", self._options, known)
         bad: list[str] = []
-        for record in read_records(self._responses):
+        others: list[str] = []
+        for record in _records(self._responses):
             key = self._key(record)
             check.add(key)
             text_of(record, self._text_key)
+            if other := self._other(record, key):
+                others.append(other)
             if known is None and _label(record.values.get(self._label_key)) is None:
                 bad.append(f"{key} ({record.values.get(self._label_key)!r:.40})")
         if bad:
             raise refuse("labels are neither yes nor no", bad, "Mend them in the answers")
-        check.refuse(lambda: map(self._key, read_records(self._responses)))
+        check.refuse(lambda: map(self._key, _records(self._responses)))
+        if others:
+            raise refuse("answers are to other questions than theirs", others, self._remedy())
         missing = check.missing()
         return ItemSource(
             count=len(check) + len(missing), make=lambda: self._items(missing), notes=()
+        )
+
+    def _other(self, record: Record, key: str) -> str:
+        """An answer that says it is to another question; where ids were asked for, they count."""
+        if self._questions is None or self._options.join == "id":
+            return ""
+        known = self._questions.table.get(key)
+        asked = _other_question(record, known.text) if known is not None else ""
+        if known is None or not asked:
+            return ""
+        return f"{known.identifier} ({asked.strip()!r:.80} for {known.text!r:.80})"
+
+    def _remedy(self) -> str:
+        if self._options.join == "order":
+            return (
+                "Are they in another order? Join by id, or by image and question (--join text); "
+                "if the order is right all the same, leave the questions out of the answers"
+            )
+        return (
+            "Are they of another split or release? If the ids are right all the same, say so with "
+            "--join id"
         )
 
     def _key(self, record: Record) -> str:
@@ -231,14 +288,12 @@ class _Answers:
             return self._questions.key_of(record)
         if self._id_key is not None:
             return canonical_id(record.values.get(self._id_key), record.place)
-        if any(key in record.values for key in _ID_KEYS):
-            return _id_of(record, with_category=False)
-        return str(record.position + 1)
+        return _id_of(record, with_category=False, required=self._with_ids)
 
     def _items(self, missing: list[str]) -> Iterator[PopeItem]:
-        records = read_records(self._responses)
+        records = _records(self._responses)
         if self._options.allow_duplicates:
-            keys = map(self._key, read_records(self._responses))
+            keys = map(self._key, _records(self._responses))
             for record, identifier in zip(records, numbered(map(self._name, keys)), strict=True):
                 yield self._item(record, identifier)
         else:
@@ -250,7 +305,7 @@ class _Answers:
 
     def _name(self, key: str) -> str:
         known = self._questions.table.get(key) if self._questions is not None else None
-        return known.identifier if known is not None else key.replace("\n", " ")
+        return known.identifier if known is not None else key
 
     def _item(self, record: Record, identifier: str) -> PopeItem:
         text = text_of(record, self._text_key)

@@ -300,10 +300,10 @@ def _utf8(triplet: Triplet) -> Triplet:
     """The triplet without lone surrogates, which can't go over the wire."""
     if triplet.written.isascii():
         return triplet
-    parts = map(well_formed, triplet)
+    one, relation, two = map(well_formed, triplet)
     if isinstance(triplet, WrittenTriplet):
-        return WrittenTriplet(*parts, written=well_formed(triplet.written))
-    return Triplet(*parts)
+        return WrittenTriplet(one, relation, two, written=well_formed(triplet.written))
+    return Triplet(one, relation, two)
 
 
 def _objects_of(record: Record) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from hallujudge.metrics.items import VidhalItem
@@ -45,7 +46,8 @@ def read_vidhal(
     videos = None if references is None else _read_videos(references)
     if videos is not None:
         _check_display(display, videos)
-    return _Answers(kept(responses), videos, display, options, group_by).checked()
+    source = _Answers(kept(responses), videos, display, options, group_by).checked()
+    return replace(source, notes=(*_more_displays(display, videos), *source.notes))
 
 
 def _read_display(source: object) -> dict[str, dict[str, int]]:
@@ -124,6 +126,19 @@ def _check_display(display: Mapping[str, Mapping[str, int]], videos: Mapping[str
             odd,
             "Are the options those of another release?",
         )
+
+
+def _more_displays(
+    display: Mapping[str, object], videos: Mapping[str, object] | None
+) -> tuple[str, ...]:
+    """A note where display orders are of videos that the annotations lack."""
+    more = [video for video in display if videos is not None and video not in videos]
+    if not more:
+        return ()
+    return (
+        f"no annotations for {len(more)} of the videos with a display order: {named(more)}. "
+        "Are the options those of another release?",
+    )
 
 
 class _Answers:

@@ -61,7 +61,7 @@ def _findings(server: str | None, judges: Mapping[str, object]) -> Iterator[_Fin
         text = f"pip install 'hallujudge[{extra}]'" if missing else "installed"
         yield _Finding(name=f"extra {extra}", ok=not missing, text=text, needed=False)
     yield from _judge(judges)
-    if server:
+    if server is not None:
         yield _try(f"server {server}", lambda: _server(server))
 
 

@@ -31,6 +31,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -77,11 +78,19 @@ def run(command: Callable[[], object]) -> int:
     except HallujudgeError as err:
         return _fail(str(err), ExitCode.FAILED)
     except TyperException as err:
+        if err.format_message().startswith("Usage:"):
+            # Nothing was asked for: the message is the help page.
+            typer.echo(err.format_message(), err=True)
+            return int(ExitCode.BAD_INPUT)
         return _fail(f"{err.format_message()} (--help shows the options)", ExitCode.BAD_INPUT)
     except BrokenPipeError:
         # The reader of our output left, as `head` does; there is nobody to tell.
         sys.stderr.close()
         return ExitCode.FAILED
+    except OSError as err:
+        return _fail(
+            f"{err.strerror or err}: check the disk and where output goes", ExitCode.FAILED
+        )
     return int(code) if isinstance(code, int) else ExitCode.OK
 
 

@@ -24,9 +24,8 @@ _ITEMS, _REPORT, _PAGE = "items.jsonl", "report.json", "report.html"
 class OutputFolder:
     """The folder that a run writes to.
 
-    Items are written batch by batch, so that a run that is stopped keeps what it has. Results of an
-    earlier run stay until there is a first batch: a mistyped option must not cost them. Then its
-    report is removed first, since beside other items it would be a lie.
+    Items are written batch by batch, so that a run that is stopped keeps what it has. A report of
+    an earlier run is removed first: beside other items it would be a lie.
 
     Args:
         folder: Made where it does not exist.
@@ -42,11 +41,11 @@ class OutputFolder:
         self.written = 0
         self.unscored = 0
         self._page = page
-        self._begun = False
         with self._errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            # Opened now, so that a folder that can't be written is known before a judge is paid.
-            self._items: IO[str] = self.items_path.open("a", encoding="utf-8", newline="\n")
+            for name in (_REPORT, _PAGE):
+                (folder / name).unlink(missing_ok=True)
+            self._items: IO[str] = self.items_path.open("w", encoding="utf-8", newline="\n")
 
     def add(self, batch: BatchResult) -> None:
         """Writes a batch of results.
@@ -59,7 +58,6 @@ class OutputFolder:
             for result in batch.results
         ]
         with self._errors(self.items_path):
-            self._begin()
             self._items.write("".join(lines))
             self._items.flush()
         self.written += len(lines)
@@ -74,8 +72,6 @@ class OutputFolder:
         Raises:
             OutputError: The disk is full, or gone.
         """
-        with self._errors(self.items_path):
-            self._begin()
         self.close()
         self._write(_REPORT, report.to_text())
         if self._page is not None:
@@ -85,15 +81,6 @@ class OutputFolder:
         """Closes ``items.jsonl``; what was flushed stays, whatever happens here."""
         with self._errors(self.items_path):
             self._items.close()
-
-    def _begin(self) -> None:
-        """Clears what an earlier run left."""
-        if self._begun:
-            return
-        self._begun = True
-        for name in (_REPORT, _PAGE):
-            (self.folder / name).unlink(missing_ok=True)
-        self._items.truncate(0)
 
     def _write(self, name: str, text: str) -> None:
         # Written beside and renamed: a reader sees the whole report or none.

@@ -10,7 +10,7 @@ import typer
 
 from hallujudge.metrics.pope_build import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 
-from ..archives import InputOptions
+from ..archives import InputOptions, read_items
 from ..archives._qa import read_mapping
 from ..errors import ArchiveError, InvalidInputError, OutputError
 from ._commands import (
@@ -31,6 +31,7 @@ from ._commands import (
     split_formats,
 )
 from ._main import ExitCode, app
+from ._readers import compare_readers, forget_readers, readers_text, write_readers
 from ._run import ScoreRun
 
 __all__: list[str] = []
@@ -75,6 +76,10 @@ def pope(
             help="How answers find their questions: auto, id, text (image and question) or order.",
         ),
     ] = "auto",
+    all_readers: Annotated[
+        bool,
+        typer.Option("--all-readers", help="Also show, and leave in readers.json, every reader."),
+    ] = False,
     id_key: IdKey = None,
     text_key: TextKey = None,
     allow_unknown: AllowUnknown = False,
@@ -88,7 +93,15 @@ def pope(
     format: Format = None,
 ) -> ExitCode:
     """POPE: yes/no questions about objects."""
-    return ScoreRun(
+    inputs = InputOptions(
+        id_key=id_key,
+        text_key=text_key,
+        allow_unknown=allow_unknown,
+        allow_missing=allow_missing,
+        allow_duplicates=allow_duplicates,
+        join=join,
+    )
+    run = ScoreRun(
         metric="pope",
         responses=responses,
         references=references,
@@ -99,16 +112,17 @@ def pope(
         seed=seed,
         replicates=replicates,
         confidence=confidence,
-        inputs=InputOptions(
-            id_key=id_key,
-            text_key=text_key,
-            allow_unknown=allow_unknown,
-            allow_missing=allow_missing,
-            allow_duplicates=allow_duplicates,
-            join=join,
-        ),
+        inputs=inputs,
         formats=split_formats(format),
-    ).execute()
+    )
+    forget_readers(out)
+    code = run.execute()
+    if all_readers and code in (ExitCode.OK, ExitCode.UNSCORED):
+        table = compare_readers(read_items("pope", responses, references, options=inputs))
+        write_readers(out, table)
+        if "table" in run.formats:
+            typer.echo(readers_text(table))
+    return code
 
 
 def _vidhal(

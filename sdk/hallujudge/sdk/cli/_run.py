@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import typer
 
@@ -90,6 +90,8 @@ class ScoreRun:
                 # What went wrong first is what the user must hear, not how closing went.
                 with suppress(OutputError):
                     output.close()
+                if output.written:
+                    typer.echo(_kept(output, len(items)), err=True)
                 raise
             output.finish(report)
         _show(report, self.formats, self.out)
@@ -137,7 +139,8 @@ class ScoreRun:
         return spec, items
 
     def _client(self) -> Client:
-        return Client(self.server) if self.server else Client.embedded(self.judges)
+        # An empty address is a mistake, such as a variable that is not set; it is not none.
+        return Client.embedded(self.judges) if self.server is None else Client(self.server)
 
 
 def _check_formats(formats: tuple[str, ...]) -> None:
@@ -157,12 +160,15 @@ def _page(formats: tuple[str, ...]) -> HtmlPage | None:
 def _interrupted(output: OutputFolder, count: int) -> ExitCode:
     with suppress(OutputError):
         output.close()
-    typer.echo(
-        f"stopped by Ctrl-C: {output.written} of {count} items are kept in {output.items_path}; "
-        "no report was written, since it would not cover the rest",
-        err=True,
-    )
+    typer.echo(f"stopped by Ctrl-C: {_kept(output, count)}", err=True)
     return ExitCode.FAILED
+
+
+def _kept(output: OutputFolder, count: int) -> str:
+    return (
+        f"{output.written} of {count} items are kept in {output.items_path}; "
+        "no report was written, since it would not cover the rest"
+    )
 
 
 def _show(report: Report, formats: tuple[str, ...], folder: Path) -> None:
@@ -173,14 +179,19 @@ def _show(report: Report, formats: tuple[str, ...], folder: Path) -> None:
     if "markdown" in formats:
         typer.echo(render_markdown(report), nl=False)
     if not {"json", "markdown"} & set(formats):
-        typer.echo(render_table(report, color=sys.stdout.isatty()), nl=False)
+        typer.echo(render_table(report, color=_on_terminal(sys.stdout)), nl=False)
         typer.echo(f"written to {folder}")
+
+
+def _on_terminal(stream: IO[str] | None) -> bool:
+    """Whether a person reads a stream, which is None where the shell closed it."""
+    return stream is not None and stream.isatty()
 
 
 @contextmanager
 def _progress(items: ItemSource) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
+    if not _on_terminal(sys.stderr):
         yield lambda _done: None
         return
     from rich.console import Console

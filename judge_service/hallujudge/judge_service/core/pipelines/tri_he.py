@@ -248,6 +248,8 @@ def _problem(item: TriHeItem) -> tuple[str, str] | None:
             f"the response has {len(item.response or '')} characters; "
             f"at most {MAX_RESPONSE_CHARS} are read",
         )
+    if any(not part.strip() for claim in item.claims or () for part in claim):
+        return "CLAIMS_INVALID", "a claim that came with the answer has an empty part"
     if not item.reference_triplets:
         known = "no scene graph for this image"
         return "REFERENCE_MISSING", known if item.reference_triplets is None else f"{known}: empty"

@@ -1,0 +1,148 @@
+"""What Tri-HE sends over the wire comes back the same."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hallujudge.judge.v1 import judge_service_pb2 as service_pb
+from hallujudge.judge.v1 import scoring_pb2 as pb
+from hallujudge.judge_service import _convert
+from hallujudge.judge_service.core.entry import FoundClaim
+from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.judges.values import Asked, Declined, JudgedItem, Usage
+from hallujudge.metrics import ItemResult, Outcome
+from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, TriHeEvidence, Verdict
+from hallujudge.metrics.items import TriHeItem
+from hallujudge.metrics.triplets import Sentence, Triplet, WrittenTriplet, reference_of
+from hallujudge.synonym_graphs import Mention
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+counts = st.integers(min_value=0, max_value=2**31 - 1)
+triplets = st.builds(Triplet, texts, texts, texts)
+written = st.builds(WrittenTriplet, texts, texts, texts, written=texts)
+references = triplets | written
+items = st.builds(
+    TriHeItem,
+    id=texts,
+    group_id=texts,
+    fields=st.dictionaries(texts, texts, max_size=3),
+    question=texts,
+    response=st.none() | texts,
+    claims=st.none() | st.lists(triplets, max_size=4).map(tuple),
+    reference_triplets=st.none() | st.lists(references, max_size=4).map(tuple),
+    reference_objects=st.lists(texts, max_size=4).map(tuple),
+)
+usages = st.builds(
+    Usage,
+    calls=counts,
+    prompt_tokens=counts,
+    shared_tokens=counts,
+    generated_tokens=counts,
+    latency_seconds=numbers,
+    cost=st.none() | numbers,
+)
+declined = st.builds(Declined, texts, texts, texts)
+asked = st.builds(
+    Asked,
+    judge=texts,
+    answered=counts,
+    declined=st.lists(declined, max_size=4).map(tuple),
+    usage=usages,
+)
+claims = st.builds(
+    ClaimVerdict,
+    triplet=triplets | st.builds(Sentence, texts),
+    verdict=st.sampled_from(Verdict),
+    part=st.none() | st.sampled_from(Part),
+    score=st.none() | numbers,
+    margin=st.none() | numbers,
+    judge=texts,
+    held_against=st.lists(references, max_size=3).map(tuple),
+    span=st.none() | st.tuples(counts, counts),
+    reason=texts,
+    detail=texts,
+)
+evidence = st.builds(
+    TriHeEvidence,
+    claims=st.lists(claims, max_size=3).map(tuple),
+    extractor=texts,
+    judging=st.lists(asked, max_size=3).map(
+        lambda parts: JudgedItem(verdicts=(), asked=tuple(parts)).judging()
+    ),
+)
+found_claims = st.builds(
+    FoundClaim,
+    start=counts,
+    end=counts,
+    claim=triplets | texts | st.builds(Mention, texts, texts, counts, counts),
+    kind=texts,
+)
+
+
+def as_written(reference: Triplet) -> tuple[Triplet, str]:
+    """Equal parts make equal triplets: their text has to be held against each other too."""
+    return reference, reference.written
+
+
+@given(items)
+def test_items(item: TriHeItem) -> None:
+    message = pb.Item.FromString(_convert.item_to_proto(item).SerializeToString())
+    back = _convert.item_from_proto(message)
+    assert back == item
+    assert isinstance(back, TriHeItem)
+    sent, got = item.reference_triplets or (), back.reference_triplets or ()
+    assert list(map(as_written, got)) == list(map(as_written, sent))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(bus, is,stopped)", "(woman, reason, curiosity, photographer)", "(a, b, c)", "a , b,c"],
+)
+def test_references_keep_the_text_of_their_file(text: str) -> None:
+    item = TriHeItem(id="1", reference_triplets=(reference_of(text),))
+    back = _convert.item_from_proto(_convert.item_to_proto(item))
+    assert isinstance(back, TriHeItem)
+    assert back.reference_triplets is not None
+    assert as_written(back.reference_triplets[0]) == as_written(reference_of(text))
+
+
+@given(evidence, st.sampled_from(Outcome))
+def test_evidence(found: TriHeEvidence, outcome: Outcome) -> None:
+    result = ItemResult(id="1", group_id="a", outcome=outcome, evidence=found)
+    message = pb.ItemResult.FromString(_convert.result_to_proto(result).SerializeToString())
+    back = _convert.result_from_proto(message)
+    assert back == result
+    assert isinstance(back.evidence, TriHeEvidence)
+    # What is written to items.jsonl is the same to the byte, the order of reasons included.
+    assert json.dumps(back.to_json()) == json.dumps(result.to_json())
+    for one, two in zip(found.claims, back.evidence.claims, strict=True):
+        assert type(two.triplet) is type(one.triplet)
+        assert list(map(as_written, two.held_against)) == list(map(as_written, one.held_against))
+
+
+@given(found_claims)
+def test_found_claims(found: FoundClaim) -> None:
+    sent = _convert.found_claim_to_proto(found).SerializeToString()
+    back = _convert.found_claim_from_proto(service_pb.Claim.FromString(sent))
+    assert back == found
+    assert type(back.claim) is type(found.claim)
+
+
+def test_empty_is_not_the_same_as_absent() -> None:
+    for item in (
+        TriHeItem(id="1"),
+        TriHeItem(id="1", response="", claims=(), reference_triplets=()),
+    ):
+        message = pb.Item.FromString(_convert.item_to_proto(item).SerializeToString())
+        assert _convert.item_from_proto(message) == item
+
+
+def test_sentences_are_no_claims_that_one_can_give() -> None:
+    item = TriHeItem(id="1", claims=(Sentence("A dog sits on a sofa."),))
+    with pytest.raises(InvalidInputError, match="must be triplets"):
+        _convert.item_to_proto(item)

@@ -1,0 +1,118 @@
+"""Archives that look like one thing and are another: nothing of them is lost without a word."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from hallujudge.metrics import ChairItem
+from hallujudge.sdk.archives import InputOptions, read_items
+from hallujudge.sdk.errors import ArchiveError
+
+REFERENCES = {"1": ["dog"], "2": ["cat"]}
+
+
+def captions(
+    tmp_path: Path, text: str, references: object = None, options: InputOptions | None = None
+) -> dict[str, str | None]:
+    """Id -> caption, as a file of this text is read."""
+    path = tmp_path / "captions.jsonl"
+    path.write_text(text, encoding="utf-8")
+    known = REFERENCES if references is None else references
+    items = read_items("chair", path, known, options=options)  # type: ignore[arg-type]  # of any shape
+    return {item.id: item.response for item in items if isinstance(item, ChairItem)}
+
+
+def objects(tmp_path: Path, text: str) -> dict[str, tuple[str, ...] | None]:
+    """Id -> reference objects, as a file of this text is read."""
+    path = tmp_path / "references.json"
+    path.write_text(text, encoding="utf-8")
+    items = read_items("chair", {"1": "a", "2": "b"}, path)
+    return {item.id: item.reference_objects for item in items if isinstance(item, ChairItem)}
+
+
+@pytest.mark.parametrize("more", ['"annotations": []', '"data": {}', '"sentences": ["A dog."]'])
+def test_a_record_with_a_list_of_its_own_is_a_record(tmp_path: Path, more: str) -> None:
+    text = "".join(f'{{"image_id": {n}, "caption": "c{n}", {more}}}\n' for n in (1, 2))
+    assert captions(tmp_path, text) == {"1": "c1", "2": "c2"}
+
+
+def test_a_record_with_records_of_its_own_is_a_record(tmp_path: Path) -> None:
+    rows = [
+        {"image_id": n, "caption": f"c{n}", "annotations": [{"image_id": 9, "caption": "gold"}]}
+        for n in (1, 2)
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    assert captions(tmp_path, text) == {"1": "c1", "2": "c2"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"imgToEval": {"1": {"caption": "a"}, "1": {"caption": "b"}}}',
+        '{"1": "a", "1": "b"}',
+        '{"image_id": 1, "image_id": 2, "caption": "a"}',
+    ],
+)
+def test_a_key_that_stands_twice_is_named(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ArchiveError, match=r"line 1: .* more than once: (1|image_id)$"):
+        captions(tmp_path, text)
+
+
+def test_keys_that_stand_twice_are_named_up_to_ten(tmp_path: Path) -> None:
+    text = "{" + ", ".join(f'"{n}": ["dog"]' for n in [*range(30), *range(12)]) + "}"
+    with pytest.raises(ArchiveError, match="0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"):
+        objects(tmp_path, text)
+
+
+def test_a_number_without_end_is_no_traceback(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match=r"line 2.*digits"):
+        captions(
+            tmp_path,
+            '{"image_id": 1, "caption": "a"}\n{"image_id": ' + "9" * 5000 + ', "caption": "a"}',
+        )
+
+
+def test_a_long_text_as_a_place_in_the_id_map(tmp_path: Path) -> None:
+    (tmp_path / "map.json").write_text("[1, 2]")
+    options = InputOptions(id_map=tmp_path / "map.json")
+    row = {"question_id": "9" * 5000, "text": "a"}
+    with pytest.raises(ArchiveError, match="not an entry of the id map"):
+        captions(tmp_path, json.dumps(row), options=options)
+
+
+def test_references_in_several_objects_are_all_read(tmp_path: Path) -> None:
+    assert objects(tmp_path, '{"1": ["dog"]}\n{"2": ["cat"]}') == {"1": ("dog",), "2": ("cat",)}
+
+
+def test_what_stands_behind_the_references_is_seen(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="line 1"):
+        objects(tmp_path, '{"1": ["dog"], "2": []} garbage')
+    with pytest.raises(ArchiveError, match="more than once in the references: 2"):
+        objects(tmp_path, '{"1": ["dog"], "2": []}\n{"2": ["cat"]}')
+
+
+def test_references_that_are_null_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match=r"\['2'\].*found None"):
+        objects(tmp_path, '{"1": ["dog"], "2": null}')
+
+
+def test_a_message_does_not_list_every_key(tmp_path: Path) -> None:
+    row = {f"key{n}": 1 for n in range(1000)}
+    with pytest.raises(ArchiveError, match="and 990 more") as caught:
+        captions(tmp_path, json.dumps(row))
+    assert len(str(caught.value)) < 500
+
+
+def test_a_pipe_is_refused_before_half_of_it_is_lost(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, b'{"image_id": 1, "caption": "a"}\n')
+        os.close(writer)
+        with pytest.raises(ArchiveError, match=r"pipe.*save it to a file"):
+            read_items("chair", f"/dev/fd/{reader}", REFERENCES)
+    finally:
+        os.close(reader)
