@@ -11,9 +11,11 @@ import pytest
 from qa_running import assert_refused, here, report_of, values_of
 from qa_samples import write_lines
 
+from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, PopeMetric, Tally
 from hallujudge.metrics.answers import read_choice, read_free_answer
 from hallujudge.metrics.infact_analysis import overconfidence
 from hallujudge.metrics.pope_build import article_of, build_pope
+from hallujudge.metrics.vidhal import VidhalMcqaMetric, VidhalOrderingMetric
 
 THINGS = ("dog", "cat", "bus", "car")
 QUESTIONS: list[dict[str, Any]] = [
@@ -291,3 +293,52 @@ def test_an_article_that_begins_a_sentence() -> None:
         "An umbrella, yes or no?",
         "A dog, yes or no?",
     ]
+
+
+def test_adding_one_by_one_or_at_once() -> None:
+    metric = PopeMetric(variant="strict")
+    results = []
+    for n, said in enumerate(["Yes", "No", "?", None] * 25):
+        scored = metric.score_answer(said or "", "yes")
+        results.append(
+            ItemResult(
+                id=str(n),
+                group_id=str(n // 7),
+                outcome=Outcome.SCORED if scored.readable else Outcome.UNSCORED,
+                reason="" if scored.readable else "ANSWER_UNPARSED" if said else "RESPONSE_MISSING",
+                statistics=() if said is None else scored.statistics,
+                fields={"model": "ab"[n % 2]},
+            )
+        )
+    one, whole = Tally(metric, ["model"]), Tally(metric, ["model"])
+    for result in results:
+        one.add(result)
+    whole.add_all(results[:33])
+    whole.add_all([])
+    whole.add_all(results[33:])
+    reports = [tally.finish(IntervalSettings(), version="0").to_text() for tally in (one, whole)]
+    assert reports[0] == reports[1]
+
+
+def test_totals_over_display_orders_of_every_shape() -> None:
+    metric = VidhalOrderingMetric()
+    said = ["A, B", "B, A, C", "B, C", "B, A, C", "A, B, C"]
+    shown = [
+        {"A": 1, "B": 2},
+        {"A": 1, "B": 2, "C": 3},
+        {"B": 2, "C": 1},
+        {"C": 3, "B": 2, "A": 1},
+        {"A": 1, "B": 2, "D": 3},
+    ]
+    rows = [metric.score_answer(a, (), d).statistics for a, d in zip(said, shown, strict=True)]
+    got = metric.total(said, shown)
+    assert [got["ndcg"], got["invalid"]] == pytest.approx([sum(r[i] for r in rows) for i in (0, 1)])
+    assert got["commonest"] == 2
+    alike = metric.total(said[1::2], shown[1::2])
+    assert alike["ndcg"] == pytest.approx(
+        2 * metric.score_answer(said[1], (), shown[1]).statistics[0]
+    )
+
+
+def test_choices_of_millions_of_videos_stay_small() -> None:
+    assert VidhalMcqaMetric().folds, "whole numbers whose sums are all that counts"

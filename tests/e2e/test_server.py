@@ -216,12 +216,14 @@ class SlowEngine(Engine):
         super().__init__()
         self.seconds, self.error = seconds, error
         self.cancelled = 0
+        self.begun = asyncio.Event()
 
     async def open(self, spec: ScoreSpec) -> ScoringSession:
         session = await super().open(spec)
         inner = session.score
 
         async def score(items: Sequence[Item]) -> list[ItemResult]:
+            self.begun.set()
             try:
                 await asyncio.sleep(self.seconds)
             except asyncio.CancelledError:
@@ -243,14 +245,15 @@ RESPONSES, REFERENCES = {"1": "A dog and a cat."}, {"1": ["dog"]}
 
 
 async def test_a_full_server_says_when_to_come_back() -> None:
-    server = await running(SlowEngine(0.4), max_running_calls=1, max_waiting_calls=0)
+    engine = SlowEngine(0.4)
+    server = await running(engine, max_running_calls=1, max_waiting_calls=0)
     try:
         async with AsyncClient(server.address) as busy, AsyncClient(server.address) as other:
             await busy.server_info()
             work = asyncio.ensure_future(
                 busy.score("chair", responses=RESPONSES, references=REFERENCES)
             )
-            await asyncio.sleep(0.15)
+            await engine.begun.wait()
             async with grpc.aio.insecure_channel(
                 server.address, options=[("grpc.enable_retries", 0)]
             ) as channel:
@@ -276,14 +279,15 @@ async def test_a_full_server_says_when_to_come_back() -> None:
 
 
 async def test_a_server_that_stays_full_is_an_overloaded_error() -> None:
-    server = await running(SlowEngine(8), max_running_calls=1, max_waiting_calls=0)
+    engine = SlowEngine(8)
+    server = await running(engine, max_running_calls=1, max_waiting_calls=0)
     try:
         async with AsyncClient(server.address) as busy, AsyncClient(server.address) as other:
             await busy.server_info()
             work = asyncio.ensure_future(
                 busy.score("chair", responses=RESPONSES, references=REFERENCES)
             )
-            await asyncio.sleep(0.15)
+            await engine.begun.wait()
             with pytest.raises(OverloadedError) as caught:
                 await other.server_info()
             assert caught.value.retry_after == 0.5

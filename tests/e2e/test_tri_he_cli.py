@@ -14,6 +14,9 @@ import pytest
 from running import cli, read_rows
 from tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
+from hallujudge.judge_service.core import ScoreSpec
+from hallujudge.metrics.items import TriHeItem
+from hallujudge.metrics.triplets import Triplet
 from hallujudge.sdk import Client, errors
 
 pytestmark = pytest.mark.skipif(
@@ -215,6 +218,31 @@ def test_given_claims_are_signed_as_given(tmp_path: Path) -> None:
     assert score(tmp_path, rows, "--extractor", "rules").returncode == 0
     assert score(tmp_path, [*rows[:1], answer("b")]).returncode == 3
     assert report_of(tmp_path / "out")["coverage"]["reasons"] == {"NO_CLAIMS": 1}
+
+
+def test_claims_that_no_file_can_hold_are_unscored_wherever_they_come_from(server: str) -> None:
+    items = [
+        TriHeItem(id=str(n), claims=claims, reference_triplets=(Triplet(*TRUE),))
+        for n, claims in enumerate([(Triplet(*TRUE),), (Triplet("man", " ", "horse"),), ()])
+    ]
+    told = []
+    for client in (Client.embedded(), Client(server)):
+        with client:
+            report = client.score_items(ScoreSpec(metric="tri-he"), items)
+        assert report.coverage.reasons == {"CLAIMS_INVALID": 1, "NO_CLAIMS": 1}
+        assert report.hallu_q == 0
+        told.append(report.to_text())
+    assert told[0] == told[1]
+
+
+def test_thresholds_are_settings_and_stand_in_the_signature(tmp_path: Path) -> None:
+    assert score(tmp_path, [answer("a", TRUE)], "--support-above", "1").returncode == 0
+    report = report_of(tmp_path / "out")
+    assert report["scores"]["hallu_q"]["value"] == 1.0, "nothing is strictly above 1"
+    assert "sup>1" in report["signature"]
+    for value, said in (("1.5", "from -1 to 1"), ("nan", "from -1 to 1")):
+        run = score(tmp_path, [answer("a", TRUE)], "--keep-above", value)
+        assert_refused(run, f"keep_above is {value}", said)
 
 
 def test_one_of_claims_and_responses(tmp_path: Path) -> None:

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/scoring-your-own-file.md", "docs/exit-codes-and-errors.md")
+PAGES = (
+    "README.md",
+    "docs/scoring-your-own-file.md",
+    "docs/question-answering.md",
+    "docs/exit-codes-and-errors.md",
+)
 REMOTE = 'Client("localhost:'
 
 pytestmark = pytest.mark.repo

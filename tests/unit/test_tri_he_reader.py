@@ -96,6 +96,28 @@ def test_references_as_json_lines(tmp_path: Path) -> None:
     assert item.reference_objects == ("cat",)
 
 
+def test_references_as_one_object_of_lists(tmp_path: Path) -> None:
+    path = tmp_path / "graphs.json"
+    path.write_text('{"7": [["dog", "on", "sofa"]], "8": ["(cat, is, black)"]}')
+    for references in (path, json.loads(path.read_text())):
+        (item,) = read([ANSWER], references)
+        assert item.reference_triplets == (("dog", "on", "sofa"),)
+    path.write_text('{"7": [["dog", "on"]]}')
+    with pytest.raises(ArchiveError, match=r"\['7'\], triplets\[0\].*2 parts"):
+        read([ANSWER], path)
+
+
+def test_a_record_may_differ_from_the_first() -> None:
+    items = read([CLAIMS, {**ANSWER, "question": "q"}, {**CLAIMS, "question": "r"}])
+    assert [(item.claims is None, item.response) for item in items] == [
+        (False, None),
+        (True, ANSWER["response"]),
+        (False, None),
+    ]
+    items = read([ANSWER, {**CLAIMS, "question": "q", "response": None}])
+    assert [item.claims for item in items] == [None, (("dog", "on", "sofa"),)]
+
+
 @pytest.mark.parametrize(
     ("claims", "said"),
     [

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
@@ -26,9 +26,6 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 # Health and reflection answer whatever the load: an orchestrator must not mistake busy for dead.
 _OURS = "/hallujudge.judge.v1."
-
-# Cost nothing, and a client's first question: asked behind long streams it would wait for them.
-_ALWAYS = ("/GetServerInfo", "/ListMetrics")
 
 
 class Admission:
@@ -96,25 +93,18 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                 request_deserializer=handler.request_deserializer,
                 response_serializer=handler.response_serializer,
             )
-        always = handler_call_details.method.endswith(_ALWAYS)
         return grpc.unary_unary_rpc_method_handler(
-            self._guard_unary(
-                handler.unary_unary, nullcontext if always else self._admission.admitted
-            ),
+            self._guard_unary(handler.unary_unary),
             request_deserializer=handler.request_deserializer,
             response_serializer=handler.response_serializer,
         )
 
-    def _guard_unary(
-        self,
-        call: Callable[..., Any] | None,
-        admitted: Callable[[], AbstractAsyncContextManager[None]],
-    ) -> Callable[..., Any]:
+    def _guard_unary(self, call: Callable[..., Any] | None) -> Callable[..., Any]:
         assert call is not None, "a method of ours is neither unary nor a stream"
 
         async def guarded(request: object, context: _Context) -> object:
             try:
-                async with admitted():
+                async with self._admission.admitted():
                     return await call(request, context)
             except Exception as err:
                 await _abort(err, context)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import methodcaller
+from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ._order_codes import MOST_COMMON, expand_orders, order_code
@@ -274,12 +274,10 @@ class VidhalOrderingMetric:
         Returns:
             ``videos`` and each summed column; ``commonest`` is how often the commonest order came.
         """
-        shown = list(displays)
-        letters, ranks = map(tuple, shown), map(tuple, map(_RANKS, shown))
-        pairs = Counter(zip(responses, letters, ranks, strict=True))
+        pairs = _counted(responses, list(displays))
         rows = [
-            (number, self.score_answer(text, (), dict(zip(*display, strict=True))).statistics)
-            for (text, *display), number in pairs.items()
+            (number, self.score_answer(response, (), dict(display)).statistics)
+            for (response, display), number in pairs.items()
         ]
         names = [column.name for column in self.columns if not column.label]
         totals = {
@@ -318,8 +316,30 @@ class VidhalOrderingMetric:
         }
 
 
+def _counted(
+    responses: Iterable[str], shown: Sequence[Mapping[str, int]]
+) -> Counter[tuple[str, tuple[tuple[str, int], ...]]]:
+    """How often each answer came with each display order."""
+    letters = sorted(shown[0]) if shown else []
+    alike = len(letters) > 1 and set(map(len, shown)) == {len(letters)}
+    try:
+        # Where all have the same letters, their ranks tell display orders apart.
+        ranks = list(map(itemgetter(*letters), shown)) if alike else None
+    except KeyError:
+        ranks = None
+    if ranks is None:
+        return Counter(zip(responses, map(tuple, map(_ITEMS, shown)), strict=True))
+    counts = Counter(zip(responses, ranks, strict=True))
+    return Counter(
+        {
+            (response, tuple(zip(letters, row, strict=True))): number
+            for (response, row), number in counts.items()
+        }
+    )
+
+
+_ITEMS: Callable[[Mapping[str, int]], Iterable[tuple[str, int]]] = methodcaller("items")
 _SHORT = 120
-_RANKS: Callable[[Mapping[str, int]], Iterable[int]] = methodcaller("values")
 _READERS = {"published": read_order_published, "corrected": read_order}
 _READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
 

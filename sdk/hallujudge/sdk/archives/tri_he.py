@@ -266,14 +266,27 @@ def _read_scenes(references: References) -> dict[str, _Scene]:
 
 def _scene_records(references: References) -> Iterator[tuple[str, Record]]:
     if isinstance(references, Mapping):
-        for position, (key, value) in enumerate(references.items()):
-            values = value if isinstance(value, Mapping) else {"triplets": value}
-            place = f"references[{key!r}]"
-            yield canonical_id(key, place), Record(values=values, position=position, place=place)
+        yield from _by_id(references, "references")
         return
     for record in read_records(references):
+        if _is_by_id(record.values):
+            yield from _by_id(record.values, record.place)
+            continue
         key = choose_key(record, None, _ID_KEYS, what="the image id", flag="one of these names")
         yield canonical_id(record.values[key], record.place), record
+
+
+def _by_id(content: Mapping[str, object], where: str) -> Iterator[tuple[str, Record]]:
+    for position, (key, value) in enumerate(content.items()):
+        values = value if isinstance(value, Mapping) else {"triplets": value}
+        place = f"{where}[{key!r}]"
+        yield canonical_id(key, place), Record(values=values, position=position, place=place)
+
+
+def _is_by_id(values: Mapping[str, object]) -> bool:
+    """Whether a record is a whole file of the layout image id -> list of triplets."""
+    known = values.keys() & {*_ID_KEYS, *_TRIPLETS}
+    return bool(values) and not known and all(isinstance(v, list) for v in values.values())
 
 
 def _scene_of(record: Record) -> _Scene:

@@ -32,10 +32,10 @@ FallbackModel = Annotated[
     typer.Option("--fallback-model", help="The fallback's model; without it there is no fallback."),
 ]
 MaxCalls = Annotated[
-    int | None, typer.Option("--max-calls", help="Calls to the fallback at most, with retries.")
+    int | None, typer.Option("--max-calls", help="Calls to language models at most, with retries.")
 ]
 MaxCost = Annotated[
-    float | None, typer.Option("--max-cost", help="Money that the fallback may cost at most.")
+    float | None, typer.Option("--max-cost", help="Money that language models may cost at most.")
 ]
 MatcherDownload = Annotated[
     bool,
@@ -57,9 +57,9 @@ class JudgeFlags:
     fallback_model: str | None = None
     """The fallback's model."""
     max_calls: int | None = None
-    """Calls to the fallback at most."""
+    """Calls to language models at most."""
     max_cost: float | None = None
-    """Money for the fallback at most."""
+    """Money for language models at most."""
     verdict_cache: str | None = None
     """File that keeps verdicts."""
     matcher_download: int | None = None

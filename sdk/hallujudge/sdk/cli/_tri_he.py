@@ -82,6 +82,16 @@ def tri_he(
     backend: Annotated[
         str | None, typer.Option("--backend", help="What runs the matcher's encoder.")
     ] = None,
+    keep_above: Annotated[
+        float | None, typer.Option("--keep-above", help="Cosine above which triplets are kept.")
+    ] = None,
+    support_above: Annotated[
+        float | None, typer.Option("--support-above", help="Cosine above which claims hold.")
+    ] = None,
+    entail_above: Annotated[
+        float | None,
+        typer.Option("--entail-above", help="For nli: probability above which claims hold."),
+    ] = None,
     model_key: Annotated[
         str | None,
         typer.Option("--model-key", help="For Tri-HE's own file: key of the model's answers."),
@@ -119,7 +129,13 @@ def tri_he(
         verdict_cache=verdict_cache,
         matcher_download=1 if matcher_download else None,
     )
-    given = {"nli_model": nli_model, "backend": backend}
+    given = {
+        "nli_model": nli_model,
+        "backend": backend,
+        "keep_above": keep_above,
+        "support_above": support_above,
+        "entail_above": entail_above,
+    }
     run = ScoreRun(
         metric="tri-he",
         responses=responses or claims or Path(),
@@ -133,7 +149,7 @@ def tri_he(
             "judge": judge,
             "matcher_model": matcher_model,
             "protocol": protocol,
-            **{name: value for name, value in given.items() if value is not None},
+            **{name: str(value) for name, value in given.items() if value is not None},
         },
         group_by=tuple(group_by or ()),
         seed=seed,

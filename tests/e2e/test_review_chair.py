@@ -1,0 +1,93 @@
+"""The command line where people, shells and machines do the unexpected."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from running import BIN, ServerProcess, cli, read_rows
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    caption = "A dog on a couch next to a cat."
+    (tmp_path / "captions.jsonl").write_text(
+        "".join(json.dumps({"image_id": n, "caption": caption}) + "\n" for n in range(5))
+    )
+    (tmp_path / "references.json").write_text(json.dumps({str(n): ["dog"] for n in range(5)}))
+    return tmp_path
+
+
+def arguments(folder: Path, *more: str | Path) -> list[str | Path]:
+    return [
+        *("score", "chair", "--responses", folder / "captions.jsonl"),
+        *("--references", folder / "references.json", "--out", folder / "out", *more),
+    ]
+
+
+@pytest.mark.parametrize("command", [[], ["score"], ["config"]])
+def test_a_command_without_more_shows_its_help_and_no_error(command: list[str]) -> None:
+    run = cli(*command)
+    assert run.returncode == 2
+    assert run.stderr.startswith("Usage: hallujudge")
+    assert "error" not in run.stderr
+    assert cli(*command, "-h").stdout == cli(*command, "--help").stdout
+
+
+@pytest.mark.parametrize("where", [">&-", "2>&-", ">/dev/full"])
+def test_nowhere_to_print_is_no_traceback(folder: Path, where: str) -> None:
+    line = " ".join(map(str, [BIN / "hallujudge", *arguments(folder), where]))
+    run = subprocess.run(
+        ["/bin/sh", "-c", line], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "Traceback" not in run.stderr
+    assert run.returncode == (1 if where == ">/dev/full" else 0), run.stderr
+    assert (folder / "out" / "report.json").exists()
+
+
+def test_an_empty_address_is_a_mistake(folder: Path) -> None:
+    run = cli(*arguments(folder, "--server", ""))
+    assert run.returncode == 2
+    assert "empty" in run.stderr
+    assert not (folder / "out" / "report.json").exists()
+
+
+def test_names_of_files_need_not_be_text(folder: Path) -> None:
+    graph = Path(os.fsdecode(os.fsencode(folder) + b"/gr\xff|aph.txt"))
+    graph.write_text("dog, puppy\ncat\n")
+    run = cli(*arguments(folder, "--graph", graph))
+    assert run.returncode == 0, run.stderr
+    assert "gr?/aph" in json.loads((folder / "out" / "report.json").read_text())["signature"]
+
+
+def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
+    caption = "A dog on a couch next to a cat. " * 20
+    with (folder / "captions.jsonl").open("w") as stream:
+        for n in range(40_000):
+            stream.write(json.dumps({"image_id": n, "caption": caption}) + "\n")
+    (folder / "references.json").write_text(json.dumps({str(n): ["dog"] for n in range(40_000)}))
+    server = ServerProcess()
+    process = subprocess.Popen(
+        [BIN / "hallujudge", *arguments(folder, "--server", server.address)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    items = folder / "out" / "items.jsonl"
+    deadline = time.monotonic() + 60
+    while not (items.exists() and items.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    server.stop(signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1, errors
+    kept, said = errors.splitlines()
+    assert said.startswith("error: ")
+    assert server.address in said
+    count = len(read_rows(items))
+    assert 0 < count < 40_000
+    assert kept.startswith(f"{count} of 40000 items are kept in {items}")
+    assert not (folder / "out" / "report.json").exists()
