@@ -220,6 +220,16 @@ def test_a_letter_and_a_label_in_words_is_unread(tmp_path: Path) -> None:
     assert report_of(tmp_path / "out")["coverage"]["reasons"] == {"BASE_UNPARSED": 1}
 
 
+def test_a_label_that_is_no_option_makes_no_answer_wrong(tmp_path: Path) -> None:
+    given = {**LINE, "label": "E", "options": ["closing it", "opening it"]}
+    assert infact(tmp_path, [given]).returncode == 3
+    assert report_of(tmp_path / "out")["coverage"]["reasons"] == {"LABEL_INVALID": 1}
+    for label in ("B", "opening it", "(B) opening it"):
+        rows = [{**given, "label": label, "response": "Opening it."}]
+        assert infact(tmp_path, rows).returncode == 0
+        assert values_of(tmp_path / "out")["base_accuracy"] == 1
+
+
 @pytest.mark.parametrize(
     ("said", "right"),
     [("B", 1), ("(B)", 1), ("Opening the door.", 1), ("A", 0), ("closing it", 0), ("Answer: A", 0)],

@@ -3,7 +3,8 @@
 docs/tri-he.md has the figures of all 300 images, and the command that gives them. On those, over
 three shuffles, 39 % of the claims of own answers are supported and 2 % of those of borrowed ones;
 the area under the ROC curve is 0.82. Forty images are asked for much less, so that what a smaller
-sample does by chance can't fail the test, and a judge that doesn't look at the scene graph must.
+sample does by chance can't fail the test, and a judge that doesn't look at the scene graph must: of
+2,000 random choices of forty images, none had fewer than 27 % of its own answers' claims supported.
 """
 
 from __future__ import annotations

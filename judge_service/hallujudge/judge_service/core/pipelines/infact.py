@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.answers import read_choice
 from hallujudge.metrics.infact import InfactMetric
 from hallujudge.metrics.infact_taxonomy import BASE, OPERATORS, level_of
 from hallujudge.metrics.items import InfactItem
@@ -85,6 +86,9 @@ def _problem(item: InfactItem) -> tuple[str, str] | None:
         return "RESPONSE_MISSING", "the base answer is null or absent"
     if not item.label.strip():
         return "LABEL_INVALID", "the label is empty"
+    if item.options and read_choice(item.label, item.options).choice is None:
+        known = ", ".join(sorted(item.options))
+        return "LABEL_INVALID", f"the label {item.label[:80]!r} is none of the options {known}"
     for operator, run in sorted(item.runs.items()):
         if run.response is not None and len(run.response) > MAX_RESPONSE_CHARS:
             return "RESPONSE_TOO_LONG", f"{operator}: at most {MAX_RESPONSE_CHARS} are read"
