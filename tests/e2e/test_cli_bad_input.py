@@ -261,13 +261,23 @@ def test_an_output_folder_that_is_a_file(folder: Path) -> None:
     assert (folder / "out").read_text() == "mine"
 
 
-def test_an_old_report_does_not_outlive_a_failed_run(folder: Path) -> None:
+def test_a_run_that_never_begins_costs_no_earlier_results(folder: Path) -> None:
     assert score(folder, "good.jsonl").returncode == 0
-    report = folder / "out" / "report.json"
-    assert report.exists()
-    run = score(folder, "good.jsonl", "--server", "127.0.0.1:1")
-    assert run.returncode == 1
-    assert not report.exists()
+    names = ("report.json", "items.jsonl")
+    before = [(folder / "out" / name).read_bytes() for name in names]
+    assert score(folder, "good.jsonl", "--server", "127.0.0.1:1").returncode == 1
+    assert [(folder / "out" / name).read_bytes() for name in names] == before
+
+
+def test_an_old_report_does_not_outlive_other_items(folder: Path) -> None:
+    """The disk fills up after the first batch: the items are new, so the report must be gone."""
+    assert score(folder, "good.jsonl", "--format", "html").returncode == 0
+    out = folder / "out"
+    (out / "items.jsonl").unlink()
+    (out / "items.jsonl").symlink_to("/dev/full")
+    assert score(folder, "good.jsonl").returncode == 1
+    assert not (out / "report.json").exists()
+    assert not (out / "report.html").exists()
 
 
 @pytest.mark.parametrize("remote", [False, True])

@@ -24,8 +24,9 @@ _ITEMS, _REPORT, _PAGE = "items.jsonl", "report.json", "report.html"
 class OutputFolder:
     """The folder that a run writes to.
 
-    Items are written batch by batch, so that a run that is stopped keeps what it has. A report of
-    an earlier run is removed first: beside other items it would be a lie.
+    Items are written batch by batch, so that a run that is stopped keeps what it has. Results of an
+    earlier run stay until there is a first batch: a server that is away must not cost them. Then
+    its report is removed first, since beside other items it would be a lie.
 
     Args:
         folder: Made where it does not exist.
@@ -43,9 +44,11 @@ class OutputFolder:
         self._page = page
         with self._errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            for name in (_REPORT, _PAGE):
-                (folder / name).unlink(missing_ok=True)
-            self._items: IO[str] = self.items_path.open("w", encoding="utf-8", newline="\n")
+            # A folder that can't be written is known before a judge is paid.
+            probe = folder / f".{_ITEMS}.part"
+            probe.touch()
+            probe.unlink()
+        self._items: IO[str] | None = None
 
     def add(self, batch: BatchResult) -> None:
         """Writes a batch of results.
@@ -58,8 +61,9 @@ class OutputFolder:
             for result in batch.results
         ]
         with self._errors(self.items_path):
-            self._items.write("".join(lines))
-            self._items.flush()
+            items = self._begun()
+            items.write("".join(lines))
+            items.flush()
         self.written += len(lines)
         self.unscored += sum(r.outcome is Outcome.UNSCORED for r in batch.results)
         if self._page is not None:
@@ -72,6 +76,8 @@ class OutputFolder:
         Raises:
             OutputError: The disk is full, or gone.
         """
+        with self._errors(self.items_path):
+            self._begun()
         self.close()
         self._write(_REPORT, report.to_text())
         if self._page is not None:
@@ -80,7 +86,16 @@ class OutputFolder:
     def close(self) -> None:
         """Closes ``items.jsonl``; what was flushed stays, whatever happens here."""
         with self._errors(self.items_path):
-            self._items.close()
+            if self._items is not None:
+                self._items.close()
+
+    def _begun(self) -> IO[str]:
+        """The file of items, emptied of an earlier run's when it is first asked for."""
+        if self._items is None:
+            for name in (_REPORT, _PAGE):
+                (self.folder / name).unlink(missing_ok=True)
+            self._items = self.items_path.open("w", encoding="utf-8", newline="\n")
+        return self._items
 
     def _write(self, name: str, text: str) -> None:
         # Written beside and renamed: a reader sees the whole report or none.
