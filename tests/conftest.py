@@ -11,7 +11,7 @@ from hypothesis import settings
 from running import ServerProcess
 
 # In CI every run draws the same examples, so that a change is judged by what it changed; on a
-# developer's machine they are drawn anew each time. Neither is held to a deadline: machines are shared.
+# developer's machine they are drawn anew each time. No deadlines: machines are shared.
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
