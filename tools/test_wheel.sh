@@ -15,7 +15,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/suite"
-for name in tests examples pyproject.toml README.md; do
+for name in tests examples docs pyproject.toml README.md; do
   [[ ! -e $name ]] || cp -R "$name" "$work/suite/"
 done
 "$python" tools/setup_env.py --venv "$work/venv" --extras test --wheel "${wheels[0]}"
