@@ -26,13 +26,13 @@ def answer(image: str, *claims: object, question: str = "What?", **more: Any) ->
 
 def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """The command line in this process, which starts no interpreter."""
-    from hallujudge.sdk.cli import _commands, _tri_he  # noqa: F401 - registers the commands
-    from hallujudge.sdk.cli._main import app, run
+
+    from hallujudge.sdk.cli import main
 
     said, errors = io.StringIO(), io.StringIO()
     given = [str(argument) for argument in arguments]
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
-        code = run(lambda: app(given, standalone_mode=False))
+        code = main(given)
     return subprocess.CompletedProcess(given, code, said.getvalue(), errors.getvalue())
 
 

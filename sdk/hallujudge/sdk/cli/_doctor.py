@@ -13,7 +13,7 @@ import typer
 
 from ..client import Client
 from ..errors import HallujudgeError
-from ._main import ExitCode
+from ._app import ExitCode
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.judges import Check

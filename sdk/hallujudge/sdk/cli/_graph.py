@@ -16,7 +16,7 @@ from .._spec import graph_source
 from ..archives._csv import read_bytes
 from ..archives._records import read_records
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError, OutputError
-from ._main import ExitCode, app
+from ._app import ExitCode, app
 
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs.tools import GraphPatch, Similarity

@@ -9,16 +9,7 @@ import typer
 
 from ..errors import InvalidInputError
 
-__all__ = [
-    "FallbackModel",
-    "JudgeFlags",
-    "LlmModel",
-    "LlmUrl",
-    "MatcherDownload",
-    "MaxCalls",
-    "MaxCost",
-    "VerdictCacheFile",
-]
+__all__ = ["JudgeOptions", "LlmModel", "LlmUrl", "MatcherDownload"]
 
 LlmUrl = Annotated[
     str | None,
@@ -27,55 +18,57 @@ LlmUrl = Annotated[
 LlmModel = Annotated[
     str | None, typer.Option("--llm-model", help="The llm judge's model, as its server calls it.")
 ]
-FallbackModel = Annotated[
-    str | None,
-    typer.Option("--fallback-model", help="The fallback's model; without it there is no fallback."),
-]
-MaxCalls = Annotated[
-    int | None, typer.Option("--max-calls", help="Calls to language models at most, with retries.")
-]
-MaxCost = Annotated[
-    float | None, typer.Option("--max-cost", help="Money that language models may cost at most.")
-]
 MatcherDownload = Annotated[
     bool,
     typer.Option("--matcher-download", help="Let models that are not on this machine be fetched."),
 ]
-VerdictCacheFile = Annotated[
-    str | None, typer.Option("--verdict-cache", help="SQLite file that keeps verdicts.")
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeFlags:
-    """Settings of judges as the command line gave them; keys are never among them."""
+class JudgeOptions:
+    """Judges as the command line names them; keys are never among them."""
 
-    llm_url: str | None = None
+    llm_url: LlmUrl = None
     """Base address of the judge's server."""
-    llm_model: str | None = None
+    llm_model: LlmModel = None
     """The judge's model."""
-    fallback_model: str | None = None
+    fallback_model: Annotated[
+        str | None,
+        typer.Option(
+            "--fallback-model", help="The fallback's model; without it there is no fallback."
+        ),
+    ] = None
     """The fallback's model."""
-    max_calls: int | None = None
+    max_calls: Annotated[
+        int | None,
+        typer.Option("--max-calls", help="Calls to language models at most, with retries."),
+    ] = None
     """Calls to language models at most."""
-    max_cost: float | None = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", help="Money that language models may cost at most."),
+    ] = None
     """Money for language models at most."""
-    verdict_cache: str | None = None
+    verdict_cache: Annotated[
+        str | None, typer.Option("--verdict-cache", help="SQLite file that keeps verdicts.")
+    ] = None
     """File that keeps verdicts."""
-    matcher_download: int | None = None
-    """1: models of the matcher may be fetched."""
 
-    def settings(self, server: str | None) -> dict[str, object]:
-        """Those that were given, by name.
-
-        Raises:
-            InvalidInputError: A server scores, which has judges of its own.
-        """
-        given = {
+    def given(self) -> dict[str, object]:
+        """Those that were given, by name."""
+        return {
             entry.name: value
             for entry in fields(self)
             if (value := getattr(self, entry.name)) is not None
         }
+
+    def settings(self, server: str | None, **more: object) -> dict[str, object]:
+        """Settings of judges in this process: those that were given, and others.
+
+        Raises:
+            InvalidInputError: A server scores, which has judges of its own.
+        """
+        given = self.given() | more
         if given and server:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise InvalidInputError(

@@ -2,64 +2,34 @@
 
 from __future__ import annotations
 
-import enum
 import sys
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Sequence
 
 import typer
 from typer.exceptions import TyperException
 
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
+from ._app import ExitCode, app
 
-__all__ = ["app", "main"]
-
-
-class ExitCode(enum.IntEnum):
-    """What the shell is told."""
-
-    OK = 0
-    FAILED = 1
-    BAD_INPUT = 2
-    UNSCORED = 3
+__all__ = ["main"]
 
 
-app = typer.Typer(
-    name="hallujudge",
-    help="Hallucination scores for vision and video language models.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        arguments: What was given; None: what this process was started with.
+
+    Returns:
+        The exit code.
+    """
+    # Importing a module hangs its commands on the tree.
+    from . import _chair, _graph, _mementos, _qa, _serve, _tri_he  # noqa: F401
+
+    return _run(lambda: app(arguments, standalone_mode=False))
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        from .. import __version__
-
-        typer.echo(f"hallujudge {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Hallucination scores for vision and video language models."""
-
-
-def main() -> int:
-    """Runs the command line."""
-    from . import _commands, _graph, _mementos, _qa, _tri_he  # noqa: F401 - registers the commands
-
-    return run(lambda: app(standalone_mode=False))
-
-
-def run(command: Callable[[], object]) -> int:
+def _run(command: Callable[[], object]) -> int:
     """Runs a command; a user's mistake becomes one line on standard error.
 
     Returns:

@@ -9,33 +9,10 @@ import typer
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
-from ._commands import (
-    AllowDuplicates,
-    AllowUnknown,
-    Confidence,
-    Format,
-    GroupBy,
-    IdKey,
-    Out,
-    Replicates,
-    Seed,
-    Server,
-    TextKey,
-    score_app,
-    split_formats,
-)
-from ._judging import (
-    FallbackModel,
-    JudgeFlags,
-    LlmModel,
-    LlmUrl,
-    MaxCalls,
-    MaxCost,
-    VerdictCacheFile,
-)
-from ._main import ExitCode
-from ._qa import AllowMissing
-from ._run import ScoreRun
+from ._app import ExitCode, score_app
+from ._groups import grouped
+from ._judging import JudgeOptions
+from ._options import AllowDuplicates, AllowMissing, RunOptions
 
 __all__: list[str] = []
 
@@ -46,8 +23,9 @@ _GRAPH_HELP = (
 
 
 @score_app.command()
+@grouped
 def mementos(
-    out: Out,
+    *,
     responses: Annotated[
         Path | None,
         typer.Option("--responses", help="CSV or JSON lines: image or image_name, description."),
@@ -85,42 +63,18 @@ def mementos(
         str,
         typer.Option("--average", help="Means over sequences, or pooled over all keywords."),
     ] = "sequences",
-    llm_url: LlmUrl = None,
-    llm_model: LlmModel = None,
-    fallback_model: FallbackModel = None,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    verdict_cache: VerdictCacheFile = None,
-    id_key: IdKey = None,
-    text_key: TextKey = None,
-    allow_unknown: AllowUnknown = False,
     allow_missing: AllowMissing = False,
     allow_duplicates: AllowDuplicates = False,
-    group_by: GroupBy = None,
-    seed: Seed = 0,
-    replicates: Replicates = 1000,
-    confidence: Confidence = 0.95,
-    server: Server = None,
-    format: Format = None,
+    run: RunOptions,
+    judges: JudgeOptions,
 ) -> ExitCode:
     """Mementos: objects and behaviours of image sequences."""
     if (responses is None) == (keywords is None):
         raise InvalidInputError("give either --responses or --keywords")
-    flags = JudgeFlags(
-        llm_url=llm_url,
-        llm_model=llm_model,
-        fallback_model=fallback_model,
-        max_calls=max_calls,
-        max_cost=max_cost,
-        verdict_cache=verdict_cache,
-    )
-    return ScoreRun(
-        metric="mementos",
-        responses=responses or keywords or Path(),
-        references=references,
-        out=out,
-        server=server,
-        judges=flags.settings(server),
+    return run.of(
+        "mementos",
+        responses or keywords or Path(),
+        references,
         variant=variant,
         graphs={**_roles("objects", object_graph), **_roles("behaviors", behavior_graph)},
         options={
@@ -129,18 +83,9 @@ def mementos(
             "average": average,
             **({"domain": domain} if domain else {}),
         },
-        group_by=tuple(dict.fromkeys(("domain", *(group_by or ())))),
-        seed=seed,
-        replicates=replicates,
-        confidence=confidence,
-        inputs=InputOptions(
-            id_key=id_key,
-            text_key=text_key,
-            allow_unknown=allow_unknown,
-            allow_missing=allow_missing,
-            allow_duplicates=allow_duplicates,
-        ),
-        formats=split_formats(format),
+        judges=judges.settings(run.server),
+        group_by=("domain",),
+        inputs=InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates),
     ).execute()
 
 

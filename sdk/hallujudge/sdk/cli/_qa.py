@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -13,53 +14,22 @@ from hallujudge.metrics.pope_build import SAMPLINGS, TEMPLATES, PopeBuild, build
 from ..archives import InputOptions, read_items
 from ..archives._qa import read_mapping
 from ..errors import ArchiveError, InvalidInputError, OutputError
-from ._commands import (
-    AllowDuplicates,
-    AllowUnknown,
-    Confidence,
-    Format,
-    GroupBy,
-    IdKey,
-    Out,
-    References,
-    Replicates,
-    Responses,
-    Seed,
-    Server,
-    TextKey,
-    score_app,
-    split_formats,
-)
-from ._main import ExitCode, app
+from ._app import ExitCode, app, score_app
+from ._groups import grouped
+from ._options import AllowDuplicates, AllowMissing, References, Responses, RunOptions
 from ._readers import compare_readers, forget_readers, readers_text, write_readers
-from ._run import ScoreRun
 
 __all__: list[str] = []
 
 build_app = typer.Typer(help="Build questions to ask a model.", no_args_is_help=True)
 app.add_typer(build_app, name="build")
 
-AllowMissing = Annotated[
-    bool,
-    typer.Option("--allow-missing", help="Leave references without a response unscored."),
-]
-Display = Annotated[
-    Path | None,
-    typer.Option(
-        "--options",
-        help="File of the display order: video -> letter -> rank. Needed: without it a letter "
-        "says nothing.",
-    ),
-]
-Reading = Annotated[
-    str, typer.Option("--variant", help="published (the released evaluation) or corrected (ours).")
-]
-
 
 @score_app.command()
+@grouped
 def pope(
+    *,
     responses: Responses,
-    out: Out,
     references: References = None,
     variant: Annotated[
         str,
@@ -80,207 +50,98 @@ def pope(
         bool,
         typer.Option("--all-readers", help="Also show, and leave in readers.json, every reader."),
     ] = False,
-    id_key: IdKey = None,
-    text_key: TextKey = None,
-    allow_unknown: AllowUnknown = False,
     allow_missing: AllowMissing = False,
     allow_duplicates: AllowDuplicates = False,
-    group_by: GroupBy = None,
-    seed: Seed = 0,
-    replicates: Replicates = 1000,
-    confidence: Confidence = 0.95,
-    server: Server = None,
-    format: Format = None,
+    run: RunOptions,
 ) -> ExitCode:
     """POPE: yes/no questions about objects."""
-    inputs = InputOptions(
-        id_key=id_key,
-        text_key=text_key,
-        allow_unknown=allow_unknown,
-        allow_missing=allow_missing,
-        allow_duplicates=allow_duplicates,
-        join=join,
-    )
-    run = ScoreRun(
-        metric="pope",
-        responses=responses,
-        references=references,
-        out=out,
-        server=server,
-        variant=variant,
-        group_by=tuple(group_by or ()),
-        seed=seed,
-        replicates=replicates,
-        confidence=confidence,
-        inputs=inputs,
-        formats=split_formats(format),
-    )
-    forget_readers(out)
-    code = run.execute()
+    inputs = InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates, join=join)
+    scoring = run.of("pope", responses, references, variant=variant, inputs=inputs)
+    forget_readers(run.out)
+    code = scoring.execute()
     if all_readers and code in (ExitCode.OK, ExitCode.UNSCORED):
-        table = compare_readers(read_items("pope", responses, references, options=inputs))
-        write_readers(out, table)
-        if "table" in run.formats:
+        table = compare_readers(read_items("pope", responses, references, options=scoring.inputs))
+        write_readers(run.out, table)
+        if "table" in scoring.formats:
             typer.echo(readers_text(table))
     return code
 
 
-def _vidhal(
-    metric: str,
-    responses: Path,
-    out: Path,
-    references: Path | None,
-    variant: str,
-    inputs: InputOptions,
-    group_by: list[str] | None,
-    interval: tuple[int, int, float],
-    server: str | None,
-    format: list[str] | None,
-) -> ExitCode:
-    seed, replicates, confidence = interval
-    return ScoreRun(
-        metric=metric,
-        responses=responses,
-        references=references,
-        out=out,
-        server=server,
-        variant=variant,
-        group_by=tuple(group_by or ()),
-        seed=seed,
-        replicates=replicates,
-        confidence=confidence,
-        inputs=inputs,
-        formats=split_formats(format),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VidhalOptions:
+    """Options of both VidHal tasks."""
+
+    responses: Responses
+    """File of answers."""
+    references: References = None
+    """File of captions."""
+    options: Annotated[
+        Path | None,
+        typer.Option(
+            "--options",
+            help="File of the display order: video -> letter -> rank. Needed: without it a letter "
+            "says nothing.",
+        ),
+    ] = None
+    """File of the display order."""
+    variant: Annotated[
+        str,
+        typer.Option("--variant", help="published (the released evaluation) or corrected (ours)."),
+    ] = "published"
+    """The named reading."""
+    allow_missing: AllowMissing = False
+    """References without an answer don't stop the run."""
+    allow_duplicates: AllowDuplicates = False
+    """Ids that repeat don't stop the run."""
+
+
+def _vidhal(metric: str, run: RunOptions, given: VidhalOptions) -> ExitCode:
+    inputs = InputOptions(
+        allow_missing=given.allow_missing,
+        allow_duplicates=given.allow_duplicates,
+        display=given.options,
+    )
+    return run.of(
+        metric, given.responses, given.references, variant=given.variant, inputs=inputs
     ).execute()
 
 
 @score_app.command("vidhal-mcqa")
-def vidhal_mcqa(
-    responses: Responses,
-    out: Out,
-    references: References = None,
-    options: Display = None,
-    variant: Reading = "published",
-    id_key: IdKey = None,
-    text_key: TextKey = None,
-    allow_unknown: AllowUnknown = False,
-    allow_missing: AllowMissing = False,
-    allow_duplicates: AllowDuplicates = False,
-    group_by: GroupBy = None,
-    seed: Seed = 0,
-    replicates: Replicates = 1000,
-    confidence: Confidence = 0.95,
-    server: Server = None,
-    format: Format = None,
-) -> ExitCode:
+@grouped
+def vidhal_mcqa(run: RunOptions, given: VidhalOptions) -> ExitCode:
     """VidHal: which caption fits a video best."""
-    inputs = InputOptions(
-        id_key=id_key,
-        text_key=text_key,
-        allow_unknown=allow_unknown,
-        allow_missing=allow_missing,
-        allow_duplicates=allow_duplicates,
-        display=options,
-    )
-    interval = (seed, replicates, confidence)
-    return _vidhal(
-        "vidhal-mcqa",
-        responses,
-        out,
-        references,
-        variant,
-        inputs,
-        group_by,
-        interval,
-        server,
-        format,
-    )
+    return _vidhal("vidhal-mcqa", run, given)
 
 
 @score_app.command("vidhal-ordering")
-def vidhal_ordering(
-    responses: Responses,
-    out: Out,
-    references: References = None,
-    options: Display = None,
-    variant: Reading = "published",
-    id_key: IdKey = None,
-    text_key: TextKey = None,
-    allow_unknown: AllowUnknown = False,
-    allow_missing: AllowMissing = False,
-    allow_duplicates: AllowDuplicates = False,
-    group_by: GroupBy = None,
-    seed: Seed = 0,
-    replicates: Replicates = 1000,
-    confidence: Confidence = 0.95,
-    server: Server = None,
-    format: Format = None,
-) -> ExitCode:
+@grouped
+def vidhal_ordering(run: RunOptions, given: VidhalOptions) -> ExitCode:
     """VidHal: captions in the order of how well they fit a video."""
-    inputs = InputOptions(
-        id_key=id_key,
-        text_key=text_key,
-        allow_unknown=allow_unknown,
-        allow_missing=allow_missing,
-        allow_duplicates=allow_duplicates,
-        display=options,
-    )
-    interval = (seed, replicates, confidence)
-    return _vidhal(
-        "vidhal-ordering",
-        responses,
-        out,
-        references,
-        variant,
-        inputs,
-        group_by,
-        interval,
-        server,
-        format,
-    )
+    return _vidhal("vidhal-ordering", run, given)
 
 
 @score_app.command()
+@grouped
 def infact(
+    *,
     responses: Responses,
-    out: Out,
     references: References = None,
     unparsed: Annotated[
         str,
         typer.Option("--unparsed", help="What an unread answer is: unscored, or wrong."),
     ] = "unscored",
     variant: Annotated[str, typer.Option("--variant", help="paper, its one reading.")] = "paper",
-    id_key: IdKey = None,
-    text_key: TextKey = None,
-    allow_unknown: AllowUnknown = False,
     allow_missing: AllowMissing = False,
-    group_by: GroupBy = None,
-    seed: Seed = 0,
-    replicates: Replicates = 1000,
-    confidence: Confidence = 0.95,
-    server: Server = None,
-    format: Format = None,
+    run: RunOptions,
 ) -> ExitCode:
     """INFACT: the same questions under induced conditions."""
-    return ScoreRun(
-        metric="infact",
-        responses=responses,
-        references=references,
-        out=out,
-        server=server,
+    return run.of(
+        "infact",
+        responses,
+        references,
         variant=variant,
         options={"unparsed": unparsed},
-        group_by=tuple(group_by or ()),
-        seed=seed,
-        replicates=replicates,
-        confidence=confidence,
-        inputs=InputOptions(
-            id_key=id_key,
-            text_key=text_key,
-            allow_unknown=allow_unknown,
-            allow_missing=allow_missing,
-        ),
-        formats=split_formats(format),
+        inputs=InputOptions(allow_missing=allow_missing),
     ).execute()
 
 

@@ -17,7 +17,7 @@ from .._spec import graph_notes, make_spec
 from ..archives import InputOptions, ItemSource, read_items
 from ..client import Client
 from ..errors import InvalidInputError, OutputError
-from ._main import ExitCode
+from ._app import ExitCode
 from ._output import OutputFolder
 
 if TYPE_CHECKING:

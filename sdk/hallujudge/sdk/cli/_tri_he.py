@@ -9,34 +9,10 @@ import typer
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
-from ._commands import (
-    AllowDuplicates,
-    AllowUnknown,
-    Confidence,
-    Format,
-    GroupBy,
-    IdKey,
-    Out,
-    References,
-    Replicates,
-    Seed,
-    Server,
-    TextKey,
-    score_app,
-    split_formats,
-)
-from ._judging import (
-    FallbackModel,
-    JudgeFlags,
-    LlmModel,
-    LlmUrl,
-    MatcherDownload,
-    MaxCalls,
-    MaxCost,
-    VerdictCacheFile,
-)
-from ._main import ExitCode
-from ._run import ScoreRun
+from ._app import ExitCode, score_app
+from ._groups import grouped
+from ._judging import JudgeOptions, MatcherDownload
+from ._options import AllowDuplicates, References, RunOptions
 
 __all__: list[str] = []
 
@@ -51,8 +27,9 @@ TextsOrNone = Annotated[
 
 
 @score_app.command("tri-he")
+@grouped
 def tri_he(
-    out: Out,
+    *,
     responses: TextsOrNone = None,
     claims: Claims = None,
     references: References = None,
@@ -96,39 +73,17 @@ def tri_he(
         str | None,
         typer.Option("--model-key", help="For Tri-HE's own file: key of the model's answers."),
     ] = None,
-    llm_url: LlmUrl = None,
-    llm_model: LlmModel = None,
-    fallback_model: FallbackModel = None,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    verdict_cache: VerdictCacheFile = None,
     matcher_download: MatcherDownload = False,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what judges would be asked; ask nobody.")
     ] = False,
-    id_key: IdKey = None,
-    text_key: TextKey = None,
-    allow_unknown: AllowUnknown = False,
     allow_duplicates: AllowDuplicates = False,
-    group_by: GroupBy = None,
-    seed: Seed = 0,
-    replicates: Replicates = 1000,
-    confidence: Confidence = 0.95,
-    server: Server = None,
-    format: Format = None,
+    run: RunOptions,
+    judges: JudgeOptions,
 ) -> ExitCode:
     """Tri-HE: claims of answers held against scene graphs."""
     if (responses is None) == (claims is None):
         raise InvalidInputError("give either --responses or --claims")
-    flags = JudgeFlags(
-        llm_url=llm_url,
-        llm_model=llm_model,
-        fallback_model=fallback_model,
-        max_calls=max_calls,
-        max_cost=max_cost,
-        verdict_cache=verdict_cache,
-        matcher_download=1 if matcher_download else None,
-    )
     given = {
         "nli_model": nli_model,
         "backend": backend,
@@ -136,13 +91,10 @@ def tri_he(
         "support_above": support_above,
         "entail_above": entail_above,
     }
-    run = ScoreRun(
-        metric="tri-he",
-        responses=responses or claims or Path(),
-        references=references,
-        out=out,
-        server=server,
-        judges=flags.settings(server),
+    scoring = run.of(
+        "tri-he",
+        responses or claims or Path(),
+        references,
         variant=variant,
         options={
             "extractor": extractor or ("given" if claims else "rules"),
@@ -151,18 +103,11 @@ def tri_he(
             "protocol": protocol,
             **{name: str(value) for name, value in given.items() if value is not None},
         },
-        group_by=tuple(group_by or ()),
-        seed=seed,
-        replicates=replicates,
-        confidence=confidence,
+        judges=judges.settings(run.server, **({"matcher_download": 1} if matcher_download else {})),
         inputs=InputOptions(
-            id_key=id_key,
-            text_key=text_key,
-            allow_unknown=allow_unknown,
             allow_duplicates=allow_duplicates,
             model_key=model_key,
             claims_only=claims is not None,
         ),
-        formats=split_formats(format),
     )
-    return run.estimate() if estimate else run.execute()
+    return scoring.estimate() if estimate else scoring.execute()

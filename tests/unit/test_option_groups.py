@@ -1,0 +1,50 @@
+"""Groups of options: their fields are the command's options, and it gets the group."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from typer.testing import CliRunner
+
+from hallujudge.sdk.cli._groups import grouped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """Options that commands share."""
+
+    out: Annotated[str, typer.Option("--out", help="Where to.")]
+    """Required."""
+    seed: Annotated[int, typer.Option("--seed")] = 3
+    """With a default."""
+
+
+@grouped
+def command(*, name: Annotated[str, typer.Option("--name")] = "n", common: Common) -> None:
+    """Says what it got."""
+    typer.echo(f"{name} {common}")
+
+
+def test_fields_stand_where_the_group_stood() -> None:
+    parameters = inspect.signature(command).parameters
+    assert list(parameters) == ["name", "out", "seed"]
+    assert parameters["out"].default is inspect.Parameter.empty
+    assert parameters["seed"].default == 3
+    assert (command.__name__, command.__doc__) == ("command", "Says what it got.")
+
+
+def test_typer_reads_them_and_the_command_gets_its_group() -> None:
+    app = typer.Typer()
+    app.command()(command)
+    ran = CliRunner().invoke(app, ["--out", "here", "--seed", "7"])
+    assert (ran.exit_code, ran.output) == (0, f"n {Common(out='here', seed=7)}\n")
+    assert "--out" in CliRunner().invoke(app, ["--help"]).output
+
+
+def test_a_required_option_of_a_group_is_missed() -> None:
+    app = typer.Typer()
+    app.command()(command)
+    assert CliRunner().invoke(app, []).exit_code == 2
