@@ -8,6 +8,8 @@ import pytest
 
 NAMES = {
     "hallujudge.sdk": [
+        "Analysis",
+        "AnalysisOptions",
         "AsyncClient",
         "Client",
         "Coverage",
@@ -17,6 +19,7 @@ NAMES = {
         "Report",
         "Score",
         "__version__",
+        "analyze",
         "errors",
     ],
     "hallujudge.sdk.errors": [

@@ -36,6 +36,7 @@ items = st.builds(
     claims=st.none() | st.lists(triplets, max_size=4).map(tuple),
     reference_triplets=st.none() | st.lists(references, max_size=4).map(tuple),
     reference_objects=st.lists(texts, max_size=4).map(tuple),
+    human_scores=st.lists(numbers, max_size=3).map(tuple),
 )
 usages = st.builds(
     Usage,
@@ -64,6 +65,8 @@ claims = st.builds(
     judge=texts,
     held_against=st.lists(references, max_size=3).map(tuple),
     span=st.none() | st.tuples(counts, counts),
+    within_words=st.none() | counts,
+    prediction_error=st.booleans(),
     reason=texts,
     detail=texts,
 )
@@ -74,6 +77,7 @@ evidence = st.builds(
     judging=st.lists(asked, max_size=3).map(
         lambda parts: JudgedItem(verdicts=(), asked=tuple(parts)).judging()
     ),
+    human_scores=st.lists(numbers, max_size=3).map(tuple),
 )
 found_claims = st.builds(
     FoundClaim,

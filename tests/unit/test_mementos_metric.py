@@ -24,7 +24,6 @@ from hallujudge.metrics.mementos_analysis import (
     companions,
     hallucination_correlation,
     recall_by_length,
-    sequence_of_line,
 )
 
 
@@ -191,16 +190,6 @@ EVIDENCE = MementosEvidence(
         reference=("pick up",), predicted=("lift",), matched=(MatchedKeyword("lift", "pick up"),)
     ),
 )
-
-
-def test_the_line_of_a_result_becomes_a_sequence() -> None:
-    scores: dict[str, float | None] = {"object_recall": 0.5, "behavior_recall": None}
-    result = ItemResult(
-        id="1", group_id="1", outcome=Outcome.SCORED, scores=scores, evidence=EVIDENCE
-    )
-    line = result.to_json()
-    assert sequence_of_line(line) == ScoredSequence.of(scores, EVIDENCE)
-    assert sequence_of_line({**line, "outcome": "unscored"}) is None
 
 
 def test_items_and_evidence_cross_the_wire() -> None:

@@ -16,53 +16,41 @@ from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, Verdict
 from hallujudge.metrics.tri_he import TriHeMetric
 from hallujudge.metrics.tri_he_analysis import (
     JudgedAnswer,
-    end_of_words,
     frequent_pair_rates,
     is_prediction_error,
-    prediction_errors,
     rates,
     trend,
 )
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.metrics.triplets import Sentence, Triplet
 
 METRIC = TriHeMetric(judge="test")
 
 
 def claim(
-    triplet: str, right: bool, span: tuple[int, int] | None = None, part: Part | None = None
+    triplet: str, right: bool, within_words: int | None = None, part: Part | None = None
 ) -> ClaimVerdict:
     verdict = Verdict.SUPPORTED if right else Verdict.NOT_SUPPORTED
     first, relation, second = triplet.split("-")
     return ClaimVerdict(
-        triplet=Triplet(first, relation, second), verdict=verdict, span=span, part=part
+        triplet=Triplet(first, relation, second),
+        verdict=verdict,
+        within_words=within_words,
+        part=part,
     )
 
 
-def test_end_of_words() -> None:
-    text = "  A dog\nruns.  "
-    assert [text[: end_of_words(text, k)] for k in range(5)] == [
-        "",
-        "  A",
-        "  A dog",
-        "  A dog\nruns.",
-        text,
-    ]
-
-
 def test_trend_counts_claims_that_end_in_time() -> None:
-    text = "A dog runs. The cat sleeps."
     answers = [
         JudgedAnswer(
             group_id="1",
-            response=text,
-            verdicts=(claim("dog-runs-x", True, (2, 10)), claim("cat-sleeps-y", False, (16, 27))),
+            verdicts=(claim("dog-runs-x", True, 3), claim("cat-sleeps-y", False, 6)),
         )
     ]
     points = trend(answers, METRIC, [1, 3, 6])
     assert [point.words for point in points] == [1, 3, 6]
     assert [point.rates.hallu_q for point in points] == [None, 0.0, 0.5]
     assert [point.rates.claims for point in points] == [0, 1, 2]
-    with pytest.raises(ValueError, match="has no span"):
+    with pytest.raises(ValueError, match="has no place"):
         trend([JudgedAnswer(group_id="1", verdicts=(claim("a-b-c", True),))], METRIC, [5])
 
 
@@ -97,17 +85,15 @@ def test_relation_rates_on_frequent_pairs() -> None:
 
 def test_prediction_errors_have_all_parts_but_not_the_pairing() -> None:
     graph = (Triplet("man", "riding", "horse"), Triplet("dog", "under", "tree"))
-    assert is_prediction_error(Triplet("Dog", "riding", "horse"), graph)
-    assert not is_prediction_error(Triplet("man", "riding", "horse"), graph)
-    assert not is_prediction_error(Triplet("man", "eating", "horse"), graph)
-    assert not is_prediction_error(Triplet("cat", "under", "tree"), graph)
-    assert is_prediction_error(Triplet("cat", "under", "tree"), graph, ["cat"])
-    verdicts = [
-        claim("dog-riding-horse", False),
-        claim("dog-riding-tree", False, part=Part.OBJECT1),
-        claim("man-under-tree", True),
-    ]
-    assert prediction_errors(verdicts, graph) == (verdicts[0],)
+    wrong = [claim(t, False) for t in ("Dog-riding-horse", "man-eating-horse", "cat-under-tree")]
+    assert [is_prediction_error(each, graph) for each in wrong] == [True, False, False]
+    assert is_prediction_error(wrong[2], graph, ["cat"])
+    assert not is_prediction_error(claim("man-riding-horse", False), graph)
+    assert not is_prediction_error(claim("dog-riding-tree", False, part=Part.OBJECT1), graph)
+    assert is_prediction_error(claim("dog-riding-tree", False, part=Part.RELATION), graph)
+    assert not is_prediction_error(claim("man-under-tree", True), graph)
+    sentence = ClaimVerdict(triplet=Sentence("A dog."), verdict=Verdict.NOT_SUPPORTED)
+    assert not is_prediction_error(sentence, graph)
 
 
 def test_correlations() -> None:

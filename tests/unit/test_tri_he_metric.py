@@ -147,17 +147,22 @@ def test_evidence_as_items_files_hold_it() -> None:
         judge="matcher",
         held_against=(Triplet("d", "e", "f"),),
         span=(0, 5),
+        within_words=2,
+        prediction_error=True,
     )
     missing = ClaimVerdict(
         triplet=Sentence("All."), verdict=Verdict.UNSCORED, reason="REFERENCE_MISSING", detail="why"
     )
-    line = TriHeEvidence(claims=(verdict, missing)).to_json()
+    line = TriHeEvidence(claims=(verdict, missing), human_scores=(0.5, 1.0)).to_json()
+    assert line["human_scores"] == [0.5, 1.0]
     assert line["claims"] == [
         {
             "triplet": ["a", "b", "c"],
             "span": [0, 5],
+            "within_words": 2,
             "verdict": "not_supported",
             "part": "object2",
+            "prediction_error": True,
             "score": 0.25,
             "margin": -0.35,
             "judge": "matcher",
@@ -166,8 +171,10 @@ def test_evidence_as_items_files_hold_it() -> None:
         {
             "triplet": ["All."],
             "span": None,
+            "within_words": None,
             "verdict": "unscored",
             "part": None,
+            "prediction_error": False,
             "score": None,
             "margin": None,
             "judge": "",

@@ -59,6 +59,7 @@ def _item_out(item: Item, message: pb.Item) -> None:
     task.SetInParent()
     task.question = item.question
     task.reference_objects.extend(item.reference_objects)
+    task.human_scores.extend(item.human_scores)
     if item.response is not None:
         task.response = item.response
     if item.claims is not None:
@@ -89,6 +90,7 @@ def _item_in(message: pb.Item) -> TriHeItem:
             _triplets(graph.values) if task.HasField("reference_triplets") else None
         ),
         reference_objects=tuple(task.reference_objects),
+        human_scores=tuple(task.human_scores),
     )
 
 
@@ -97,6 +99,7 @@ def _evidence_out(evidence: Evidence, message: pb.ItemResult) -> None:
     found = message.tri_he
     found.SetInParent()
     found.extractor = evidence.extractor
+    found.human_scores.extend(evidence.human_scores)
     found.claims.extend(_verdict_to_proto(claim) for claim in evidence.claims)
     found.judging.extend(_judging_to_proto(part) for part in evidence.judging)
 
@@ -112,6 +115,8 @@ def _verdict_to_proto(claim: ClaimVerdict) -> pb.ClaimVerdict:
         held_against=[triplet_to_proto(triplet) for triplet in claim.held_against],
         reason=claim.reason,
         detail=claim.detail,
+        within_words=claim.within_words,
+        prediction_error=claim.prediction_error,
     )
     if claim.span is not None:
         message.span.start, message.span.end = claim.span
@@ -137,6 +142,7 @@ def _evidence_in(message: pb.ItemResult) -> TriHeEvidence:
         claims=tuple(_verdict_from_proto(claim) for claim in found.claims),
         extractor=found.extractor,
         judging=tuple(_judging_from_proto(part) for part in found.judging),
+        human_scores=tuple(found.human_scores),
     )
 
 
@@ -153,6 +159,8 @@ def _verdict_from_proto(message: pb.ClaimVerdict) -> ClaimVerdict:
         span=(message.span.start, message.span.end) if message.HasField("span") else None,
         reason=message.reason,
         detail=message.detail,
+        within_words=message.within_words if message.HasField("within_words") else None,
+        prediction_error=message.prediction_error,
     )
 
 

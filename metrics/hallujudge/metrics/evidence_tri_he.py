@@ -66,9 +66,14 @@ class ClaimVerdict:
     judge: str = ""
     """Who gave the verdict."""
     held_against: tuple[Triplet, ...] = ()
-    """The reference triplets that decided it."""
+    """The reference triplets that it was held against: those that a matcher kept, or the whole
+    scene graph, which a language model reads."""
     span: tuple[int, int] | None = None
     """Where the claim stands in the response: first character, one past the last."""
+    within_words: int | None = None
+    """How many words the response has up to the claim's end; None where its place isn't known."""
+    prediction_error: bool = False
+    """Whether the image has all parts of a claim that is not supported, but not so paired."""
     reason: str = ""
     """Why there is no verdict, such as ``REFERENCE_MISSING``."""
     detail: str = ""
@@ -79,8 +84,10 @@ class ClaimVerdict:
         line: dict[str, JsonValue] = {
             "triplet": list(self.triplet),
             "span": list(self.span) if self.span else None,
+            "within_words": self.within_words,
             "verdict": self.verdict.value,
             "part": self.part.value if self.part else None,
+            "prediction_error": self.prediction_error,
             "score": self.score,
             "margin": self.margin,
             "judge": self.judge,
@@ -102,6 +109,8 @@ class TriHeEvidence:
     """Who took the claims from the response; empty: they were given."""
     judging: tuple[dict[str, JsonValue], ...] = field(default=())
     """Who was asked, in order: answers, reasons for going on, tokens, latency and cost."""
+    human_scores: tuple[float, ...] = ()
+    """What people scored the response, one number for each annotator."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """``claims``, with who made and who judged them where that is known."""
@@ -110,4 +119,6 @@ class TriHeEvidence:
             line["extractor"] = self.extractor
         if self.judging:
             line["judging"] = list(self.judging)
+        if self.human_scores:
+            line["human_scores"] = list(self.human_scores)
         return line

@@ -55,6 +55,8 @@ class TriHeItem(Item):
     """The image's scene graph. None: no reference is known."""
     reference_objects: tuple[str, ...] = ()
     """Objects of the image beside those that the triplets name."""
+    human_scores: tuple[float, ...] = ()
+    """What people scored the response, one number for each annotator; for agreement alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

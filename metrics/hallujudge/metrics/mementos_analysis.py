@@ -9,7 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import permutations
 
 from .evidence_mementos import MementosEvidence
 
@@ -22,7 +22,6 @@ __all__ = [
     "companions",
     "hallucination_correlation",
     "recall_by_length",
-    "sequence_of_line",
 ]
 
 _MEASURES = ("recall", "precision", "f1")
@@ -53,23 +52,6 @@ class ScoredSequence:
             true_behaviors=tuple(pair.reference for pair in evidence.behaviors.matched),
             hallucinated_behaviors=evidence.behaviors.hallucinated,
         )
-
-
-def sequence_of_line(line: Mapping[str, object]) -> ScoredSequence | None:
-    """The sequence of a line of ``items.jsonl``; None where it is unscored."""
-    evidence, scores = line.get("evidence"), line.get("scores")
-    if line.get("outcome") != "scored" or not isinstance(evidence, Mapping):
-        return None
-    behaviors = evidence.get("behaviors")
-    found = behaviors if isinstance(behaviors, Mapping) else {}
-    length = evidence.get("episode_length")
-    return ScoredSequence(
-        domain=str(evidence.get("domain", "")),
-        scores=dict(scores) if isinstance(scores, Mapping) else {},
-        episode_length=length if isinstance(length, int) else None,
-        true_behaviors=tuple(str(pair[1]) for pair in found.get("matched", ())),
-        hallucinated_behaviors=tuple(map(str, found.get("hallucinated", ()))),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,20 +151,19 @@ class BehaviorPairs:
 
     def __init__(self, episodes: Iterable[Iterable[str]]) -> None:
         self._alone: Counter[str] = Counter()
-        self._together: Counter[tuple[str, str]] = Counter()
+        self._with: dict[str, Counter[str]] = defaultdict(Counter)
         self.episodes = 0
         for behaviors in episodes:
-            different = sorted(set(behaviors))
+            different = set(behaviors)
             self.episodes += 1
             self._alone.update(different)
-            self._together.update(combinations(different, 2))
+            for one, other in permutations(different, 2):
+                self._with[one][other] += 1
 
     def share(self, companion: str, behavior: str) -> float:
         """Of the sequences with a behaviour, how many have the companion too."""
-        if not (alone := self._alone[behavior]):
-            return 0.0
-        pair = (companion, behavior) if companion < behavior else (behavior, companion)
-        return self._together[pair] / alone
+        alone = self._alone[behavior]
+        return self._with[behavior][companion] / alone if alone else 0.0
 
     def frequency(self, behaviors: Iterable[str]) -> float:
         """The share of all behaviours, each as often as it happens, that are among these."""
@@ -191,12 +172,8 @@ class BehaviorPairs:
 
     def companions(self, behavior: str, k: int) -> tuple[str, ...]:
         """The k behaviours that most often go with one; ties by name."""
-        shares = [
-            (-count, pair[0] if pair[1] == behavior else pair[1])
-            for pair, count in self._together.items()
-            if behavior in pair
-        ]
-        return tuple(name for _, name in sorted(shares)[:k])
+        found = self._with.get(behavior, Counter())
+        return tuple(sorted(found, key=lambda name: (-found[name], name))[:k])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,8 @@ __all__ = [
     "JudgedAnswer",
     "Rates",
     "TrendPoint",
-    "end_of_words",
     "frequent_pair_rates",
     "is_prediction_error",
-    "prediction_errors",
     "rates",
     "trend",
 ]
@@ -35,8 +33,6 @@ class JudgedAnswer:
     """Its image."""
     verdicts: tuple[ClaimVerdict, ...]
     """One for each claim, in the order of the answer."""
-    response: str = ""
-    """Its text; the trend needs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,47 +104,32 @@ def _mean(numbers: Sequence[float]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
-def end_of_words(response: str, words: int) -> int:
-    """Where the first words of a response end: one past the last character.
-
-    Args:
-        response: The text.
-        words: How many words, as white space separates them.
-    """
-    end = 0
-    for _ in range(words):
-        while end < len(response) and response[end].isspace():
-            end += 1
-        while end < len(response) and not response[end].isspace():
-            end += 1
-    return end
-
-
 def trend(
     answers: Sequence[JudgedAnswer], metric: TriHeMetric, words: Iterable[int], part: str = ""
 ) -> tuple[TrendPoint, ...]:
     """Rates over the claims within the first K words of each answer (Figure 3).
 
-    A claim belongs to the first K words when it ends within them, by its span. The paper cuts at K
+    A claim belongs to the first K words when it ends within them. Words are what white space
+    separates. The paper cuts at K
     tokens of NLTK, and its script, which has no spans, guesses from vector similarity which claims
     come before the cut; here nothing is guessed. An answer that makes no claim so early drops out
     at that K, as in the paper.
 
     Args:
-        answers: The answers, with their text.
+        answers: The answers.
         metric: Which reading counts.
         words: The numbers of words, the K of the figure.
         part: As for :func:`rates`.
 
     Raises:
-        ValueError: A claim has no span.
+        ValueError: It isn't known where a claim stands.
     """
     for answer in answers:
         for claim in answer.verdicts:
-            if claim.span is None:
+            if claim.within_words is None:
                 raise ValueError(
-                    f"the claim {list(claim.triplet)} of image {answer.group_id!r} has no span; "
-                    "take claims with an extractor that gives spans"
+                    f"the claim {list(claim.triplet)} of image {answer.group_id!r} has no place; "
+                    "take claims with an extractor that gives places"
                 )
     return tuple(
         TrendPoint(words=k, rates=rates([_first(a, k) for a in answers], metric, part))
@@ -157,9 +138,8 @@ def trend(
 
 
 def _first(answer: JudgedAnswer, words: int) -> JudgedAnswer:
-    end = end_of_words(answer.response, words)
-    early = tuple(claim for claim in answer.verdicts if claim.span and claim.span[1] <= end)
-    return JudgedAnswer(group_id=answer.group_id, verdicts=early, response=answer.response[:end])
+    early = (c for c in answer.verdicts if c.within_words is not None and c.within_words <= words)
+    return JudgedAnswer(group_id=answer.group_id, verdicts=tuple(early))
 
 
 def frequent_pair_rates(
@@ -216,61 +196,52 @@ def _on(
         for claim in answer.verdicts
         if isinstance(claim.triplet, Triplet) and _pair(claim.triplet, name) in pairs
     )
-    return JudgedAnswer(group_id=answer.group_id, verdicts=kept, response=answer.response)
+    return JudgedAnswer(group_id=answer.group_id, verdicts=kept)
 
 
 def is_prediction_error(
-    triplet: Triplet,
+    claim: ClaimVerdict,
     references: Iterable[Triplet],
     objects: Collection[str] = (),
     *,
     same: Callable[[str, str], bool] | None = None,
 ) -> bool:
-    """Whether all parts of a triplet exist in the image, but not so paired (section 3.1).
+    """Whether an unsupported claim is a prediction error rather than a hallucination (section 3.1).
 
-    The paper sets such errors apart from hallucination: both objects and the relation are in the
-    scene graph, the triplet is not.
+    The paper sets such errors apart: both objects and the relation are in the scene graph, the
+    triplet is not. Its rates count them with the others all the same, as its judges don't tell them
+    apart; so do ours. A claim whose judge names a wrong object is none.
 
     Args:
-        triplet: The claim.
+        claim: The claim and its verdict.
         references: The scene graph.
         objects: Objects of the image beside those that the triplets name.
         same: Whether two texts mean the same. None: letter case and white space don't count.
     """
-    means = same or (lambda one, other: one.casefold().split() == other.casefold().split())
-    graph = tuple(references)
-    names = [*objects, *(end for found in graph for end in (found.object1, found.object2))]
-    exist = all(
-        any(means(end, name) for name in names) for end in (triplet.object1, triplet.object2)
-    ) and any(means(triplet.relation, found.relation) for found in graph)
-    return exist and not any(
-        all(means(mine, theirs) for mine, theirs in zip(triplet, found, strict=True))
-        for found in graph
+    return (
+        claim.verdict is Verdict.NOT_SUPPORTED
+        and claim.part in (None, Part.RELATION)
+        and isinstance(claim.triplet, Triplet)
+        and _pairs_wrongly(claim.triplet, tuple(references), objects, same or _same_words)
     )
 
 
-def prediction_errors(
-    verdicts: Iterable[ClaimVerdict],
-    references: Sequence[Triplet],
-    objects: Collection[str] = (),
-    *,
-    same: Callable[[str, str], bool] | None = None,
-) -> tuple[ClaimVerdict, ...]:
-    """The unsupported claims that are prediction errors rather than hallucinations.
+def _same_words(one: str, other: str) -> bool:
+    return one.casefold().split() == other.casefold().split()
 
-    The paper's rates count them with the others, as its judges don't tell them apart; so do ours.
 
-    Args:
-        verdicts: The verdicts of an answer's claims.
-        references: The scene graph of its image.
-        objects: Objects of the image beside those that the triplets name.
-        same: As for :func:`is_prediction_error`.
-    """
-    return tuple(
-        claim
-        for claim in verdicts
-        if claim.verdict is Verdict.NOT_SUPPORTED
-        and claim.part in (None, Part.RELATION)
-        and isinstance(claim.triplet, Triplet)
-        and is_prediction_error(claim.triplet, references, objects, same=same)
+def _pairs_wrongly(
+    triplet: Triplet,
+    graph: Sequence[Triplet],
+    objects: Collection[str],
+    same: Callable[[str, str], bool],
+) -> bool:
+    """Whether all parts of a triplet are in a graph, but the triplet isn't."""
+    names = [*objects, *(end for found in graph for end in (found.object1, found.object2))]
+    exist = all(
+        any(same(end, name) for name in names) for end in (triplet.object1, triplet.object2)
+    ) and any(same(triplet.relation, found.relation) for found in graph)
+    return exist and not any(
+        all(same(mine, theirs) for mine, theirs in zip(triplet, found, strict=True))
+        for found in graph
     )

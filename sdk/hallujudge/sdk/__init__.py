@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from hallujudge.metrics import Coverage, ItemResult, Outcome, Report, Score
 
     from .aio import AsyncClient
+    from .analysis import Analysis, AnalysisOptions, analyze
     from .client import Client
 
 __all__ = [
+    "Analysis",
+    "AnalysisOptions",
     "AsyncClient",
     "Client",
     "Coverage",
@@ -34,10 +37,13 @@ __all__ = [
     "Report",
     "Score",
     "__version__",
+    "analyze",
     "errors",
 ]
 
 _HOMES = {
+    "Analysis": ".analysis",
+    "AnalysisOptions": ".analysis",
     "AsyncClient": ".aio",
     "Client": ".client",
     "Coverage": "hallujudge.metrics",
@@ -45,6 +51,7 @@ _HOMES = {
     "Outcome": "hallujudge.metrics",
     "Report": "hallujudge.metrics",
     "Score": "hallujudge.metrics",
+    "analyze": ".analysis",
     "__version__": "hallujudge.judge_service.version",
 }
 

@@ -316,13 +316,11 @@ class TriHeTask(google.protobuf.message.Message):
     CLAIMS_FIELD_NUMBER: builtins.int
     REFERENCE_TRIPLETS_FIELD_NUMBER: builtins.int
     REFERENCE_OBJECTS_FIELD_NUMBER: builtins.int
-    HUMAN_SCORE_FIELD_NUMBER: builtins.int
+    HUMAN_SCORES_FIELD_NUMBER: builtins.int
     response: builtins.str
     """What the model wrote. May be absent where claims are given."""
     question: builtins.str
     """The question that was asked."""
-    human_score: builtins.float
-    """A person's score of the response, for correlation."""
     @property
     def claims(self) -> Global___TripletList:
         """Claims already taken out of the response. Absent: the extractor finds them."""
@@ -335,6 +333,10 @@ class TriHeTask(google.protobuf.message.Message):
     def reference_objects(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Objects of the image beside those that the triplets name."""
 
+    @property
+    def human_scores(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """What people scored the response, one number for each annotator."""
+
     def __init__(
         self,
         *,
@@ -343,13 +345,10 @@ class TriHeTask(google.protobuf.message.Message):
         claims: Global___TripletList | None = ...,
         reference_triplets: Global___TripletList | None = ...,
         reference_objects: collections.abc.Iterable[builtins.str] | None = ...,
-        human_score: builtins.float | None = ...,
+        human_scores: collections.abc.Iterable[builtins.float] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_human_score", b"_human_score", "_response", b"_response", "claims", b"claims", "human_score", b"human_score", "reference_triplets", b"reference_triplets", "response", b"response"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_human_score", b"_human_score", "_response", b"_response", "claims", b"claims", "human_score", b"human_score", "question", b"question", "reference_objects", b"reference_objects", "reference_triplets", b"reference_triplets", "response", b"response"]) -> None: ...
-    @typing.overload
-    def WhichOneof(self, oneof_group: typing.Literal["_human_score", b"_human_score"]) -> typing.Literal["human_score"] | None: ...
-    @typing.overload
+    def HasField(self, field_name: typing.Literal["_response", b"_response", "claims", b"claims", "reference_triplets", b"reference_triplets", "response", b"response"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_response", b"_response", "claims", b"claims", "human_scores", b"human_scores", "question", b"question", "reference_objects", b"reference_objects", "reference_triplets", b"reference_triplets", "response", b"response"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_response", b"_response"]) -> typing.Literal["response"] | None: ...
 
 Global___TriHeTask: typing_extensions.TypeAlias = TriHeTask
@@ -1076,6 +1075,8 @@ class ClaimVerdict(google.protobuf.message.Message):
     SPAN_FIELD_NUMBER: builtins.int
     REASON_FIELD_NUMBER: builtins.int
     DETAIL_FIELD_NUMBER: builtins.int
+    WITHIN_WORDS_FIELD_NUMBER: builtins.int
+    PREDICTION_ERROR_FIELD_NUMBER: builtins.int
     verdict: Global___Verdict.ValueType
     """What the judge says."""
     part: Global___ClaimPart.ValueType
@@ -1090,13 +1091,17 @@ class ClaimVerdict(google.protobuf.message.Message):
     """Why there is no verdict."""
     detail: builtins.str
     """The reason in words."""
+    within_words: builtins.int
+    """How many words the response has up to the claim's end; absent where its place isn't known."""
+    prediction_error: builtins.bool
+    """Whether the image has all parts of a claim that is not supported, but not so paired."""
     @property
     def parts(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """The claim: three parts of a triplet, or one sentence."""
 
     @property
     def held_against(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Triplet]:
-        """The reference triplets that decided it."""
+        """The reference triplets that it was held against."""
 
     @property
     def span(self) -> Global___Span:
@@ -1115,13 +1120,17 @@ class ClaimVerdict(google.protobuf.message.Message):
         span: Global___Span | None = ...,
         reason: builtins.str = ...,
         detail: builtins.str = ...,
+        within_words: builtins.int | None = ...,
+        prediction_error: builtins.bool = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "margin", b"margin", "score", b"score", "span", b"span"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "detail", b"detail", "held_against", b"held_against", "judge", b"judge", "margin", b"margin", "part", b"part", "parts", b"parts", "reason", b"reason", "score", b"score", "span", b"span", "verdict", b"verdict"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "margin", b"margin", "score", b"score", "span", b"span", "within_words", b"within_words"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "detail", b"detail", "held_against", b"held_against", "judge", b"judge", "margin", b"margin", "part", b"part", "parts", b"parts", "prediction_error", b"prediction_error", "reason", b"reason", "score", b"score", "span", b"span", "verdict", b"verdict", "within_words", b"within_words"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_score", b"_score"]) -> typing.Literal["score"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_within_words", b"_within_words"]) -> typing.Literal["within_words"] | None: ...
 
 Global___ClaimVerdict: typing_extensions.TypeAlias = ClaimVerdict
 
@@ -1214,6 +1223,7 @@ class TriHeEvidence(google.protobuf.message.Message):
     CLAIMS_FIELD_NUMBER: builtins.int
     EXTRACTOR_FIELD_NUMBER: builtins.int
     JUDGING_FIELD_NUMBER: builtins.int
+    HUMAN_SCORES_FIELD_NUMBER: builtins.int
     extractor: builtins.str
     """Who took the claims from the response; empty: they were given."""
     @property
@@ -1224,14 +1234,19 @@ class TriHeEvidence(google.protobuf.message.Message):
     def judging(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___JudgePart]:
         """The judges that were asked, in order."""
 
+    @property
+    def human_scores(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """What people scored the response, one number for each annotator."""
+
     def __init__(
         self,
         *,
         claims: collections.abc.Iterable[Global___ClaimVerdict] | None = ...,
         extractor: builtins.str = ...,
         judging: collections.abc.Iterable[Global___JudgePart] | None = ...,
+        human_scores: collections.abc.Iterable[builtins.float] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["claims", b"claims", "extractor", b"extractor", "judging", b"judging"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["claims", b"claims", "extractor", b"extractor", "human_scores", b"human_scores", "judging", b"judging"]) -> None: ...
 
 Global___TriHeEvidence: typing_extensions.TypeAlias = TriHeEvidence
 

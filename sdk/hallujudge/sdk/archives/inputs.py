@@ -39,6 +39,9 @@ class InputOptions:
     """For Tri-HE's own file: key of the model's answers; its claims are under ``KEY_triplets``."""
     claims_only: bool = False
     """For Tri-HE: the archive must hold claims, not texts to take them from."""
+    human_keys: tuple[str, ...] = ()
+    """For Tri-HE: keys of people's scores, one for each annotator; none: ``human_score`` and
+    ``human_scores`` are read where they are there."""
     join: str = "auto"
     """For POPE: how answers find their questions: ``id``, ``text`` (image and question text),
     ``order``, or ``auto``: by id, and by text where answers have none; never by order."""

@@ -17,6 +17,7 @@ from hallujudge.metrics.triplets import (
 )
 
 from ..errors import ArchiveError
+from ._human_scores import human_scores
 from ._joins import IdCheck, numbered, refuse
 from ._qa import fields_of, kept, optional_text, text_of
 from ._records import Record, canonical_id, choose_key, named, read_records, well_formed
@@ -103,6 +104,7 @@ class _Answers:
             ids.add(answer.key)
             self._claims(answer)
             self._text(answer)
+            human_scores(answer.record, self._options.human_keys)
             if self._scenes is None:
                 _scene_of(answer.record)
             elif answer.image_id in self._scenes:
@@ -158,6 +160,7 @@ class _Answers:
                 claims=self._claims(answer),
                 reference_triplets=None if scene is None else scene.triplets,
                 reference_objects=() if scene is None else scene.objects,
+                human_scores=human_scores(answer.record, self._options.human_keys),
             )
 
     def _answers(self) -> Iterator[_Answer]:

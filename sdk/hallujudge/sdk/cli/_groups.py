@@ -44,7 +44,7 @@ def grouped(command: Callable[P, T]) -> Callable[..., T]:
             name: group(**{option: given.pop(option) for option in options})
             for name, (group, options) in groups.items()
         }
-        return command(**given, **built)  # type: ignore[arg-type]  # what Typer read off the signature
+        return command(**given, **built)  # type: ignore[arg-type,call-arg]  # what Typer read off the signature
 
     functools.update_wrapper(called, command)
     # What the wrapper says of itself, not what it wraps, is what Typer shall read.

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     # Importing a module hangs its commands on the tree.
-    from . import _chair, _graph, _mementos, _qa, _serve, _tri_he  # noqa: F401
+    from . import _analyze, _chair, _graph, _mementos, _qa, _serve, _tri_he  # noqa: F401
 
     return _run(lambda: app(arguments, standalone_mode=False))
 

@@ -12,7 +12,7 @@ from ..errors import InvalidInputError
 from ._app import ExitCode, score_app
 from ._groups import grouped
 from ._judging import JudgeOptions
-from ._options import AllowDuplicates, AllowMissing, RunOptions
+from ._options import AllowDuplicates, AllowMissing, RunOptions, by_domain
 
 __all__: list[str] = []
 
@@ -91,12 +91,6 @@ def mementos(
 
 def _roles(role: str, graphs: list[str] | None) -> dict[str, str]:
     """Graphs by role: ``objects``, or ``objects.DOMAIN`` for those of one domain."""
-    roles: dict[str, str] = {}
-    for value in graphs or ():
-        domain, equals, name = value.partition("=")
-        single = not equals or Path(value).exists()
-        key, graph = (role, value) if single else (f"{role}.{domain}", name)
-        if key in roles:
-            raise InvalidInputError(f"two graphs for {key}: {roles[key]} and {graph}; give one")
-        roles[key] = graph
-    return roles
+    return {
+        f"{role}.{domain}" if domain else role: graph for domain, graph in by_domain(graphs).items()
+    }

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ..archives import InputOptions
+from ..errors import InvalidInputError
 from ._run import FORMATS, ScoreRun
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "References",
     "Responses",
     "RunOptions",
+    "by_domain",
 ]
 
 Responses = Annotated[
@@ -135,3 +137,21 @@ def _split(given: list[str] | None) -> tuple[str, ...]:
     """Formats as given: repeated, with commas, or both; a table where none was."""
     names = [name.strip() for part in given or [] for name in part.split(",")]
     return tuple(name for name in names if name) or ("table",)
+
+
+def by_domain(graphs: list[str] | None) -> dict[str, str]:
+    """Domain -> graph, from ``GRAPH`` (any domain, the empty one) and ``DOMAIN=GRAPH``.
+
+    Raises:
+        InvalidInputError: Two graphs are given for one domain.
+    """
+    chosen: dict[str, str] = {}
+    for value in graphs or ():
+        domain, equals, name = value.partition("=")
+        single = not equals or Path(value).exists()
+        key, graph = ("", value) if single else (domain, name)
+        if key in chosen:
+            where = f"domain {key}" if key else "all domains"
+            raise InvalidInputError(f"two graphs for {where}: {chosen[key]} and {graph}; give one")
+        chosen[key] = graph
+    return chosen

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from hallujudge.metrics import Outcome, Report
 
+from ..analysis import ANALYSIS_FILE
 from ..errors import OutputError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class OutputFolder:
 
     Items are written batch by batch, so that a run that is stopped keeps what it has. Results of an
     earlier run stay until there is a first batch: a server that is away must not cost them. Then
-    its report is removed first, since beside other items it would be a lie.
+    its report and analysis are removed first, since beside other items they would be lies.
 
     Args:
         folder: Made where it does not exist.
@@ -92,7 +93,7 @@ class OutputFolder:
     def _begun(self) -> IO[str]:
         """The file of items, emptied of an earlier run's when it is first asked for."""
         if self._items is None:
-            for name in (_REPORT, _PAGE):
+            for name in (_REPORT, _PAGE, ANALYSIS_FILE):
                 (self.folder / name).unlink(missing_ok=True)
             self._items = self.items_path.open("w", encoding="utf-8", newline="\n")
         return self._items

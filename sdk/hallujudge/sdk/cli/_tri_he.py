@@ -73,6 +73,14 @@ def tri_he(
         str | None,
         typer.Option("--model-key", help="For Tri-HE's own file: key of the model's answers."),
     ] = None,
+    human_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--human-key",
+            help="Key of people's scores of the answers, for agreement; repeat it for each "
+            "annotator. Without it: human_score, where it is there.",
+        ),
+    ] = None,
     matcher_download: MatcherDownload = False,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what judges would be asked; ask nobody.")
@@ -108,6 +116,7 @@ def tri_he(
             allow_duplicates=allow_duplicates,
             model_key=model_key,
             claims_only=claims is not None,
+            human_keys=tuple(human_key or ()),
         ),
     )
     return scoring.estimate() if estimate else scoring.execute()

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.evidence_tri_he import TriHeEvidence
+from hallujudge.metrics.evidence_tri_he import ClaimVerdict, TriHeEvidence, Verdict
 from hallujudge.metrics.items import TriHeItem
 from hallujudge.metrics.tri_he import TriHeMetric
-from hallujudge.metrics.triplets import ClaimParts, Triplet
+from hallujudge.metrics.tri_he_analysis import is_prediction_error
+from hallujudge.metrics.triplets import ClaimParts
 
-from ...errors import InvalidInputError, UnavailableError
-from ...extractors.values import ExtractedTriplet, TripletExtractor
+from ...errors import InvalidInputError
+from ...extractors._lemmas import same_lemmas
 from ...judges import (
     Estimate,
     JudgedItem,
@@ -25,36 +26,19 @@ from ...judges import (
     estimate,
     server_counter,
 )
-from ...judges.roster import JUDGE_NAMES, JudgeRoster
+from ...judges.roster import JUDGE_NAMES
 from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
-from ..entry import FoundClaim, MetricEntry, OptionEntry
+from ..entry import MetricEntry, OptionEntry
 from ..resources import Resources
 from ..spec import ScoreSpec
+from ._claims import EXTRACTORS, ClaimSource, ExtractedClaims, extract
 from ._items import MAX_RESPONSE_CHARS, checked, scored, unscored
 
-__all__ = ["ENTRY", "ExtractedClaims", "TriHePipeline"]
-
-EXTRACTORS = ("rules", "llm", "sentences", "given")
-"""Who takes claims from answers; ``given``: nobody, they come with their claims."""
+__all__ = ["ENTRY", "TriHePipeline"]
 
 _DEFAULTS = MatcherSettings()
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _NUMBERS = ("keep_above", "support_above", "entail_above")
-_NO_EXTRACTOR = "no claims came with the answer, and nobody is asked to take them from it"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractedClaims:
-    """An answer's claims with their places, or why there are none."""
-
-    claims: tuple[ClaimParts, ...] = ()
-    """The claims, in the order of the answer."""
-    spans: tuple[tuple[int, int] | None, ...] = ()
-    """Where each stands; None where that isn't known."""
-    reason: str = ""
-    """Why the answer could not be read; empty: it could."""
-    detail: str = ""
-    """The reason in words."""
 
 
 class TriHePipeline:
@@ -152,14 +136,12 @@ class TriHePipeline:
         ]
 
     def _result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
-        verdicts = tuple(
-            replace(verdict, span=span)
-            for verdict, span in zip(judged.verdicts, claims.spans, strict=True)
-        )
+        verdicts = _with_places(item, claims, judged.verdicts)
         evidence = TriHeEvidence(
             claims=verdicts,
             extractor="" if item.claims is not None else self._extractor.label,
             judging=judged.judging(),
+            human_scores=item.human_scores,
         )
         if (reason := self.metric.unscored_reason(verdicts)) is not None:
             return unscored(item, *reason, evidence)
@@ -167,64 +149,24 @@ class TriHePipeline:
         return scored(item, result.statistics, result.scores, evidence)
 
 
-class ClaimSource:
-    """Any extractor as this pipeline needs it: claims with places, failures as values.
-
-    Args:
-        name: One of :data:`EXTRACTORS`.
-        roster: Makes the language model's.
-    """
-
-    def __init__(self, name: str, roster: JudgeRoster) -> None:
-        from ...extractors import RuleTripletExtractor
-        from ...extractors.llm import SentenceExtractor
-
-        self._name = name
-        self._llm = roster.triplet_extractor() if name == "llm" else None
-        self._rules: TripletExtractor = RuleTripletExtractor()
-        self._sentences = SentenceExtractor()
-
-    @property
-    def label(self) -> str:
-        """The extractor's own label."""
-        if self._llm is not None:
-            return self._llm.label
-        labels = {"sentences": self._sentences.label, "given": "given"}
-        return labels.get(self._name, self._rules.label)
-
-    @property
-    def costs(self) -> bool:
-        """Whether extracting calls a model that may cost money."""
-        return self._llm is not None
-
-    async def extract(self, texts: Sequence[str]) -> list[ExtractedClaims]:
-        """The claims of each text, in order."""
-        if not texts:
-            return []
-        if self._name == "given":
-            return [ExtractedClaims(reason="CLAIMS_MISSING", detail=_NO_EXTRACTOR)] * len(texts)
-        if self._llm is not None:
-            return [
-                ExtractedClaims(reason=result.reason, detail=result.detail)
-                if result.found is None
-                else _of_triplets(result.found)
-                for result in await self._llm.try_many(texts)
-            ]
-        if self._name == "sentences":
-            return [
-                ExtractedClaims(
-                    claims=tuple(sentence for sentence, _ in found),
-                    spans=tuple((span.start, span.end) for _, span in found),
-                )
-                for found in await self._sentences.extract_many(texts)
-            ]
-        return [_of_triplets(found) for found in await self._rules.extract_many(texts)]
-
-
-def _of_triplets(found: Sequence[ExtractedTriplet]) -> ExtractedClaims:
-    return ExtractedClaims(
-        claims=tuple(Triplet(*claim.parts) for claim in found),
-        spans=tuple((claim.start, claim.end) if claim.end else None for claim in found),
+def _with_places(
+    item: TriHeItem, claims: ExtractedClaims, verdicts: Sequence[ClaimVerdict]
+) -> tuple[ClaimVerdict, ...]:
+    """The verdicts with what only the item knows: places, its whole graph, kinds of error."""
+    graph = item.reference_triplets or ()
+    return tuple(
+        replace(
+            verdict,
+            span=span,
+            within_words=len((item.response or "")[: span[1]].split()) if span else None,
+            prediction_error=is_prediction_error(
+                verdict, graph, item.reference_objects, same=same_lemmas
+            ),
+            # A judge that names no triplets has read the whole graph.
+            held_against=verdict.held_against
+            or (() if verdict.verdict is Verdict.UNSCORED else graph),
+        )
+        for verdict, span in zip(verdicts, claims.spans, strict=True)
     )
 
 
@@ -316,32 +258,6 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     return TriHePipeline(metric, judge, extractor, options)
 
 
-async def _extract(
-    spec: ScoreSpec, texts: Sequence[str], resources: Resources
-) -> list[list[FoundClaim]]:
-    """Claims of each text with their places; sentences are keywords of their whole length."""
-    source = ClaimSource(spec.options.get("extractor", EXTRACTORS[0]), resources.judges)
-    extracted = await source.extract(texts)
-    for index, found in enumerate(extracted):
-        if found.reason:
-            # An empty list would say that the text claims nothing.
-            raise UnavailableError(
-                f"no claims could be taken from text {index}: {found.reason}: {found.detail}",
-                reason="EXTRACTION_FAILED",
-            )
-    return [
-        [
-            FoundClaim(
-                start=span[0] if span else 0,
-                end=span[1] if span else 0,
-                claim=claim if isinstance(claim, Triplet) else claim.text,
-            )
-            for claim, span in zip(found.claims, found.spans, strict=True)
-        ]
-        for found in extracted
-    ]
-
-
 ENTRY = MetricEntry(
     name=TriHeMetric.name,
     description="How much of what an answer claims is not in the scene graph (Wu et al. 2024).",
@@ -396,7 +312,7 @@ ENTRY = MetricEntry(
             for name in _NUMBERS
         ),
     ),
-    extract=_extract,
+    extract=extract,
     judges=True,
     open=_open,
 )

@@ -1,0 +1,8 @@
+"""The papers' analyses of a run, from the files that it left; nothing is judged again."""
+
+from __future__ import annotations
+
+from ._analyze import ANALYSIS_FILE, AnalysisOptions, analyze
+from ._values import Analysis, AnalysisTable, Cell
+
+__all__ = ["ANALYSIS_FILE", "Analysis", "AnalysisOptions", "AnalysisTable", "Cell", "analyze"]

@@ -1,0 +1,171 @@
+"""``hallujudge analyze``: the papers' analyses of a run, as a user gets them."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tri_he_samples import FALSE, SCENE, TRUE, answer, here, report_of, score
+
+from hallujudge.sdk import AnalysisOptions, analyze
+from hallujudge.sdk.errors import InvalidInputError
+
+ANSWERS = [
+    answer("1", TRUE, FALSE, human_score=[1, 2]),
+    answer("2", TRUE, human_score=[0, 0]),
+    answer("3", FALSE, human_score=[3, None]),
+    answer("4", ["cat", "near", "car"], ["street", "under", "man"]),
+]
+
+
+def content(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "analysis.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_people_and_pairs(tmp_path: Path) -> None:
+    street = [["dog", "under", "tree"], ["car", "parked on", "street"]]
+    graphs = [{"image_id": image, "triplets": SCENE} for image in "123"]
+    graphs.append({"image_id": "4", "triplets": [*SCENE, *street]})
+    assert score(tmp_path, ANSWERS, graphs=graphs).returncode == 0
+    ran = here("analyze", tmp_path / "out")
+    assert ran.returncode == 0, ran.stderr
+    found = content(tmp_path / "out")
+    assert found["signature"] == report_of(tmp_path / "out")["signature"]
+    analyses = found["analyses"]
+    agreement = analyses["human_agreement"]["rows"][0]
+    rates, people = [0.5, 0.0, 1.0], [1.5, 0.0, 3.0]
+    assert agreement == {
+        "score": "hallu_q",
+        "pearson": pytest.approx(statistics.correlation(rates, people)),
+        "spearman": pytest.approx(1.0),
+        "answers": 3,
+    }
+    assert [row["answers"] for row in analyses["krippendorff_alpha"]["rows"]] == [2] * 4
+    errors = analyses["prediction_errors"]["rows"][0]
+    assert (errors["claims"], errors["not_supported"], errors["prediction_errors"]) == (6, 4, 1)
+    assert len(analyses["frequent_pairs"]["rows"]) == 2
+    assert "trend" not in analyses
+    assert "no trend" in ran.stderr
+    assert "human agreement" in ran.stdout
+
+
+def test_annotators_may_have_a_key_each(tmp_path: Path) -> None:
+    answers = [answer("1", TRUE, first=1, second=2), answer("2", FALSE, first=4, second=None)]
+    ran = score(tmp_path, answers, "--human-key", "first", "--human-key", "second")
+    assert ran.returncode == 0, ran.stderr
+    lines = (tmp_path / "out" / "items.jsonl").read_text().splitlines()
+    assert [json.loads(line)["evidence"]["human_scores"] for line in lines] == [[1, 2], [4]]
+    missing = score(tmp_path, answers, "--human-key", "third")
+    assert missing.returncode == 2
+    assert "no key 'third'" in missing.stderr
+
+
+@pytest.mark.parametrize("wrong", ["good", True, float("inf"), [1, "2"], 10**400])
+def test_scores_that_are_none(tmp_path: Path, wrong: object) -> None:
+    ran = score(tmp_path, [answer("1", TRUE, human_score=wrong)])
+    assert ran.returncode == 2
+    assert "score" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_trend_ends_at_the_reports_own_rates(tmp_path: Path) -> None:
+    texts = [
+        {"image_id": str(n), "response": text}
+        for n, text in enumerate(["A man is riding a horse. A dog runs.", "The horse is brown."])
+    ]
+    assert score(tmp_path, texts, kind="--responses").returncode == 0
+    assert here("analyze", tmp_path / "out", "--words", "6,100").returncode == 0
+    rows = content(tmp_path / "out")["analyses"]["trend"]["rows"]
+    assert [row["words"] for row in rows] == [6, 100]
+    scores = report_of(tmp_path / "out")["scores"]
+    for name, value in scores.items():
+        assert rows[-1][name] == pytest.approx(value["value"])
+    assert rows[0]["claims"] < rows[-1]["claims"]
+
+
+def test_mementos(tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": str(n),
+            "domain": "daily_life",
+            "reference_objects": ["man", "ball"],
+            "predicted_objects": ["man", *made_up],
+            "reference_behaviors": behaviors,
+            "predicted_behaviors": said,
+        }
+        for n, (made_up, behaviors, said) in enumerate(
+            [
+                (["cat"], ["run", "jump"], ["run", "fly"]),
+                ([], ["run", "jump"], ["run", "jump"]),
+                (["cat", "dog"], ["run"], ["run", "leap"]),
+            ]
+        )
+    ]
+    keywords = tmp_path / "keywords.jsonl"
+    keywords.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "out"
+    assert here("score", "mementos", "--keywords", keywords, "--out", out).returncode == 0
+    ran = here("analyze", out, "--companions", "1", "--json")
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found == content(out)
+    lines = [json.loads(line) for line in (out / "items.jsonl").read_text().splitlines()]
+    both = [(i["scores"]["object_precision"], i["scores"]["behavior_precision"]) for i in lines]
+    (precision,) = (
+        row for row in found["analyses"]["correlation"]["rows"] if row["measure"] == "precision"
+    )
+    assert precision["value"] == pytest.approx(statistics.correlation(*zip(*both, strict=True)))
+    assert [row["n"] for row in found["analyses"]["recall_by_length"]["rows"]] == [1, 2]
+    # "leap" is a form of "jump", the usual companion of "run"; "fly" is not.
+    (company,) = found["analyses"]["companions"]["rows"]
+    assert (company["value"], company["n"]) == (0.5, 2)
+
+
+def test_what_is_no_run(tmp_path: Path) -> None:
+    assert here("analyze", tmp_path).returncode == 2
+    (tmp_path / "report.json").write_text("{}")
+    refused = here("analyze", tmp_path)
+    assert (refused.returncode, "no report" in refused.stderr) == (2, True)
+    (tmp_path / "report.json").write_text(
+        json.dumps({"metric": "pope", "variant": "p", "signature": "s", "coverage": {"items": 0}})
+    )
+    refused = here("analyze", tmp_path)
+    assert (refused.returncode, "'pope'" in refused.stderr) == (2, True)
+
+
+def test_items_of_another_run(tmp_path: Path) -> None:
+    assert score(tmp_path, ANSWERS).returncode == 0
+    items = tmp_path / "out" / "items.jsonl"
+    lines = items.read_text().splitlines(keepends=True)
+    items.write_text("".join(lines[:-1]))
+    assert "has 3 items" in here("analyze", tmp_path / "out").stderr
+    broken = lines[0].replace('"not_supported"', '"perhaps"')
+    items.write_text("".join([broken, *lines[1:]]))
+    refused = here("analyze", tmp_path / "out")
+    assert (refused.returncode, "'perhaps'" in refused.stderr) == (2, True)
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_new_run_forgets_the_analysis_of_the_last(tmp_path: Path) -> None:
+    score(tmp_path, ANSWERS)
+    here("analyze", tmp_path / "out")
+    assert (tmp_path / "out" / "analysis.json").exists()
+    score(tmp_path, ANSWERS)
+    assert not (tmp_path / "out" / "analysis.json").exists()
+
+
+def test_the_same_from_python(tmp_path: Path) -> None:
+    score(tmp_path, ANSWERS)
+    here("analyze", tmp_path / "out")
+    found = analyze(tmp_path / "out")
+    assert found.to_json() == content(tmp_path / "out")
+    assert found["prediction_errors"].rows[0]["claims"] == 6
+    with pytest.raises(KeyError):
+        found["nothing"]
+    for wrong in ({"words": (0,)}, {"share": 0.0}, {"companions": 0}):
+        with pytest.raises(InvalidInputError):
+            AnalysisOptions(**wrong)
