@@ -27,6 +27,7 @@ from hallujudge.judge_service.judges import (
     Secret,
     VerdictCache,
     estimate,
+    file_counter,
     load_template,
     template_names,
 )
@@ -388,6 +389,42 @@ async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path:
     assert seen.cost_at_most == pytest.approx((seen.prompt_tokens + 2 * seen.most_generated) / 1e6)
     assert (rough.exact, rough.counter) == (False, "approximation: four bytes a token")
     assert rough.cost_at_most is None
+
+
+class NoCounter(llm.ScriptedLlm):
+    """A server without the address that counts tokens."""
+
+    def _other(self, path: str) -> llm.Reply:
+        return llm.error(404, "no such path") if path == "/tokenize" else super()._other(path)
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "openai", "plain"])
+async def test_an_estimate_says_when_the_server_counts_no_tokens(dialect: Any) -> None:
+    async with NoCounter() as server:
+        judge = judge_of(server, dialect=dialect)
+        counter = await server_counter(judge.client)
+        seen = await estimate(judge, [item(CLAIMS[0])], counter)
+        await judge.close()
+    assert counter is None
+    assert ("/tokenize" in server.paths) == (dialect == "vllm")
+    assert (seen.exact, seen.counter) == (False, "approximation: four bytes a token")
+    sent = json.dumps([m["content"] for m in judge.questions(item(CLAIMS[0]))[0].messages])
+    assert len(sent) / 8 < seen.prompt_tokens < len(sent) / 2
+
+
+async def test_an_estimate_counts_by_a_tokenizer_file(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    whole = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0}, unk_token="?"))
+    whole.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    whole.save(str(tmp_path / "tokenizer.json"))
+    async with llm.ScriptedLlm() as server:
+        judge = judge_of(server)
+        seen = await estimate(judge, [item(CLAIMS[0])], file_counter(tmp_path))
+        await judge.close()
+    (question,) = judge.questions(item(CLAIMS[0]))
+    words = sum(len(message["content"].split()) for message in question.messages)
+    assert seen.prompt_tokens == words + 8 * len(question.messages)
+    assert seen.counter.startswith(str(tmp_path))
 
 
 def test_routers_need_judges_of_different_names() -> None:

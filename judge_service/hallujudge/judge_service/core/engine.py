@@ -35,11 +35,13 @@ class Engine:
             NotFoundError: The metric or a graph is unknown.
             InvalidInputError: Something else in the spec can't be used.
         """
+        judged = metric_entry(spec.metric).judges
         # A language model's server tells its version, which signatures need, only when asked.
-        if spec.options.get("judge", "matcher") != "matcher" and metric_entry(spec.metric).judges:
+        if judged and spec.options.get("judge", "matcher") != "matcher":
             await self.resources.judges.prepare()
-        if any(isinstance(source, InlineGraph) for source in spec.graphs.values()):
-            # A caller's graph may take seconds to read, in which a server answers others.
+        if judged or any(isinstance(source, InlineGraph) for source in spec.graphs.values()):
+            # A matcher's models, or a caller's graph, may take seconds to read, in which a server
+            # answers others.
             pipeline = await asyncio.to_thread(open_pipeline, spec, self.resources)
         else:
             pipeline = open_pipeline(spec, self.resources)

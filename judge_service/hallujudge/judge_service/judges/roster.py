@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from ._budget import Budget, Prices
 from ._chat import Dialect, Sampling
 from ._client import ChatClient, ChatSettings
 from ._http import Endpoint
+from ._loads import SharedLoads
 from ._retry import RetryPolicy
 from .cache import VerdictCache
 from .llm import LlmJudge
@@ -61,10 +61,13 @@ class JudgeRoster:
         self._cache: VerdictCache | None = None
         self._shared: Budget | None = None
         self._judges: dict[str, LlmJudge] = {}
-        self._matchers: OrderedDict[MatcherSettings, MatcherJudge] = OrderedDict()
+        self._matchers: SharedLoads[MatcherSettings, MatcherJudge] = SharedLoads(_KEPT_MATCHERS)
 
     def judge(self, name: str, matcher: MatcherSettings | None = None) -> Router:
         """A judge by name: ``matcher``, ``llm``, or ``router`` for the order in the settings.
+
+        A matcher's models are loaded here, which may take seconds: an event loop that others
+        share calls this in a thread.
 
         Args:
             name: Its name.
@@ -151,13 +154,7 @@ class JudgeRoster:
         settings = settings or MatcherSettings()
         if self.settings.matcher_download:
             settings = replace(settings, allow_download=True)
-        with self._lock:
-            if settings not in self._matchers:
-                self._matchers[settings] = MatcherJudge(open_matcher(settings))
-            self._matchers.move_to_end(settings)
-            while len(self._matchers) > _KEPT_MATCHERS:
-                self._matchers.popitem(last=False)
-            return self._matchers[settings]
+        return self._matchers.get(settings, lambda: MatcherJudge(open_matcher(settings)))
 
     def _llm(self) -> LlmJudge:
         settings = self.settings
