@@ -26,14 +26,13 @@ from hallujudge.judge_service.judges import (
     Router,
     Secret,
     VerdictCache,
+    approximate_counter,
     estimate,
-    file_counter,
     load_template,
     template_names,
 )
 from hallujudge.judge_service.judges._client import Tools
 from hallujudge.judge_service.judges._prompts import questions_of
-from hallujudge.judge_service.judges.estimate import server_counter
 from hallujudge.metrics.triplets import Sentence, Triplet
 
 SCENE = (Triplet("man", "riding", "horse"), Triplet("horse", "is", "brown"))
@@ -375,10 +374,8 @@ async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path:
         judge = judge_of(server, cache=cache, dialect="vllm")
         await judge.judge([item(CLAIMS[0])])
         items = [item(), item(CLAIMS[1], id="2")]
-        counter = await server_counter(judge.client)
-        assert counter is not None
-        seen = await estimate(judge, items, counter, Prices(prompt=1, generated=2))
-        rough = await estimate(judge, items)
+        seen = await estimate(judge, items, prices=Prices(prompt=1, generated=2))
+        rough = await estimate(judge, items, approximate_counter())
         assert server.chats == 1
         await judge.judge(items)
         await judge.close()
@@ -402,10 +399,8 @@ class NoCounter(llm.ScriptedLlm):
 async def test_an_estimate_says_when_the_server_counts_no_tokens(dialect: Any) -> None:
     async with NoCounter() as server:
         judge = judge_of(server, dialect=dialect)
-        counter = await server_counter(judge.client)
-        seen = await estimate(judge, [item(CLAIMS[0])], counter)
+        seen = await estimate(judge, [item(CLAIMS[0])])
         await judge.close()
-    assert counter is None
     assert ("/tokenize" in server.paths) == (dialect == "vllm")
     assert (seen.exact, seen.counter) == (False, "approximation: four bytes a token")
     sent = json.dumps([m["content"] for m in judge.questions(item(CLAIMS[0]))[0].messages])
@@ -418,8 +413,8 @@ async def test_an_estimate_counts_by_a_tokenizer_file(tmp_path: Path) -> None:
     whole.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     whole.save(str(tmp_path / "tokenizer.json"))
     async with llm.ScriptedLlm() as server:
-        judge = judge_of(server)
-        seen = await estimate(judge, [item(CLAIMS[0])], file_counter(tmp_path))
+        judge = judge_of(server, tokenizer=str(tmp_path))
+        seen = await estimate(judge, [item(CLAIMS[0])])
         await judge.close()
     (question,) = judge.questions(item(CLAIMS[0]))
     words = sum(len(message["content"].split()) for message in question.messages)

@@ -51,6 +51,8 @@ class JudgeSettings:
     """Seed that is sent with every call."""
     llm_omit: str = _setting("", "parameters that the server refuses, such as seed,top_logprobs")
     """Parameters that are left out because the server refuses them, with commas between."""
+    llm_tokenizer: str = _setting("", "the judge's tokenizer.json or its folder, for estimates")
+    """The model's ``tokenizer.json``, or its folder; empty: the server counts, if it can."""
     vllm: str = _setting("", "model to serve with vllm; empty: none is started")
     """Model id or folder that ``vllm serve`` is started with."""
     vllm_tensor_parallel_size: int = _setting(1, "GPUs for one layer", low=1, high=1024)
@@ -81,6 +83,8 @@ class JudgeSettings:
     """Calls in flight to the fallback at most."""
     fallback_omit: str = _setting("", "parameters that the fallback refuses")
     """Parameters that are left out because the fallback's server refuses them."""
+    fallback_tokenizer: str = _setting("", "the same of the fallback")
+    """The ``tokenizer.json`` of the fallback's model; empty: estimates say that they are rough."""
     fallback_proxy: str = _setting("", "proxy on the way to the fallback")
     """Proxy on the way to the fallback, such as ``http://proxy:3128``; empty: none."""
     max_calls: int = _setting(-1, "calls to language models at most; -1: any number", low=-1)

@@ -16,9 +16,9 @@ from .estimate import (
     Estimate,
     TokenCounter,
     approximate_counter,
+    counter_of,
     estimate,
     file_counter,
-    server_counter,
 )
 from .llm import LlmJudge
 from .router import Router
@@ -66,10 +66,10 @@ __all__ = [
     "VllmSettings",
     "approximate_counter",
     "check_endpoint",
+    "counter_of",
     "estimate",
     "file_counter",
     "load_template",
-    "server_counter",
     "template_names",
     "unscored_claim",
 ]

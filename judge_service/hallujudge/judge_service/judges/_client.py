@@ -45,6 +45,8 @@ class ChatSettings:
     """Failures in a row after which the model isn't asked for a while."""
     circuit_seconds: float = 30.0
     """How long it isn't."""
+    tokenizer: str = ""
+    """Its tokenizer's file, to count prompts by; empty: the server is asked, if it can count."""
 
     @property
     def sent_constraint(self) -> str:

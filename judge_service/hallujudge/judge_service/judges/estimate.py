@@ -20,9 +20,9 @@ __all__ = [
     "Estimate",
     "TokenCounter",
     "approximate_counter",
+    "counter_of",
     "estimate",
     "file_counter",
-    "server_counter",
 ]
 
 _BYTES_PER_TOKEN = 4
@@ -76,12 +76,12 @@ async def estimate(
     Args:
         judge: The judge, with its cache.
         items: The run's items.
-        counter: Counts prompts; None: a quarter of their bytes.
+        counter: Counts prompts; None: the best that there is, see :func:`counter_of`.
         prices: What tokens cost; None: what the judge's budget knows.
     """
     prices = prices or judge.client.budget.prices
-    counter = counter or approximate_counter()
     await judge.identify()
+    counter = counter or await counter_of(judge.client)
     seen: set[str] = set()
     cached = repeated = prompt = generated = 0
     for question in (question for item in items for question in judge.questions(item)):
@@ -145,7 +145,19 @@ def file_counter(path: str | Path) -> TokenCounter:
     )
 
 
-async def server_counter(client: ChatClient) -> TokenCounter | None:
+async def counter_of(client: ChatClient) -> TokenCounter:
+    """The best count of a model's prompts: by its tokenizer's file, by its server, or roughly.
+
+    Raises:
+        MissingExtraError: A file is named, and the tokenizers package isn't installed.
+        InvalidInputError: The file can't be read.
+    """
+    if client.settings.tokenizer:
+        return file_counter(client.settings.tokenizer)
+    return await _server_counter(client) or approximate_counter()
+
+
+async def _server_counter(client: ChatClient) -> TokenCounter | None:
     """The count of a vLLM server, chat template included; None where the server has none."""
 
     async def count(messages: list[Message]) -> int:

@@ -178,6 +178,7 @@ class JudgeRoster:
             sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.llm_omit)),
             retry=RetryPolicy(attempts=settings.llm_attempts),
             in_flight=settings.llm_in_flight,
+            tokenizer=settings.llm_tokenizer,
         )
         return LlmJudge(
             "llm",
@@ -207,6 +208,7 @@ class JudgeRoster:
             sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.fallback_omit)),
             retry=RetryPolicy(attempts=settings.llm_attempts),
             in_flight=settings.fallback_in_flight,
+            tokenizer=settings.fallback_tokenizer,
         )
         return LlmJudge(
             "fallback",

@@ -49,6 +49,18 @@ class JudgeOptions:
         typer.Option("--max-cost", help="Money that language models may cost at most."),
     ] = None
     """Money for language models at most."""
+    llm_tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            "--llm-tokenizer",
+            help="The llm judge's tokenizer.json, or its folder, to count an estimate by.",
+        ),
+    ] = None
+    """The judge's tokenizer."""
+    fallback_tokenizer: Annotated[
+        str | None, typer.Option("--fallback-tokenizer", help="The same of the fallback.")
+    ] = None
+    """The fallback's tokenizer."""
     verdict_cache: Annotated[
         str | None, typer.Option("--verdict-cache", help="SQLite file that keeps verdicts.")
     ] = None

@@ -24,7 +24,6 @@ from ...judges import (
     Router,
     TokenCounter,
     estimate,
-    server_counter,
 )
 from ...judges.roster import JUDGE_NAMES
 from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
@@ -120,7 +119,7 @@ class TriHePipeline:
 
         Args:
             items: The run's items.
-            counter: Counts prompts; None: asks the server, or approximates.
+            counter: Counts prompts; None: each model's own, see :func:`counter_of`.
         """
         answers = {
             index: item
@@ -130,10 +129,7 @@ class TriHePipeline:
         extracted = await self._claims(answers)
         asked = [_request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
         judges = [judge for judge in self._judge.judges if isinstance(judge, LlmJudge)]
-        return [
-            await estimate(judge, asked, counter or await server_counter(judge.client))
-            for judge in judges
-        ]
+        return [await estimate(judge, asked, counter) for judge in judges]
 
     def _result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
         verdicts = _with_places(item, claims, judged.verdicts)
