@@ -20,6 +20,7 @@ NAMES = {
         "Score",
         "__version__",
         "analyze",
+        "analyze_results",
         "errors",
     ],
     "hallujudge.sdk.errors": [

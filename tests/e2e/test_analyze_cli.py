@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tri_he_samples import FALSE, SCENE, TRUE, answer, here, report_of, score
 
-from hallujudge.sdk import AnalysisOptions, analyze
-from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk import AnalysisOptions, Client, ItemResult, analyze, analyze_results
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 ANSWERS = [
     answer("1", TRUE, FALSE, human_score=[1, 2]),
@@ -142,7 +142,7 @@ def test_items_of_another_run(tmp_path: Path) -> None:
     items = tmp_path / "out" / "items.jsonl"
     lines = items.read_text().splitlines(keepends=True)
     items.write_text("".join(lines[:-1]))
-    assert "has 3 items" in here("analyze", tmp_path / "out").stderr
+    assert "3 items, and the report is about 4" in here("analyze", tmp_path / "out").stderr
     broken = lines[0].replace('"not_supported"', '"perhaps"')
     items.write_text("".join([broken, *lines[1:]]))
     refused = here("analyze", tmp_path / "out")
@@ -166,6 +166,19 @@ def test_the_same_from_python(tmp_path: Path) -> None:
     assert found["prediction_errors"].rows[0]["claims"] == 6
     with pytest.raises(KeyError):
         found["nothing"]
+    results: list[ItemResult] = []
+    with Client.embedded() as client:
+        report = client.score(
+            "tri-he",
+            responses=tmp_path / "answers.jsonl",
+            references=tmp_path / "graphs.jsonl",
+            options={"extractor": "given"},
+            replicates=0,
+            on_batch=lambda batch: results.extend(batch.results),
+        )
+    assert analyze_results(report, results).to_json() == found.to_json()
+    with pytest.raises(ArchiveError, match="3 items"):
+        analyze_results(report, results[:3])
     for wrong in ({"words": (0,)}, {"share": 0.0}, {"companions": 0}):
         with pytest.raises(InvalidInputError):
             AnalysisOptions(**wrong)

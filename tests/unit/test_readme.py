@@ -13,6 +13,7 @@ PAGES = (
     "docs/scoring-your-own-file.md",
     "docs/question-answering.md",
     "docs/exit-codes-and-errors.md",
+    "docs/tri-he.md",
 )
 REMOTE = 'Client("localhost:'
 

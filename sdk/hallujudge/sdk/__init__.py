@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hallujudge.metrics import Coverage, ItemResult, Outcome, Report, Score
 
     from .aio import AsyncClient
-    from .analysis import Analysis, AnalysisOptions, analyze
+    from .analysis import Analysis, AnalysisOptions, analyze, analyze_results
     from .client import Client
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Score",
     "__version__",
     "analyze",
+    "analyze_results",
     "errors",
 ]
 
@@ -52,6 +53,7 @@ _HOMES = {
     "Report": "hallujudge.metrics",
     "Score": "hallujudge.metrics",
     "analyze": ".analysis",
+    "analyze_results": ".analysis",
     "__version__": "hallujudge.judge_service.version",
 }
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ._analyze import ANALYSIS_FILE, AnalysisOptions, analyze
+from ._analyze import ANALYSIS_FILE, AnalysisOptions, analyze, analyze_results
 from ._values import Analysis, AnalysisTable, Cell
 
-__all__ = ["ANALYSIS_FILE", "Analysis", "AnalysisOptions", "AnalysisTable", "Cell", "analyze"]
+__all__ = [
+    "ANALYSIS_FILE",
+    "Analysis",
+    "AnalysisOptions",
+    "AnalysisTable",
+    "Cell",
+    "analyze",
+    "analyze_results",
+]

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
+
+from hallujudge.metrics import ItemResult, Report
 
 from ..errors import UnsupportedError
 from ._mementos import mementos_tables
 from ._options import AnalysisOptions
-from ._run_folder import RunFolder
+from ._runs import Run
 from ._tri_he import tri_he_tables
 from ._values import Analysis, AnalysisTable
 
-__all__ = ["ANALYSIS_FILE", "AnalysisOptions", "analyze"]
+__all__ = ["ANALYSIS_FILE", "AnalysisOptions", "analyze", "analyze_results"]
 
 ANALYSIS_FILE = "analysis.json"
 """Its name in a run's folder."""
 
-_Tables: TypeAlias = Callable[[RunFolder, AnalysisOptions], tuple[list[AnalysisTable], list[str]]]
+_Tables: TypeAlias = Callable[[Run, AnalysisOptions], tuple[list[AnalysisTable], list[str]]]
 _METRICS: Mapping[str, _Tables] = {"mementos": mementos_tables, "tri-he": tri_he_tables}
 
 
 def analyze(run: str | Path, options: AnalysisOptions | None = None) -> Analysis:
-    """The paper's analyses of a run, from the verdicts that it kept.
+    """The papers' analyses of a run, from the verdicts that it kept.
 
     Nothing is judged again, and no server is asked. For ``tri-he``: the trend over the first words
     of the answers, relation rates on frequent object pairs, prediction errors, and agreement with
@@ -41,18 +43,40 @@ def analyze(run: str | Path, options: AnalysisOptions | None = None) -> Analysis
         InvalidInputError: A graph can't be read.
         NotFoundError: A graph is unknown.
     """
-    folder = RunFolder.open(Path(run))
-    if (tables_of := _METRICS.get(folder.metric)) is None:
+    return _analysis(Run.open(Path(run)), options or AnalysisOptions())
+
+
+def analyze_results(
+    report: Report, results: Iterable[ItemResult], options: AnalysisOptions | None = None
+) -> Analysis:
+    """The same of a run in this process.
+
+    Args:
+        report: What :meth:`Client.score` returned.
+        results: All its results, as ``on_batch`` got them, in any order.
+        options: What can be set.
+
+    Raises:
+        ArchiveError: The results are not those of the report.
+        UnsupportedError: See :func:`analyze`.
+        InvalidInputError: See :func:`analyze`.
+        NotFoundError: See :func:`analyze`.
+    """
+    return _analysis(Run.of(report, results), options or AnalysisOptions())
+
+
+def _analysis(run: Run, options: AnalysisOptions) -> Analysis:
+    if (tables_of := _METRICS.get(run.metric)) is None:
         raise UnsupportedError(
-            f"{folder.path}: a run of {folder.metric!r}; analyses of a run are there for "
-            f"{', '.join(sorted(_METRICS))}. The others' need several runs: see "
+            f"{run.name}: a run of {run.metric!r}; analyses of one run are there for "
+            f"{', '.join(sorted(_METRICS))}. Those of the others take several runs: see "
             "docs/question-answering.md"
         )
-    tables, notes = tables_of(folder, options or AnalysisOptions())
+    tables, notes = tables_of(run, options)
     return Analysis(
-        metric=folder.metric,
-        variant=folder.variant,
-        signature=folder.signature,
+        metric=run.metric,
+        variant=run.variant,
+        signature=run.signature,
         tables=tuple(tables),
         notes=tuple(notes),
     )

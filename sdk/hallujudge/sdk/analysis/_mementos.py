@@ -19,7 +19,7 @@ from .._spec import graph_source
 from ..archives._records import Record
 from ..errors import ArchiveError
 from ._options import AnalysisOptions
-from ._run_folder import RunFolder
+from ._runs import Run
 from ._values import AnalysisTable
 
 __all__ = ["mementos_tables"]
@@ -63,9 +63,7 @@ class _Roots:
         return own if own in shipped_graphs() else f"{_GENERAL}_behaviors"
 
 
-def mementos_tables(
-    run: RunFolder, options: AnalysisOptions
-) -> tuple[list[AnalysisTable], list[str]]:
+def mementos_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTable], list[str]]:
     """The analyses of a Mementos run.
 
     Raises:

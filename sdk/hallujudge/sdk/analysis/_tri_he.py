@@ -22,7 +22,7 @@ from hallujudge.metrics.triplets import ClaimParts, Sentence, Triplet
 from ..archives._records import Record
 from ..errors import ArchiveError
 from ._options import AnalysisOptions
-from ._run_folder import RunFolder
+from ._runs import Run
 from ._values import AnalysisTable, Cell
 
 __all__ = ["tri_he_tables"]
@@ -41,9 +41,7 @@ class _Answer:
     human: tuple[float, ...]
 
 
-def tri_he_tables(
-    run: RunFolder, options: AnalysisOptions
-) -> tuple[list[AnalysisTable], list[str]]:
+def tri_he_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTable], list[str]]:
     """The analyses of a Tri-HE run, and why some are missing.
 
     Raises:
