@@ -7,6 +7,7 @@ by step and shares no code with the package.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 Graph = Mapping[str, Mapping[str, Sequence[str]]]
 """{word: {second word, or '' for none: [roots]}}, as released."""
@@ -90,3 +91,46 @@ def scores(right: int, wrong: int, missed: int) -> dict[str, float]:
         "precision": precision,
         "f1": 2 * precision * recall / total if total else 0.0,
     }
+
+
+class Evidence(NamedTuple):
+    """What the procedure's outcome rests on."""
+
+    matched: tuple[tuple[str, str], ...]
+    """Predictions, two of them joined by a plus, with the reference keyword that they stand for."""
+    hallucinated: tuple[str, ...]
+    """Different predictions that stand for none."""
+    missed: tuple[str, ...]
+    """Different reference keywords that none stands for."""
+
+
+def evidence(
+    reference: Sequence[str], predicted: Sequence[str], graph: ReleasedGraph, *, pairs: bool
+) -> Evidence:
+    """Go through the predictions as ``replaced`` does, and keep which of them did what."""
+    remaining = list(reference)
+    stands: dict[int, tuple[str, str]] = {}
+    second: set[int] = set()
+    index = 0
+    while index < len(predicted):
+        both = [predicted[index], predicted[index + 1]] if index + 1 < len(predicted) else []
+        for place, goal in enumerate(remaining):
+            if graph.leads_to([predicted[index]], goal):
+                stands[index] = (predicted[index], goal)
+            elif pairs and both and graph.leads_to(both, goal):
+                stands[index] = (" + ".join(both), goal)
+                second.add(index + 1)
+            if index in stands:
+                remaining.pop(place)
+                break
+        index += 2 if index + 1 in second else 1
+    for index, word in enumerate(predicted):
+        if word in reference and index not in stands and index not in second:
+            stands[index] = (word, word)
+    named = {goal for _, goal in stands.values()}
+    right = second.union(stands)
+    return Evidence(
+        matched=tuple(stands[index] for index in sorted(stands)),
+        hallucinated=tuple(dict.fromkeys(w for i, w in enumerate(predicted) if i not in right)),
+        missed=tuple(dict.fromkeys(word for word in reference if word not in named)),
+    )

@@ -24,7 +24,12 @@ GRAPHS = st.dictionaries(
     min_size=1,
     max_size=6,
 )
-LISTS = st.lists(WORDS, max_size=8)
+LISTS = st.one_of(
+    st.lists(WORDS, max_size=8),
+    st.lists(WORDS, max_size=8, unique=True),
+    # Longer lists than those that are remembered.
+    st.lists(WORDS, min_size=60, max_size=70),
+)
 READINGS: tuple[KeywordReading, ...] = ("published", "corrected")
 
 
@@ -47,6 +52,32 @@ def test_published_is_the_plain_procedure(
         keyword_scores(fast.counts(reference, predicted), variant="published").f1
         == (oracle.scores(*plain)["f1"])
     )
+
+
+@settings(max_examples=400, deadline=None)
+@given(graph=GRAPHS, reference=LISTS, predicted=LISTS, pairs=st.booleans())
+def test_published_evidence_is_what_the_plain_procedure_did(
+    graph: oracle.Graph, reference: list[str], predicted: list[str], pairs: bool
+) -> None:
+    found = compile_keywords(released(graph), reading="published", pairs=pairs).match(
+        reference, predicted
+    )
+    plain = oracle.evidence(reference, predicted, oracle.ReleasedGraph(graph), pairs=pairs)
+    assert found.matched == plain.matched
+    assert found.hallucinated == plain.hallucinated
+    assert found.missed == plain.missed
+
+
+@settings(max_examples=100, deadline=None)
+@given(graph=GRAPHS, lists=st.lists(st.tuples(LISTS, LISTS), max_size=6), pairs=st.booleans())
+def test_many_pairs_are_counted_as_each_alone(
+    graph: oracle.Graph, lists: list[tuple[list[str], list[str]]], pairs: bool
+) -> None:
+    for reading in READINGS:
+        matcher = compile_keywords(released(graph), reading=reading, pairs=pairs)
+        alone = [matcher.match(*pair).counts for pair in lists]
+        assert matcher.counts_many(lists) == alone
+        assert matcher.counts_many(reversed(lists)) == alone[::-1], "what is kept changes nothing"
 
 
 @settings(max_examples=300, deadline=None)
@@ -97,3 +128,18 @@ def test_a_list_matches_itself_on_our_graphs(words: list[str]) -> None:
     for reading in READINGS:
         counts = compile_keywords(OURS, reading=reading).counts(words, words)
         assert (counts.wrong, counts.missed) == (0, 0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(reference=FORMS, predicted=FORMS)
+def test_near_misses_are_those_of_each_pair_in_order(
+    reference: list[str], predicted: list[str]
+) -> None:
+    matcher = compile_keywords(OURS, reading="published")
+    found = matcher.match(reference, predicted)
+    assert found.near == tuple(
+        miss
+        for word in found.hallucinated
+        for keyword in found.missed
+        for miss in matcher.match([keyword], [word]).near
+    )

@@ -7,15 +7,8 @@
 """
 
 from ._graph import QualifierRule, SuppressRule, SynonymGraph
-from ._keywords import (
-    KeywordCounts,
-    KeywordMatch,
-    KeywordMatcher,
-    KeywordPair,
-    KeywordReading,
-    NearMiss,
-    compile_keywords,
-)
+from ._keyword_values import KeywordCounts, KeywordMatch, KeywordPair, KeywordReading, NearMiss
+from ._keywords import KeywordMatcher, compile_keywords
 from ._lexicon import Reading
 from ._load import graph_from_bytes, load_graph, shipped_graphs
 from ._matcher import Matcher, Mention, compile_matcher

@@ -1,0 +1,58 @@
+"""What matching keyword lists yields."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+__all__ = ["KeywordCounts", "KeywordMatch", "KeywordPair", "KeywordReading", "NearMiss"]
+
+KeywordReading: TypeAlias = Literal["published", "corrected"]
+
+
+class KeywordCounts(NamedTuple):
+    """How many different keywords of two lists match."""
+
+    hits: int
+    """Reference keywords that a prediction names (true positives)."""
+    wrong: int
+    """Predictions that name none (false positives)."""
+    missed: int
+    """Reference keywords that no prediction names (false negatives)."""
+
+
+class KeywordPair(NamedTuple):
+    """A prediction and the reference keyword that it names."""
+
+    predicted: str
+    """The prediction as given; two, joined by ``+``, where the graph reads them together."""
+    reference: str
+    """The reference keyword as given."""
+
+
+class NearMiss(NamedTuple):
+    """A wrong prediction and a missed reference keyword that are close, but not synonyms."""
+
+    predicted: str
+    """The prediction."""
+    reference: str
+    """The reference keyword."""
+    why: str
+    """``spelling`` (one word, spelt two ways), ``direction`` (the graph leads from the reference to
+    the prediction only), ``root`` (both lead to one root), ``word`` (they share a word)."""
+
+
+class KeywordMatch(NamedTuple):
+    """Two keyword lists, matched."""
+
+    counts: KeywordCounts
+    """What scores are made of."""
+    matched: tuple[KeywordPair, ...]
+    """Predictions that name a reference keyword, in order."""
+    hallucinated: tuple[str, ...]
+    """Different predictions that name none, in order."""
+    missed: tuple[str, ...]
+    """Different reference keywords that no prediction names, in order."""
+    unknown: tuple[str, ...]
+    """Keywords of either list that the graph does not know, sorted."""
+    near: tuple[NearMiss, ...]
+    """The first 1,000 near misses, in the order of the predictions and then of the reference."""
