@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,19 @@ import pytest
 import scripted_llm as llm
 
 from hallujudge.judge_service.errors import UnavailableError
+from hallujudge.judge_service.extractors._places import Places, root_form
 from hallujudge.judge_service.extractors.llm import (
     LlmKeywordExtractor,
     LlmTripletExtractor,
     SentenceExtractor,
 )
-from hallujudge.judge_service.extractors.values import KeywordExtractor, TripletExtractor
+from hallujudge.judge_service.extractors.values import (
+    DescriptionPair,
+    Keyword,
+    KeywordExtractor,
+    Keywords,
+    TripletExtractor,
+)
 from hallujudge.judge_service.judges import (
     ChatClient,
     ChatSettings,
@@ -130,30 +138,169 @@ async def test_answers_are_remembered_and_failures_are_not(tmp_path: Path) -> No
     assert results[2].usage.prompt_tokens == 100
 
 
-async def test_keywords() -> None:
-    answer = json.dumps({"objects": ["Horse", "horse", "rope"], "behaviors": ["ride"]})
+PAIR = DescriptionPair(
+    reference="Two men ride the Brown  horse. They pick the ropes up.",
+    predicted="A man was riding a horse, and holds up a rope.",
+)
+
+
+def lists(
+    reference: tuple[list[Any], list[Any]] = ([], []),
+    predicted: tuple[list[Any], list[Any]] = ([], []),
+    **more: Any,
+) -> str:
+    """An answer with (objects, behaviors) of either description."""
+    return json.dumps(
+        {
+            "reference_objects": reference[0], "reference_behaviors": reference[1],
+            "predicted_objects": predicted[0], "predicted_behaviors": predicted[1], **more,
+        }
+    )  # fmt: skip
+
+
+GOOD = lists((["Man", "brown horse", "rope"], ["ride", "pick up"]), (["man", "saddle"], ["ride"]))
+
+
+async def test_keywords_of_both_descriptions_come_from_one_call() -> None:
+    async with llm.ScriptedLlm(llm.saying(GOOD)) as server:
+        client = client_of(server)
+        extractor = LlmKeywordExtractor(client)
+        (result,) = await extractor.try_many([PAIR])
+        await client.close()
+    assert server.chats == 1
+    assert extractor.label.startswith("llm:m:extract-keywords-2@")
+    assert result.found is not None
+    found = result.found
+    assert [word.text for word in found.reference.objects] == ["man", "brown horse", "rope"]
+    assert [word.text for word in found.predicted.objects] == ["man", "saddle"]
+    written = {
+        PAIR.reference[word.start : word.end]
+        for word in (*found.reference.objects, *found.reference.behaviors)
+    }
+    assert written == {"men", "Brown  horse", "ropes", "ride", "pick the ropes up"}
+    said = {w.text: PAIR.predicted[w.start : w.end] for w in found.predicted.behaviors}
+    assert said == {"ride": "riding"}
+    saddle = found.predicted.objects[1]
+    assert (saddle.start, saddle.end) == (0, 0), "not in the text, so it has no place there"
+
+
+async def test_the_prompt_holds_both_texts_and_the_schema_all_four_lists() -> None:
+    async with llm.ScriptedLlm(llm.saying(GOOD)) as server:
+        client = client_of(server)
+        await LlmKeywordExtractor(client).try_many([PAIR])
+        await client.close()
+    (body,) = server.requests
+    prompt = llm.prompt_of(body)
+    assert prompt.index("<<<REFERENCE\n") < prompt.index("<<<PREDICTED\n")
+    assert "Two men ride" in prompt
+    assert "was riding" in prompt
+    schema = body["response_format"]["json_schema"]["schema"]
+    assert set(schema["required"]) == set(json.loads(GOOD)) == set(schema["properties"])
+    assert schema["additionalProperties"] is False
+    pattern = schema["properties"]["reference_objects"]["items"]["pattern"]
+    for word, good in (("polar bear", True), ("dog", True), ("big red ball", False), ('a"', False)):
+        assert bool(re.search(pattern, word)) is good
+    verbs = schema["properties"]["predicted_behaviors"]["items"]["pattern"]
+    assert re.search(verbs, "take care of")
+
+
+async def test_keywords_of_single_texts() -> None:
+    answer = lists(predicted=(["Horse", "horse", "rope"], ["ride"]))
     async with llm.ScriptedLlm(llm.saying(answer)) as server:
         client = client_of(server)
         extractor = LlmKeywordExtractor(client)
-        (words,) = await extractor.extract_many([TEXT])
+        words, nothing = await extractor.extract_many([TEXT, " \n"])
         await client.close()
     assert isinstance(extractor, KeywordExtractor)
+    assert nothing == Keywords()
+    assert server.chats == 1, "nobody is asked about nothing"
     assert [word.text for word in words.objects] == ["horse", "rope"]
     assert TEXT[words.objects[0].start : words.objects[0].end] == "horse"
-    assert [(word.text, word.start, word.end) for word in words.behaviors] == [("ride", 0, 0)]
+    assert [TEXT[word.start : word.end] for word in words.behaviors] == ["riding"]
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["{}", '{"objects": ["x"]}', '{"objects": [1], "behaviors": []}',
-     '{"objects": [""], "behaviors": []}', '{"objects": "x", "behaviors": []}'],
-)  # fmt: skip
-async def test_keywords_that_are_none(content: str) -> None:
+    ("content", "reason", "says"),
+    [
+        ("{}", "REPLY_WRONG_SCHEMA", "keys"),
+        ("[]", "REPLY_WRONG_SCHEMA", "keys"),
+        (GOOD[:-4], "REPLY_NOT_JSON", ""),
+        (f"Here you are: {GOOD}", "REPLY_NOT_JSON", ""),
+        ('{"objects": ["man"], "behaviors": []}', "REPLY_WRONG_SCHEMA", "keys"),
+        (lists(note="done"), "REPLY_WRONG_SCHEMA", "keys"),
+        (lists(([1], [])), "REPLY_WRONG_SCHEMA", "'1'"),
+        (lists(([""], [])), "REPLY_WRONG_SCHEMA", "none"),
+        (lists(([["man"]], [])), "REPLY_WRONG_SCHEMA", "none"),
+        (lists((["a\u0000b"], [])), "REPLY_WRONG_SCHEMA", "none"),
+        (lists((["\ud800"], [])), "REPLY_WRONG_SCHEMA", "none"),
+        (lists((["x" * 101], [])), "REPLY_WRONG_SCHEMA", "none"),
+        (lists(({}, [])), "REPLY_WRONG_SCHEMA", "no list 'reference_objects'"),  # type: ignore[arg-type]  # on purpose
+        (lists((["big brown horse"], [])), "REPLY_WRONG_SCHEMA", "more than two words"),
+        (lists(([], ["riding"])), "REPLY_WRONG_SCHEMA", "not in root form ('ride')"),
+        (lists(predicted=([], ["was riding"])), "REPLY_WRONG_SCHEMA", "root form"),
+        (lists((["man"] * 401, [])), "REPLY_WRONG_SCHEMA", "401 entries"),
+        (GOOD.replace("{", '{"reference_objects": [], ', 1), "REPLY_WRONG_SCHEMA", "twice"),
+    ],
+)
+async def test_keywords_that_are_none(content: str, reason: str, says: str) -> None:
     async with llm.ScriptedLlm(llm.saying(content)) as server:
         client = client_of(server)
-        (result,) = await LlmKeywordExtractor(client).try_many([TEXT])
+        (result,) = await LlmKeywordExtractor(client).try_many([PAIR])
         await client.close()
-    assert result.reason == "REPLY_WRONG_SCHEMA"
+    assert (result.found, result.reason) == (None, reason)
+    assert says in result.detail
+    assert len(result.detail) < 400
+
+
+async def test_an_empty_description_has_no_keywords() -> None:
+    empty = DescriptionPair(reference="A dog runs.", predicted="")
+    steps = (lists((["dog"], ["run"]), (["dog"], [])), lists((["dog"], ["run"])))
+    async with llm.ScriptedLlm(*map(llm.saying, steps)) as server:
+        client = client_of(server)
+        extractor = LlmKeywordExtractor(client)
+        results = [(await extractor.try_many([empty]))[0] for _ in steps]
+        await client.close()
+    assert "predicted description, which is empty" in results[0].detail
+    assert results[1].found is not None
+    assert results[1].found.predicted == Keywords()
+
+
+@pytest.mark.parametrize("verb", ["ride", "saw", "found", "sing", "lie", "pick", "photobomb"])
+def test_base_forms_are_root_forms(verb: str) -> None:
+    assert root_form(verb) == verb
+
+
+@pytest.mark.parametrize(
+    ("form", "root"),
+    [("rides", "ride"), ("rode", "ride"), ("putting", "put"), ("is", "be"), ("held", "hold"),
+     ("carried", "carry"), ("lying", "lie")],
+)  # fmt: skip
+def test_other_forms_are_not(form: str, root: str) -> None:
+    assert root_form(form) == root
+
+
+async def test_answers_are_kept_by_both_texts(tmp_path: Path) -> None:
+    other = DescriptionPair(reference=PAIR.reference, predicted="A man rides.")
+    swapped = DescriptionPair(reference=PAIR.predicted, predicted=PAIR.reference)
+    async with llm.ScriptedLlm(llm.saying(GOOD)) as server:
+        cache = VerdictCache(tmp_path / "c")
+        client = client_of(server)
+        extractor = LlmKeywordExtractor(client, cache=cache)
+        counts = []
+        for pair in (PAIR, other, swapped, PAIR, other, swapped):
+            (result,) = await extractor.try_many([pair])
+            assert result.found is not None
+            counts.append(server.chats)
+        await client.close()
+        cache.close()
+    assert counts == [1, 2, 3, 3, 3, 3]
+
+
+def test_places_stay_cheap_in_a_text_that_repeats_itself() -> None:
+    places = Places("pick " * 50_000 + "it up")
+    assert places.behavior("pick up").end == 0, "too many places to try each"
+    assert places.behavior("picks").end == 0
+    assert Places("He picked it up").behavior("pick up") == Keyword(text="pick up", start=3, end=15)
 
 
 async def test_sentences() -> None:

@@ -41,7 +41,8 @@ class Candidate:
     score: float
     """How close it is, in [0, 1]."""
     source: str
-    """Who proposes it: ``spelling``, ``words``, ``wordnet`` or ``embedding``."""
+    """Who proposes it: ``spelling``, ``words``, ``wordnet``, ``embedding`` or ``llm``; several are
+    joined by ``+``."""
     form: str = ""
     """The form of the root that is so close; empty: the root itself."""
 

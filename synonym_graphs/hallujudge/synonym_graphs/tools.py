@@ -14,7 +14,8 @@ from ._edit import (
     parse_patch,
     statistics_of,
 )
-from ._suggest import Similarity, suggest_roots, wordnet_candidates
+from ._suggest import RootChooser, Similarity, suggest_roots, wordnet_candidates
+from ._wordnet import Synset, WordNet, find_wordnet, open_wordnet
 
 __all__ = [
     "PATCH_FORMAT",
@@ -23,12 +24,17 @@ __all__ = [
     "GraphPatch",
     "GraphStatistics",
     "PatchEntry",
+    "RootChooser",
     "Similarity",
+    "Synset",
+    "WordNet",
     "apply_patch",
     "difference",
     "draw_domain",
     "draw_neighbourhood",
+    "find_wordnet",
     "merge_graphs",
+    "open_wordnet",
     "parse_patch",
     "statistics_of",
     "suggest_roots",

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 __all__ = [
+    "DescriptionPair",
     "ExtractedTriplet",
     "Keyword",
     "KeywordExtractor",
     "Keywords",
+    "PairKeywords",
     "Span",
     "TripletExtractor",
 ]
@@ -72,6 +74,26 @@ class Keywords:
     """Tangible objects of at most two words, in the singular."""
     behaviors: tuple[Keyword, ...] = ()
     """Actions in root form, particles kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescriptionPair:
+    """The two descriptions of one image sequence that are held against each other."""
+
+    reference: str = ""
+    """The human description; empty: its keywords are not wanted."""
+    predicted: str = ""
+    """The model's description; empty: it says nothing, or its keywords are not wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairKeywords:
+    """The four keyword lists of two descriptions."""
+
+    reference: Keywords = Keywords()
+    """Keywords of the human description."""
+    predicted: Keywords = Keywords()
+    """Keywords of the model's description."""
 
 
 @runtime_checkable

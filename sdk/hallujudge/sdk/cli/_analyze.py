@@ -56,7 +56,7 @@ def analyze(
         words=_numbers(words),
         share=share,
         companions=companions,
-        behavior_graphs=by_domain(behavior_graph),
+        behavior_graphs=by_domain(behavior_graph, "behaviors"),
     )
     analysis = analyze_run(run, options)
     _write(run / ANALYSIS_FILE, analysis.to_text())

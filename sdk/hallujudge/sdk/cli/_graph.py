@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +12,12 @@ from hallujudge.synonym_graphs import GraphError, SynonymGraph
 
 from .._spec import graph_source
 from ..archives._csv import read_bytes
-from ..archives._records import read_records
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError, OutputError
 from ._app import ExitCode, app
+from ._judging import LlmModel, LlmUrl
 
 if TYPE_CHECKING:
-    from hallujudge.synonym_graphs.tools import GraphPatch, Similarity
+    from hallujudge.synonym_graphs.tools import GraphPatch
 
 __all__: list[str] = []
 
@@ -131,6 +129,12 @@ def merge(
                         f"note: {other} was made for {patch.graph}, not for {before.label}",
                         err=True,
                     )
+                if not any(entry.decision == "accept" for entry in patch.entries):
+                    typer.echo(
+                        f"note: nothing in {other} is accepted, so it changes nothing; set "
+                        '"decision" to "accept" and name a "root"',
+                        err=True,
+                    )
                 grown = apply_patch(grown, patch, version=version)
         except GraphError as err:
             raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
@@ -159,36 +163,44 @@ def suggest(
     accept_above: Annotated[
         float, typer.Option("--accept-above", help="Accept best roots of at least this score.")
     ] = 2.0,
+    wordnet: Annotated[
+        str,
+        typer.Option(
+            "--wordnet",
+            help="Folder of WordNet's files; without it, where Debian or nltk has them; none: "
+            "don't ask WordNet.",
+        ),
+    ] = "",
     embeddings: Annotated[
         str, typer.Option("--embeddings", help="Encoder for meaning: minilm, mpnet or a folder.")
     ] = "",
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
     least: Annotated[int, typer.Option("--least", help="Items that a word must be in.")] = 1,
     limit: Annotated[int, typer.Option("--limit", help="Roots to rank for each word.")] = 5,
 ) -> ExitCode:
-    """Rank roots for the keywords of a run that a graph does not know, into a patch file."""
-    from hallujudge.synonym_graphs.tools import GraphPatch, PatchEntry, suggest_roots
+    """Rank roots for the keywords of a run that a graph does not know, into a patch file.
+
+    Decisions that stand in that file already are kept.
+    """
+    from ._suggest import Sources, decided, kept, show_patch, suggested, unknown_words
 
     if kind not in _KINDS:
         raise InvalidInputError(f"--kind {kind!r}: choose from {', '.join(_KINDS)}")
+    earlier = _earlier_patch(out)
     opened = _open(graph)
     counts = {
         word: count
-        for word, count in _unknown_words(items, kind, domain).items()
+        for word, count in unknown_words(items, kind, domain).items()
         if count >= least and not opened.roots_of(word)
     }
-    words = sorted(counts, key=lambda word: (-counts[word], word))
-    ranked = suggest_roots(
-        opened, words, similarity=_similarity(embeddings), kind=kind, limit=limit
+    sources = Sources(
+        embeddings=embeddings, wordnet=wordnet, llm={"llm_url": llm_url, "llm_model": llm_model}
     )
-    patch = GraphPatch(
-        graph=opened.label,
-        entries=tuple(
-            PatchEntry(form=word, count=counts[word], candidates=ranked[word]) for word in words
-        ),
-    )
-    patch = _decided(patch, accept or (), reject or (), accept_above)
+    patch = suggested(opened, counts, kind=kind, limit=limit, sources=sources)
+    patch = decided(kept(patch, earlier), accept or (), reject or (), accept_above)
     _write(out, patch.to_text())
-    _show_patch(patch, out)
+    show_patch(patch, out)
     return ExitCode.OK
 
 
@@ -243,72 +255,14 @@ def _patch_of(name: str) -> GraphPatch | None:
         raise InvalidInputError(str(err)) from err
 
 
-def _unknown_words(items: Path, kind: str, domain: str) -> Counter[str]:
-    """Unknown keyword -> in how many items it is."""
-    counts: Counter[str] = Counter()
-    for record in read_records(items):
-        evidence = record.values.get("evidence")
-        if not isinstance(evidence, Mapping):
-            raise InvalidInputError(f"{record.place}: no evidence; give items.jsonl of a run")
-        if domain and evidence.get("domain") != domain:
-            continue
-        found = evidence.get(kind)
-        unknown = found.get("unknown") if isinstance(found, Mapping) else None
-        words = unknown if isinstance(unknown, list) else []
-        counts.update({word for word in words if isinstance(word, str) and word.strip()})
-    return counts
-
-
-def _decided(
-    patch: GraphPatch, accept: Iterable[str], reject: Iterable[str], above: float
-) -> GraphPatch:
-    best = {e.form: e.candidates[0] for e in patch.entries if e.candidates}
-    accepted = {form: found.root for form, found in best.items() if found.score >= above}
-    for value in accept:
-        form, equals, root = value.partition("=")
-        if not equals and form not in best:
-            raise InvalidInputError(f"--accept {form!r}: no root is ranked; say {form}=ROOT")
-        accepted[form] = root.strip() if equals else best[form].root
-    try:
-        return patch.decided(accepted, reject)
-    except KeyError as err:
-        raise InvalidInputError(
-            f"{err.args[0]!r} is not among the unknown keywords of these items"
-        ) from err
-
-
-def _show_patch(patch: GraphPatch, out: Path) -> None:
-    for entry in patch.entries[:40]:
-        best = ", ".join(f"{c.root} {c.score:.2f} ({c.source})" for c in entry.candidates[:3])
-        mark = {"accept": "+", "reject": "-"}.get(entry.decision, "?")
-        root = f" = {entry.root}" if entry.root else ""
-        typer.echo(f"{mark} {entry.count:>5}  {entry.form}{root}  <- {best or 'nothing close'}")
-    if len(patch.entries) > 40:
-        typer.echo(f"  … and {len(patch.entries) - 40} more")
-    decisions = Counter(entry.decision for entry in patch.entries)
-    summary = ", ".join(f"{count} {name}" for name, count in sorted(decisions.items()))
-    typer.echo(f"{len(patch.entries)} unknown keywords ({summary or 'none'}), written to {out}")
-
-
-def _similarity(model: str) -> Similarity | None:
-    if not model:
+def _earlier_patch(out: Path) -> GraphPatch | None:
+    """What an earlier call left, whose decisions somebody made; None: nothing."""
+    if not out.exists():
         return None
-    from hallujudge.judge_service.matchers import MatcherSettings
-    from hallujudge.judge_service.matchers._open import open_encoder
-    from hallujudge.judge_service.matchers.models import find_model
-
-    encoder = open_encoder(find_model(model), MatcherSettings(model=model))
-
-    def compare(words: Iterable[str], forms: Iterable[str]) -> list[list[float]]:
-        import numpy as np
-
-        left, right = (np.asarray(encoder.encode(list(texts))) for texts in (words, forms))
-        left = left / np.linalg.norm(left, axis=1, keepdims=True)
-        right = right / np.linalg.norm(right, axis=1, keepdims=True)
-        scores: list[list[float]] = (left @ right.T).tolist()
-        return scores
-
-    return compare
+    patch = _patch_of(str(out))
+    if patch is None:
+        raise InvalidInputError(f"--out {out} is there and is no patch; name another file")
+    return patch
 
 
 def _png(svg: str) -> bytes:

@@ -92,5 +92,6 @@ def mementos(
 def _roles(role: str, graphs: list[str] | None) -> dict[str, str]:
     """Graphs by role: ``objects``, or ``objects.DOMAIN`` for those of one domain."""
     return {
-        f"{role}.{domain}" if domain else role: graph for domain, graph in by_domain(graphs).items()
+        f"{role}.{domain}" if domain else role: graph
+        for domain, graph in by_domain(graphs, role).items()
     }

@@ -139,8 +139,12 @@ def _split(given: list[str] | None) -> tuple[str, ...]:
     return tuple(name for name in names if name) or ("table",)
 
 
-def by_domain(graphs: list[str] | None) -> dict[str, str]:
+def by_domain(graphs: list[str] | None, role: str) -> dict[str, str]:
     """Domain -> graph, from ``GRAPH`` (any domain, the empty one) and ``DOMAIN=GRAPH``.
+
+    Args:
+        graphs: What was given.
+        role: What the graphs are of, for errors.
 
     Raises:
         InvalidInputError: Two graphs are given for one domain.
@@ -151,7 +155,7 @@ def by_domain(graphs: list[str] | None) -> dict[str, str]:
         single = not equals or Path(value).exists()
         key, graph = ("", value) if single else (domain, name)
         if key in chosen:
-            where = f"domain {key}" if key else "all domains"
+            where = f"{role} of {key}" if key else role
             raise InvalidInputError(f"two graphs for {where}: {chosen[key]} and {graph}; give one")
         chosen[key] = graph
     return chosen

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ...errors import InvalidInputError
-from ...extractors.values import Keyword, Keywords
+from ...extractors.values import DescriptionPair, Keyword, Keywords, PairKeywords
 from ..cpu import run_cpu
 from ..entry import FoundClaim
 from ..resources import Resources
 
-__all__ = ["GIVEN", "FoundKeywords", "KeywordSource"]
+if TYPE_CHECKING:
+    from ...extractors.llm import Extraction
+
+__all__ = ["GIVEN", "FoundKeywords", "FoundPair", "KeywordSource"]
 
 GIVEN = "given"
 """Nobody takes keywords from texts: they must be there."""
@@ -21,7 +25,7 @@ _Spans = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundKeywords:
-    """Keywords of one text with their places, or why there are none."""
+    """Keywords of one text with their places."""
 
     objects: tuple[str, ...] = ()
     """Objects, in the order of the text."""
@@ -31,10 +35,6 @@ class FoundKeywords:
     """Where objects stand; empty: the keywords were given."""
     behavior_spans: _Spans = ()
     """Where behaviours stand."""
-    reason: str = ""
-    """Why the text could not be read; empty: it could."""
-    detail: str = ""
-    """The reason in words."""
 
     def of(self, role: str) -> tuple[str, ...]:
         """The keywords of ``objects`` or ``behaviors``."""
@@ -52,6 +52,20 @@ class FoundKeywords:
             for word, (start, end) in zip(self.of(role), self.spans(role), strict=True)
         ]
         return sorted(claims, key=lambda claim: (claim.start, claim.end))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPair:
+    """Keywords of two descriptions, or why there are none of either."""
+
+    reference: FoundKeywords = FoundKeywords()
+    """Of the human description."""
+    predicted: FoundKeywords = FoundKeywords()
+    """Of the model's description."""
+    reason: str = ""
+    """Why the descriptions could not be read; empty: they could."""
+    detail: str = ""
+    """The reason in words."""
 
 
 class KeywordSource:
@@ -76,28 +90,38 @@ class KeywordSource:
             return GIVEN
         return self._llm.label if self._llm is not None else self._rules.label
 
-    async def extract(self, texts: Sequence[str]) -> list[FoundKeywords]:
-        """The keywords of each text, in order.
+    async def extract(self, pairs: Sequence[DescriptionPair]) -> list[FoundPair]:
+        """The keywords of both descriptions of each pair, in order.
+
+        A language model reads both with one call; rules read each text by itself.
 
         Raises:
             InvalidInputError: There are texts, but nobody to read them.
         """
-        if not texts:
+        if not pairs:
             return []
         if self.name == GIVEN:
             raise InvalidInputError("extractor 'given' reads no texts; use 'rules' or 'llm'")
         if self._llm is not None:
-            return [
-                FoundKeywords(reason=result.reason, detail=result.detail)
-                if result.found is None
-                else _found(result.found)
-                for result in await self._llm.try_many(texts)
-            ]
+            return [_answered(result) for result in await self._llm.try_many(pairs)]
+        texts = dict.fromkeys(text for pair in pairs for text in (pair.reference, pair.predicted))
         # Reading a text takes some hundred times as long as going through it.
         chars = 100 * sum(map(len, texts))
-        return await run_cpu(
-            lambda: [_found(self._rules.extract(text)) for text in texts], chars=chars
+        found = await run_cpu(
+            lambda: {text: _found(self._rules.extract(text)) for text in texts}, chars=chars
         )
+        return [
+            FoundPair(reference=found[pair.reference], predicted=found[pair.predicted])
+            for pair in pairs
+        ]
+
+
+def _answered(result: Extraction[PairKeywords]) -> FoundPair:
+    if result.found is None:
+        return FoundPair(reason=result.reason, detail=result.detail)
+    return FoundPair(
+        reference=_found(result.found.reference), predicted=_found(result.found.predicted)
+    )
 
 
 def _found(keywords: Keywords) -> FoundKeywords:

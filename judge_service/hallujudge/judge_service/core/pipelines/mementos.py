@@ -24,12 +24,13 @@ from hallujudge.synonym_graphs import (
 )
 
 from ...errors import InvalidInputError
+from ...extractors.values import DescriptionPair
 from ..cpu import run_cpu
 from ..entry import FoundClaim, MetricEntry, OptionEntry
 from ..resources import Resources
 from ..spec import GraphSource, ScoreSpec, ShippedGraph
 from ._items import MAX_RESPONSE_CHARS, checked, scored, unscored
-from ._keywords import GIVEN, FoundKeywords, KeywordSource
+from ._keywords import GIVEN, FoundKeywords, FoundPair, KeywordSource
 
 __all__ = ["DOMAINS", "ENTRY", "MementosPipeline"]
 
@@ -129,9 +130,12 @@ class MementosPipeline:
             _with_domain(item, self._domain or GENERAL) for item in checked(items, MementosItem)
         ]
         problems = [self._problem(item) for item in sequences]
-        wanting = [i for i, item in enumerate(sequences) if problems[i] is None and _texts(item)]
-        texts = dict.fromkeys(text for i in wanting for text in _texts(sequences[i]))
-        found = dict(zip(texts, await self._source.extract(list(texts)), strict=True))
+        wanted = {
+            pair: None
+            for item, problem in zip(sequences, problems, strict=True)
+            if problem is None and (pair := _descriptions(item)) is not None
+        }
+        found = dict(zip(wanted, await self._source.extract(list(wanted)), strict=True))
         chars = sum(len(word) for item in sequences for words in _lists(item) for word in words)
         return await run_cpu(
             lambda: [
@@ -152,13 +156,13 @@ class MementosPipeline:
             return problem
         return _keyword_problem(item)
 
-    def _score(self, item: MementosItem, found: Mapping[str, FoundKeywords]) -> ItemResult:
-        pair = (_keywords(item, "reference", found), _keywords(item, "predicted", found))
-        for keywords, whose in zip(pair, ("human description", "response"), strict=True):
-            if keywords.reason:
-                detail = f"{self._source.label} on the {whose}: {keywords.detail}"
-                return unscored(item, keywords.reason, detail)
-        reference, predicted = pair
+    def _score(self, item: MementosItem, found: Mapping[DescriptionPair, FoundPair]) -> ItemResult:
+        pair = _descriptions(item)
+        taken = FoundPair() if pair is None else found[pair]
+        if taken.reason:
+            return unscored(item, taken.reason, f"{self._source.label}: {taken.detail}")
+        reference = _keywords(item, "reference", taken.reference)
+        predicted = _keywords(item, "predicted", taken.predicted)
         domain = item.fields["domain"]
         objects = _matcher(self._objects, domain).match(reference.objects, predicted.objects)
         behaviors = _matcher(self._behaviors, domain).match(
@@ -167,7 +171,7 @@ class MementosPipeline:
         length = item.episode_length
         evidence = MementosEvidence(
             domain=domain,
-            extractor=self._source.label if _texts(item) else "",
+            extractor=self._source.label if pair is not None else "",
             episode_length=len(set(reference.behaviors)) if length is None else length,
             objects=_evidence("objects", reference, predicted, objects),
             behaviors=_evidence("behaviors", reference, predicted, behaviors),
@@ -212,14 +216,15 @@ def _needs(item: MementosItem, side: str) -> bool:
     return None in (getattr(item, f"{side}_objects"), getattr(item, f"{side}_behaviors"))
 
 
-def _texts(item: MementosItem) -> list[str]:
-    """Texts that keywords have to be taken from."""
-    texts = []
-    if _needs(item, "reference"):
-        texts.append(item.reference or "")
-    if _needs(item, "predicted"):
-        texts.append(item.response or "")
-    return texts
+def _descriptions(item: MementosItem) -> DescriptionPair | None:
+    """The texts that keywords have to be taken from, together; None: all keywords are given."""
+    reference, predicted = _needs(item, "reference"), _needs(item, "predicted")
+    if not (reference or predicted):
+        return None
+    return DescriptionPair(
+        reference=item.reference or "" if reference else "",
+        predicted=item.response or "" if predicted else "",
+    )
 
 
 def _text_problem(item: MementosItem, *, given: bool) -> tuple[str, str] | None:
@@ -259,18 +264,14 @@ def _keyword_problem(item: MementosItem) -> tuple[str, str] | None:
     return None
 
 
-def _keywords(item: MementosItem, side: str, found: Mapping[str, FoundKeywords]) -> FoundKeywords:
+def _keywords(item: MementosItem, side: str, taken: FoundKeywords) -> FoundKeywords:
     """Keywords as given, or as they were taken from the text; a given list is never replaced."""
     objects = getattr(item, f"{side}_objects")
     behaviors = getattr(item, f"{side}_behaviors")
-    if objects is not None and behaviors is not None:
-        return FoundKeywords(objects=objects, behaviors=behaviors)
-    text = item.reference if side == "reference" else item.response
-    taken = found[text or ""]
     if objects is not None:
-        return replace(taken, objects=objects, object_spans=())
+        taken = replace(taken, objects=objects, object_spans=())
     if behaviors is not None:
-        return replace(taken, behaviors=behaviors, behavior_spans=())
+        taken = replace(taken, behaviors=behaviors, behavior_spans=())
     return taken
 
 
@@ -333,11 +334,11 @@ async def _extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
 ) -> list[list[FoundClaim]]:
     source = KeywordSource(spec.options.get("extractor", EXTRACTORS[0]), resources)
-    found = await source.extract(texts)
-    for index, keywords in enumerate(found):
-        if keywords.reason:
-            raise InvalidInputError(f"text {index}: {keywords.reason}: {keywords.detail}")
-    return [keywords.claims() for keywords in found]
+    found = await source.extract([DescriptionPair(predicted=text) for text in texts])
+    for index, pair in enumerate(found):
+        if pair.reason:
+            raise InvalidInputError(f"text {index}: {pair.reason}: {pair.detail}")
+    return [pair.predicted.claims() for pair in found]
 
 
 ENTRY = MetricEntry(

@@ -1,0 +1,71 @@
+"""How often ``graph suggest`` finds the root of a form that a shipped graph is made to forget.
+
+Run: ``python benchmarks/bench_suggest.py [--embeddings minilm] [GRAPH …]``. From each graph 200
+forms are taken out, and roots are asked for as if they were unknown keywords. ``top1`` and ``top3``
+are the shares whose own root comes first or among the first three. WordNet is asked where this
+machine has it. The shipped graphs were made by people who may have looked at WordNet, so that its
+share is on the high side for words that nobody has sorted yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from random import Random
+
+from hallujudge.sdk.cli._suggest import _similarity
+from hallujudge.synonym_graphs import SynonymGraph, load_graph
+from hallujudge.synonym_graphs.tools import Candidate, find_wordnet, suggest_roots
+
+FORMS = 200
+GRAPHS = ("general_objects", "daily_life_objects", "robotics_objects",
+          "general_behaviors", "daily_life_behaviors", "comics_behaviors")  # fmt: skip
+
+
+def forgetful(graph: SynonymGraph) -> tuple[SynonymGraph, list[str]]:
+    """The graph without some of its forms, and those forms."""
+    forms = sorted(form for form, _ in graph.edges if form not in graph.roots)
+    Random(0).shuffle(forms)
+    lost = set(forms[:FORMS])
+    smaller = replace(graph, edges=tuple(edge for edge in graph.edges if edge[0] not in lost))
+    return smaller, sorted(word for word in lost if not smaller.roots_of(word))
+
+
+def row(graph: SynonymGraph, found: dict[str, tuple[Candidate, ...]]) -> str:
+    """Shares of words whose own root is found."""
+    truth = dict(graph.edges)
+    first, three = (
+        sum(any(c.root in truth[word] for c in ranked[:n]) for word, ranked in found.items())
+        for n in (1, 3)
+    )
+    nothing = sum(not ranked for ranked in found.values())
+    return f"top1 {first / len(found):.2f}  top3 {three / len(found):.2f}  nothing {nothing:>3}"
+
+
+def main() -> None:
+    """Prints a line for each graph and set of sources."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--embeddings", default="")
+    parser.add_argument("graphs", nargs="*", default=GRAPHS)
+    given = parser.parse_args()
+    wordnet, similarity = find_wordnet(), _similarity(given.embeddings)
+    print("wordnet:", wordnet.folder if wordnet else "not on this machine")
+    for name in given.graphs:
+        graph = load_graph(name)
+        smaller, words = forgetful(graph)
+        kind = name.rpartition("_")[2]
+        plain = suggest_roots(smaller, words, kind=kind)
+        print(f"{name:<22} {'spelling and words':<20} {row(graph, plain)}")
+        if wordnet:
+            found = suggest_roots(smaller, words, kind=kind, wordnet=wordnet)
+            print(f"{name:<22} {'and wordnet':<20} {row(graph, found)}")
+        if similarity:
+            found = suggest_roots(smaller, words, kind=kind, similarity=similarity)
+            print(f"{name:<22} {'and embeddings':<20} {row(graph, found)}")
+        if wordnet and similarity:
+            found = suggest_roots(smaller, words, kind=kind, wordnet=wordnet, similarity=similarity)
+            print(f"{name:<22} {'and both':<20} {row(graph, found)}")
+
+
+if __name__ == "__main__":
+    main()

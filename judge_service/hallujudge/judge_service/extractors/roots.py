@@ -1,0 +1,156 @@
+"""A language model that says which root of a synonym graph an unknown keyword belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidInputError
+from ._asking import SHOWN_CHARS, LlmExtractor, with_keys
+
+if TYPE_CHECKING:
+    from ..judges import ChatClient, VerdictCache
+    from ..judges.roster import JudgeRoster
+
+__all__ = ["LlmRootChooser", "RootQuestion", "root_chooser"]
+
+NO_ROOT = "none of these"
+"""What is answered for a word that belongs to no root offered."""
+
+_WORDS_PER_CALL = 10
+_KINDS = {"objects": "things and beings", "behaviors": "actions"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootQuestion:
+    """A word, and the roots that it may belong to."""
+
+    word: str
+    """The word."""
+    roots: tuple[str, ...]
+    """The roots, the nearest first."""
+
+    def choices(self) -> dict[str, str]:
+        """Roots as they stand in the prompt -> the roots themselves."""
+        from ..judges._fence import defused
+
+        shown: dict[str, str] = {}
+        for root in self.roots:
+            if (text := defused(root)) and text != NO_ROOT:
+                shown.setdefault(text, root)
+        return shown
+
+
+class LlmRootChooser(LlmExtractor[tuple[RootQuestion, ...], dict[str, str]]):
+    """Chooses roots for several words with one call.
+
+    Only what was offered for a word is an answer for it; one entry outside of that makes the whole
+    answer none.
+
+    Args:
+        client: Talks to the model.
+        kind: ``objects`` or ``behaviors``.
+        cache: Remembers answers.
+        revision: The weights' revision, where known.
+    """
+
+    template_name = "choose_roots"
+
+    def __init__(
+        self,
+        client: ChatClient,
+        kind: str,
+        *,
+        cache: VerdictCache | None = None,
+        revision: str = "",
+    ) -> None:
+        super().__init__(client, cache=cache, revision=revision, max_tokens=1024)
+        self._kind = kind
+
+    def _slots(self, source: tuple[RootQuestion, ...]) -> Mapping[str, str]:
+        from ..judges._fence import as_line, fenced
+
+        lines = (
+            as_line([str(number), question.word, *question.choices()])
+            for number, question in enumerate(source, 1)
+        )
+        return {"kind": _KINDS[self._kind], "words": fenced("WORDS", lines)}
+
+    def _schema(self, source: tuple[RootQuestion, ...]) -> Mapping[str, object]:
+        keys = {
+            str(number): {"type": "string", "enum": [*question.choices(), NO_ROOT]}
+            for number, question in enumerate(source, 1)
+        }
+        return {
+            "type": "object",
+            "properties": keys,
+            "required": list(keys),
+            "additionalProperties": False,
+        }
+
+    def _checked(self, value: object, source: tuple[RootQuestion, ...]) -> dict[str, str]:
+        questions = {str(number): question for number, question in enumerate(source, 1)}
+        answers = with_keys(value, list(questions))
+        chosen = {question.word: _root(question, answers[n]) for n, question in questions.items()}
+        return {word: root for word, root in chosen.items() if root is not None}
+
+
+def _root(question: RootQuestion, answer: object) -> str | None:
+    """The root that an answer names; None: none of those offered."""
+    if answer == NO_ROOT:
+        return None
+    root = question.choices().get(answer) if isinstance(answer, str) else None
+    if root is None:
+        shown = str(answer)[:SHOWN_CHARS]
+        raise ValueError(f"{shown!r} was not offered for {question.word[:SHOWN_CHARS]!r}")
+    return root
+
+
+def root_chooser(
+    roster: JudgeRoster, kind: str, report: Callable[[str], None]
+) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
+    """Chooses roots with the judge's model; what can't be answered is reported and left out.
+
+    The roster is closed when the choice is made.
+
+    Args:
+        roster: Where the model and its cache come from.
+        kind: ``objects`` or ``behaviors``.
+        report: Told in one line what failed.
+
+    Raises:
+        InvalidInputError: No model is set up.
+    """
+    judge = roster.llm()
+    chooser = LlmRootChooser(
+        judge.client, kind, cache=roster.cache, revision=roster.settings.llm_revision
+    )
+
+    async def ask(calls: list[tuple[RootQuestion, ...]]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        try:
+            results = await chooser.try_many(calls)
+        except InvalidInputError as err:
+            report(str(err))
+            return {}
+        finally:
+            await roster.close()
+        for questions, result in zip(calls, results, strict=True):
+            if result.found is None:
+                words = ", ".join(question.word for question in questions)
+                report(f"no roots for {words[:200]}: {result.reason}: {result.detail}")
+            else:
+                found |= result.found
+        return found
+
+    def choose(choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        questions = [RootQuestion(word=w, roots=tuple(roots)) for w, roots in choices.items()]
+        calls = [
+            tuple(questions[start : start + _WORDS_PER_CALL])
+            for start in range(0, len(questions), _WORDS_PER_CALL)
+        ]
+        return asyncio.run(ask(calls))
+
+    return choose

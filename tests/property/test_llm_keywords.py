@@ -1,0 +1,63 @@
+"""Whatever a model answers, it is either four sound lists or no answer, and never an exception."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hallujudge.judge_service.extractors._places import Places
+from hallujudge.judge_service.extractors.llm import LlmKeywordExtractor
+from hallujudge.judge_service.extractors.values import DescriptionPair, Keywords
+from hallujudge.judge_service.judges import ChatClient, ChatSettings, Endpoint
+
+NAMES = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
+PAIR = DescriptionPair(reference="Two men ride a horse.", predicted="A man picks it up.")
+EXTRACTOR = LlmKeywordExtractor(
+    ChatClient(ChatSettings(endpoint=Endpoint(url="http://127.0.0.1:9/v1"), model="m"))
+)
+WORDS = st.sampled_from(["man", "Horse ", "ride", "riding", "pick up", "a b c", "", "\ud800"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=10,
+)
+NEAR = st.fixed_dictionaries({name: st.lists(WORDS, max_size=4) | VALUES for name in NAMES})
+
+
+def sound(keywords: Keywords, text: str) -> bool:
+    words = [*keywords.objects, *keywords.behaviors]
+    return (
+        all(0 <= word.start <= word.end <= len(text) for word in words)
+        and all(len(word.text.split()) <= 2 for word in keywords.objects)
+        and all(word.text and word.text == word.text.lower() for word in words)
+        and len({word.text for word in keywords.objects}) == len(keywords.objects)
+    )
+
+
+@given(content=(NEAR | VALUES).map(json.dumps) | st.text(max_size=50))
+@example(content="[" * 5000)
+@example(content=json.dumps({name: ["pick up"] for name in NAMES}))
+def test_an_answer_is_sound_or_none(content: str) -> None:
+    result = EXTRACTOR._read(content, PAIR)
+    if result.found is None:
+        assert result.reason in ("REPLY_NOT_JSON", "REPLY_WRONG_SCHEMA")
+    else:
+        assert sound(result.found.reference, PAIR.reference)
+        assert sound(result.found.predicted, PAIR.predicted)
+        lists = json.loads(content)
+        assert {w.text for w in result.found.reference.objects} == {
+            " ".join(word.lower().split()) for word in lists["reference_objects"]
+        }, "nothing is cut, dropped or put in"
+
+
+@given(st.lists(st.sampled_from(["dog", "dogs", "a", "ride", "riding", "red", ","]), max_size=12))
+def test_places_agree_with_a_plain_look_through_the_words(words: list[str]) -> None:
+    text = " ".join(words)
+    for keyword, forms in (("dog", "dogs?"), ("ride", "rid(?:e|ing)")):
+        found = Places(text).behavior(keyword)
+        exact = re.search(rf"\b{keyword}\b", text)
+        plain = exact or re.search(rf"\b{forms}\b", text)
+        assert (found.start, found.end) == (plain.span() if plain else (0, 0))
