@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
+from .agreement import pearson
 from .evidence_mementos import MementosEvidence
 
 __all__ = [
@@ -83,24 +84,13 @@ def hallucination_correlation(sequences: Iterable[ScoredSequence]) -> list[Corre
             if pair[0] is not None and pair[1] is not None:
                 points[sequence.domain, measure].append((pair[0], pair[1]))
     return [
-        Correlation(domain=domain, measure=measure, value=_pearson(pairs), n=len(pairs))
+        Correlation(
+            domain=domain, measure=measure, value=pearson(*zip(*pairs, strict=True)), n=len(pairs)
+        )
         for (domain, measure), pairs in sorted(
             points.items(), key=lambda entry: (entry[0][0], _MEASURES.index(entry[0][1]))
         )
     ]
-
-
-def _pearson(pairs: Sequence[tuple[float, float]]) -> float | None:
-    if len(pairs) < 2:
-        return None
-    x_mean, y_mean = (math.fsum(column) / len(pairs) for column in zip(*pairs, strict=True))
-    covariance = math.fsum((x - x_mean) * (y - y_mean) for x, y in pairs)
-    spread = math.sqrt(
-        math.fsum((x - x_mean) ** 2 for x, _ in pairs)
-        * math.fsum((y - y_mean) ** 2 for _, y in pairs)
-    )
-    # Rounding may leave a trace of spread where all values are one.
-    return max(-1.0, min(1.0, covariance / spread)) if spread > 1e-12 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
