@@ -23,6 +23,10 @@ __all__ = ["VllmServer", "VllmSettings"]
 _LOG_TAIL_BYTES = 2_000
 
 
+_COMPACT_JSON = '{"backend":"guidance","disable_any_whitespace":true}'
+"""Of vLLM's engines for structured output the one that keeps to every rule of our schemas."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VllmSettings:
     """How ``vllm serve`` is run."""
@@ -62,7 +66,8 @@ class VllmSettings:
         Prefix caching is switched on by name, so that claims of an image share their prompt's
         beginning; the next option has the server say how much was shared.
         ``--generation-config vllm`` keeps the model folder's own sampling defaults out: everything
-        is sent with each request. The key stands in the environment, not here.
+        is sent with each request. JSON has no white space in it: a model that pads it would be cut
+        off in the middle, and tokens cost time. The key stands in the environment, not here.
         """
         if self.model.startswith("-"):
             raise InvalidInputError(f"{self.model!r} is no model id; it begins with a dash")
@@ -81,6 +86,8 @@ class VllmSettings:
             "--enable-prompt-tokens-details",
             "--generation-config",
             "vllm",
+            "--structured-outputs-config",
+            _COMPACT_JSON,
             *length,
             *self.extra_arguments,
         )
