@@ -56,6 +56,14 @@ _MEANINGS: Mapping[str, Mapping[str, str]] = {
         "yes_ratio": "answers yes / answers",
         "unparsed_rate": "answers that are neither yes nor no / answers",
     },
+    "tri-he": {
+        "hallu_q": "hallucinated / claims, by question; lower is better",
+        "hallu_i": "the same by image; lower is better",
+        "object_hallu_q": "wrong object / claims, by question; lower is better",
+        "object_hallu_i": "the same by image; lower is better",
+        "relation_hallu_q": "wrong relation / claims, by question; lower is better",
+        "relation_hallu_i": "the same by image; lower is better",
+    },
 }
 
 
