@@ -178,6 +178,21 @@ def test_decisions_in_the_file_are_kept(inputs: tuple[str, Path], tmp_path: Path
     assert (run.returncode, run.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--accept", "zibble="), "the root is empty"),
+        (("--accept", "zibble=dog", "--reject", "zibble"), "both accepted and rejected"),
+    ],
+)
+def test_decisions_that_make_no_patch_are_refused(
+    inputs: tuple[str, Path], tmp_path: Path, flags: tuple[str, ...], says: str
+) -> None:
+    code, _, notes = suggest(inputs, tmp_path, "--wordnet", "none", *flags)
+    assert (code, says in notes) == (2, True)
+    assert not (tmp_path / "patch.json").exists()
+
+
 def test_a_file_that_is_no_patch_is_not_written_over(
     inputs: tuple[str, Path], tmp_path: Path
 ) -> None:

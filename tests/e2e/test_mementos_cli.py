@@ -68,6 +68,7 @@ def test_embedded_equals_remote(
 
 def test_extract_and_normalize_are_the_same_at_a_server(server: str) -> None:
     from hallujudge.sdk import Client
+    from hallujudge.sdk.errors import InvalidInputError
 
     with Client.embedded() as here, Client(server) as there:
         texts = ["A man picks up two red balls.", "", "Çà"]
@@ -77,6 +78,9 @@ def test_extract_and_normalize_are_the_same_at_a_server(server: str) -> None:
             ("man", "objects"),
             ("pick up", "behaviors"),
         }
+        for client in (here, there):
+            with pytest.raises(InvalidInputError, match="'extractor' can't be 'other'"):
+                client.extract("mementos", texts, options={"extractor": "other"})
         words = ["toddler", "Couches", "zzz"]
         roots = here.normalize(words, graph="daily_life_objects")
         assert roots == there.normalize(words, graph="daily_life_objects")
@@ -244,6 +248,10 @@ def test_bad_options(tmp_path: Path, arguments: list[str], says: str) -> None:
         (pickle.dumps({"a": {"": [Hostile()]}}, protocol=2), "pkl", "system, which is refused"),
         (pickle.dumps(Hostile(), protocol=0), "pkl", "system, which is refused"),
         (b"not a graph", "pkl", "pickle"),
+        (pickle.dumps(Hostile(), protocol=0), "json", "system, which is refused"),
+        (pickle.dumps(Hostile(), protocol=1), "txt", "system, which is refused"),
+        (b"not JSON", "json", "line 1, column 1"),
+        (b'{"a": "b", "a": "c"}', "json", "'a' stands twice"),
         (b'{"a": "b", "b": "a"}', "json", "c"),
         (
             b'{"format": "hallujudge-synonyms/1", "name": "g", "version": "1", "categories": '
@@ -271,6 +279,28 @@ def test_bad_graphs(tmp_path: Path, content: bytes, suffix: str, says: str) -> N
         assert says in run.stderr
         assert "Traceback" not in run.stderr
     assert not (tmp_path / "hallujudge-was-here").exists()
+
+
+def test_every_problem_of_a_graph_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "many.json"
+    words = [f"word {number}" for number in range(30)]
+    path.write_text(json.dumps({"a": words, "b": words}))
+    run = cli("graph", "validate", path)
+    assert run.returncode == 2
+    assert all(f"'{word}' has the roots 'a', 'b'" in run.stdout for word in words)
+
+
+def test_a_graph_of_the_general_domain_alone(tmp_path: Path) -> None:
+    keywords, graph = tmp_path / "k.jsonl", tmp_path / "mine.json"
+    keywords.write_text(keyword_line(reference_objects=["zorb"], predicted_objects=["zorblet"]))
+    graph.write_text('{"zorb": ["zorblet"]}')
+    run = cli(
+        *("score", "mementos", "--keywords", keywords, "--out", tmp_path / "out"),
+        *("--object-graph", f"general={graph}"),
+    )
+    assert run.returncode == 0, run.stderr
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["scores"]["object_recall"]["value"] == 1.0
 
 
 def test_duplicate_image_names_are_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hallujudge.synonym_graphs import (
     GraphInvalidError,
     SynonymGraph,
     compile_matcher,
+    load_graph,
     parse_graph,
     validate_graph,
 )
@@ -52,6 +53,53 @@ def test_saving_from_networkx_and_reading_back() -> None:
     saved = json.dumps(nx.node_link_data(graph.to_networkx(), edges="links"))
     again = parse_graph(saved, name="mine")
     assert forms(again) == forms(graph)
+
+
+@pytest.mark.parametrize("name", ["daily_life_objects", "robotics_behaviors", "coco"])
+def test_a_shipped_graph_comes_back_from_networkx(name: str) -> None:
+    graph = load_graph(name)
+    again = parse_graph(json.dumps(nx.node_link_data(graph.to_networkx(), edges="links")), name="x")
+    assert validate_graph(again) == ()
+    assert forms(again) == forms(graph)
+    assert {form: set(roots) for form, roots in again.edges} == {
+        form: set(roots) for form, roots in graph.edges
+    }
+    blocked = {form for form, target in graph.compounds if target is None}
+    assert {form for form, _ in again.compounds} == blocked
+
+
+def test_a_node_without_links_is_a_root() -> None:
+    graph: nx.DiGraph[str] = nx.DiGraph([("couch", "sofa")])
+    graph.add_node("lamp")
+    read = parse_graph(json.dumps(nx.node_link_data(graph, edges="links")), name="mine")
+    assert set(read.roots) == {"sofa", "lamp"}
+    assert read.root_of("lamps") == "lamp"
+
+
+def test_an_undirected_graph_is_refused() -> None:
+    undirected: nx.Graph[str] = nx.Graph([("couch", "sofa")])
+    text = json.dumps(nx.node_link_data(undirected, edges="links"))
+    with pytest.raises(GraphFormatError, match=r"\$\.directed.*which word is the root"):
+        parse_graph(text, name="mine")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"toddler": "baby", "toddler": "child"}',
+        '{"baby": ["toddler"], "baby": ["infant"]}',
+        '{"couch": {"": ["sofa"], "": ["seat"]}}',
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(text: str) -> None:
+    with pytest.raises(GraphFormatError, match="stands twice in one object"):
+        parse_graph(text, name="mine")
+
+
+def test_other_spellings_of_the_same_letters_are_one_word() -> None:
+    graph = parse_graph('{"cafe\\u0301": "restaurant"}', name="mine")
+    for word in ("caf\u00e9", "cafe\u0301", "CAF\u00c9", "\uff43\uff41\uff46\u00e9"):
+        assert graph.root_of(word) == "restaurant"
 
 
 def forms(graph: SynonymGraph) -> dict[str, tuple[str, ...]]:

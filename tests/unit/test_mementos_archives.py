@@ -53,6 +53,12 @@ def items(responses: Any, references: Any = None, **options: Any) -> list[Mement
         TEXT.replace("[dog, toy car, house]", "[dog,\n toy car,\n house]"),
         TEXT.replace("[dog, toy car, house]", "['dog', \"toy car\", house,]"),
         TEXT.replace("[]", "[ ]"),
+        TEXT.replace("[dog", "tangible objects: [dog"),
+        TEXT.replace("house]", "house]: three of them"),
+        TEXT.replace(": [dog, toy car, house]", ":\n\n[dog, toy car,\n\nhouse]"),
+        TEXT.replace(": [dog, toy car, house]", ":\n- dog\n- toy car\n- house"),
+        TEXT.replace(": [dog, toy car, house]", ":\n1. dog\n2. toy car,\n3. house\n\nAll seen."),
+        TEXT.replace("house]", "house]\nThat is all."),
         TEXT.rstrip(),
     ],
 )
@@ -63,6 +69,12 @@ def test_keyword_texts_that_are_read(text: str) -> None:
 def test_a_second_colon_is_part_of_the_keyword() -> None:
     read = parse_keyword_text(TEXT.replace("house", "sign: stop"), place="x.txt")
     assert read["reference_objects"] == ("dog", "toy car", "sign: stop")
+
+
+def test_brackets_and_quotation_marks_within_keywords() -> None:
+    text = TEXT.replace("[dog, toy car, house]", r"['dog\'s bone', toy [red], box]")
+    read = parse_keyword_text(text, place="x.txt")
+    assert read["reference_objects"] == ("dog's bone", "toy [red]", "box")
 
 
 def test_nothing_in_a_keyword_text_is_evaluated() -> None:
@@ -76,7 +88,8 @@ def test_nothing_in_a_keyword_text_is_evaluated() -> None:
         (TEXT.replace("Action list 2: [play]\n", ""), "line 3.*Action list 2.*missing"),
         (TEXT + "Object list 2: [x]\n", "line 5.*stands twice"),
         (TEXT + "Object list 3: [x]\n", "line 5.*list 3"),
-        ("", "missing"),
+        (TEXT.replace("[]", "[cat] Object list 1: [dog]"), "line 3.*a line has one list"),
+        ("", "line 1.*missing"),
         ("no lists at all", "missing"),
     ],
 )
@@ -93,6 +106,8 @@ def test_a_folder_of_keyword_texts(tmp_path: Path) -> None:
     assert [item.id for item in found] == ["rw_1", "rw_2"]
     assert found[0].reference_objects == READ["reference_objects"]
     assert items(tmp_path / "rw_2.txt")[0].predicted_behaviors == ("play",)
+    (tmp_path / "rw_4.TXT").write_text(TEXT)
+    assert [item.id for item in items(tmp_path)] == ["rw_1", "rw_2", "rw_4"]
     (tmp_path / "rw_3.txt").write_text("Object list 1: [a]\n")
     with pytest.raises(ArchiveError, match=r"rw_3\.txt line 1"):
         items(tmp_path)
@@ -101,10 +116,12 @@ def test_a_folder_of_keyword_texts(tmp_path: Path) -> None:
 def test_keyword_lines_and_the_items_of_a_run(tmp_path: Path) -> None:
     path = tmp_path / "items.jsonl"
     run = {
-        "id": "b", "outcome": "scored", "fields": {"model": "m"},
+        "id": "b#2", "group_id": "b", "outcome": "scored", "fields": {"model": "m"},
         "evidence": {"domain": "comics", "episode_length": 2, **LISTS},
     }  # fmt: skip
-    unscored = {"id": "c", "outcome": "unscored", "evidence": {}}
+    unscored = {
+        "id": "c", "outcome": "unscored", "fields": {"domain": "comics"}, "evidence": {},
+    }  # fmt: skip
     lines = [{"id": "a", "domain": "robotics", **LISTS}, run, unscored]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     source = read_items("mementos", path, None, group_by=("model",))
@@ -117,6 +134,21 @@ def test_keyword_lines_and_the_items_of_a_run(tmp_path: Path) -> None:
     assert second.fields == {"model": "m"}
     assert isinstance(third, MementosItem)
     assert third.predicted_objects is None
+    # What the first run knew of an item, the second one knows too.
+    assert (second.id, second.group_id, second.episode_length) == ("b#2", "b", 2)
+    assert third.domain == "comics"
+
+
+def test_a_domain_that_is_no_text_is_not_the_general_one() -> None:
+    assert items([{"id": "a", "domain": 7, **LISTS}])[0].domain == "7"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_table_with_semicolons_is_read(tmp_path: Path, line_end: str) -> None:
+    path = tmp_path / "m.csv"
+    rows = ("image;description", 'a.png;"A man, a dog; a cat."')
+    path.write_bytes(line_end.join(rows).encode("utf-8-sig"))
+    assert [(item.id, item.response) for item in items(path)] == [("a.png", "A man, a dog; a cat.")]
 
 
 @pytest.mark.parametrize(

@@ -230,6 +230,9 @@ def test_patches() -> None:
     assert grown.root_of("idea") is None
     assert difference(graph, grown).added == (("chesterfield", "sofa"), ("gizmo", "gizmo"))
     assert parse_graph(grown.to_json(), name="x") == grown
+    by_form = PatchEntry(form="loveseat", decision="accept", root="couch")
+    grown = apply_patch(graph, GraphPatch(graph="", entries=(by_form,)))
+    assert grown.roots_of("loveseat") == grown.roots_of("couch") == graph.roots_of("couch")
     circle = GraphPatch(
         graph="", entries=(PatchEntry(form="person", decision="accept", root="man"),)
     )

@@ -170,6 +170,14 @@ def test_companions() -> None:
     found = companions([one, none], pairs, k=1)
     assert [(c.domain, c.value, c.n) for c in found] == [("a", 0.5, 2), ("b", None, 0)]
     assert found[0].expected == pytest.approx(2 / 7)
+    again = ScoredSequence(
+        domain="a",
+        scores={},
+        true_behaviors=("grab", "pull"),
+        hallucinated_behaviors=("pull", "fly"),
+    )
+    (twice,) = companions([again], pairs, k=1)
+    assert (twice.value, twice.expected, twice.n) == (0.0, 0.0, 1)
 
 
 EVIDENCE = MementosEvidence(

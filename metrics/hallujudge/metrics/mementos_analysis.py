@@ -196,15 +196,18 @@ def companions(
     counts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for sequence in sequences:
         near: set[str] = set()
-        for behavior in set(sequence.true_behaviors):
+        true = set(sequence.true_behaviors)
+        for behavior in true:
             if behavior not in usual:
                 usual[behavior] = frozenset(pairs.companions(behavior, k))
             near |= usual[behavior]
-        made_up = set(sequence.hallucinated_behaviors)
+        near -= true
+        # A second word for what is there is no behaviour that is made up.
+        made_up = set(sequence.hallucinated_behaviors) - true
         row = counts[sequence.domain]
         row[0] += len(made_up & near)
         row[1] += len(made_up)
-        row[2] += len(made_up) * pairs.frequency(near - set(sequence.true_behaviors))
+        row[2] += len(made_up) * pairs.frequency(near)
     return [
         Companionship(
             domain=domain,

@@ -7,7 +7,13 @@ from pathlib import Path
 
 from hallujudge.judge_service.core.registry import metric_entry
 from hallujudge.judge_service.core.resources import read_graph
-from hallujudge.judge_service.core.spec import GraphSource, InlineGraph, ScoreSpec, ShippedGraph
+from hallujudge.judge_service.core.spec import (
+    GraphLayout,
+    GraphSource,
+    InlineGraph,
+    ScoreSpec,
+    ShippedGraph,
+)
 from hallujudge.metrics import IntervalSettings
 from hallujudge.synonym_graphs import (
     GraphError,
@@ -69,7 +75,7 @@ def graph_source(name_or_path: str) -> GraphSource:
     if name_or_path in shipped_graphs():
         return ShippedGraph(name=name_or_path)
     path = Path(name_or_path)
-    if not path.exists():
+    if not name_or_path or not path.exists():
         raise NotFoundError(
             f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped_graphs())}) "
             "nor a file",
@@ -78,7 +84,9 @@ def graph_source(name_or_path: str) -> GraphSource:
         )
     # A file name need not be text; what stands in signatures and on the wire must be.
     name = path.stem.encode(errors="replace").decode()
-    return InlineGraph(name=name, text=_graph_text(path))
+    # A broken JSON file must not pass for a table, which any text is.
+    layout: GraphLayout = "json" if path.suffix.lower() == ".json" else "auto"
+    return InlineGraph(name=name, text=_graph_text(path), layout=layout)
 
 
 def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:

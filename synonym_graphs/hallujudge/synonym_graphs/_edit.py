@@ -12,6 +12,7 @@ from ._graph import SynonymGraph
 from ._parse import MAX_BYTES
 from ._released import released_pairs
 from ._validate import validate_graph
+from ._words import clean_word
 from .errors import GraphFormatError, GraphInvalidError
 
 __all__ = [
@@ -175,7 +176,8 @@ def apply_patch(graph: SynonymGraph, patch: GraphPatch, *, version: str = "") ->
     """Return the graph with every accepted keyword.
 
     A keyword that the graph knows by another root gets a second one, and is declared ambiguous. A
-    root that the graph does not have is made.
+    root that is a form of the graph leads to that form's roots; one that the graph does not know is
+    made.
 
     Args:
         graph: The graph.
@@ -186,11 +188,25 @@ def apply_patch(graph: SynonymGraph, patch: GraphPatch, *, version: str = "") ->
         GraphInvalidError: The result contradicts itself, such as by a circle.
     """
     accepted = [(e.form, e.root) for e in patch.entries if e.decision == ACCEPT]
-    links = [(_clean(form), _clean(root)) for form, root in accepted]
     version = version or _next(graph.version)
     if graph.pairs:
         return _with_pairs(graph, accepted, version)
-    return _with_links(graph, links, version)
+    links = [(clean_word(form), clean_word(root)) for form, root in accepted]
+    own = dict(graph.edges)
+    # A new root, or a circle, which the check of the result must see.
+    plain = {(form, root): None for form, root in links if form in (root, *own.get(root, ()))}
+    led = _to_roots(graph, (link for link in links if link not in plain))
+    return _with_links(graph, [*plain, *led], version)
+
+
+def _to_roots(graph: SynonymGraph, links: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Links whose end is no root of the graph but a form go to that form's roots."""
+    roots, own = set(graph.roots), dict(graph.edges)
+    return [
+        (form, target)
+        for form, root in links
+        for target in ((root,) if root in roots else own.get(root, (root,)))
+    ]
 
 
 def _with_links(
@@ -255,14 +271,8 @@ def merge_graphs(
         suppress=tuple(dict.fromkeys((*first.suppress, *second.suppress))),
         rows=(),
     )
-    own = dict(first.edges)
-    links = [
-        (form, target)
-        for form, roots in second.edges
-        for root in roots
-        for target in ((root,) if root in first.roots else own.get(root, (root,)))
-    ]
-    return _with_links(both, links, version)
+    theirs = ((form, root) for form, roots in second.edges for root in roots)
+    return _with_links(both, _to_roots(first, theirs), version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,10 +334,6 @@ def statistics_of(graph: SynonymGraph) -> GraphStatistics:
         alone=sum(root not in sizes for root in graph.roots),
         largest=tuple(sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))[:10]),
     )
-
-
-def _clean(form: str) -> str:
-    return " ".join(form.casefold().split())
 
 
 def _next(version: str) -> str:

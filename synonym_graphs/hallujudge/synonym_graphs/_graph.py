@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ._words import clean_word
+
 if TYPE_CHECKING:
     import networkx as nx
 
@@ -96,9 +98,10 @@ class SynonymGraph:
     def roots_of(self, form: str) -> tuple[str, ...]:
         """Return every root of a form; empty if the graph does not know it.
 
-        Upper case and extra blanks do not matter, and a plural is tried in the singular.
+        Upper case, extra blanks and other spellings of the same letters (composed, wide) do not
+        matter, and a plural is tried in the singular.
         """
-        words = form.casefold().split()
+        words = clean_word(form).split()
         found = self._lookup.get(" ".join(words))
         if found is None and words:
             from ._singular import singular

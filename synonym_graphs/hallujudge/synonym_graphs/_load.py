@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ._graph import SynonymGraph
-from ._parse import MAX_BYTES, MAX_FORMS, parse_graph
+from ._parse import MAX_BYTES, MAX_FORMS, Layout, parse_graph
 from ._pickles import is_pickle, read_released_pickle
 from ._released import released_graph
 from ._validate import validate_graph
@@ -62,7 +62,9 @@ def graph_from_bytes(data: bytes, *, name: str, source: str) -> SynonymGraph:
     if is_pickle(data) or source.endswith(_PICKLES):
         words = read_released_pickle(data, source=source)
         return _checked(released_graph(words, name=name, limit=MAX_FORMS))
-    return _checked(parse_graph(_decoded(data, source), name=name))
+    # A broken JSON file must not pass for a table, which any text is.
+    layout: Layout = "json" if source.lower().endswith(_SUFFIX) else "auto"
+    return _checked(parse_graph(_decoded(data, source), layout=layout, name=name))
 
 
 @lru_cache(maxsize=32)

@@ -10,6 +10,7 @@ from . import _chair_rules as chair
 from ._graph import QualifierRule, SuppressRule, SynonymGraph
 from ._plain_json import plain_graph
 from ._released import is_released, released_graph, released_pairs
+from ._words import clean_word
 from .errors import GraphFormatError
 
 Layout: TypeAlias = Literal["json", "table", "auto"]
@@ -70,7 +71,7 @@ def _parse_table(text: str, name: str) -> SynonymGraph:
         raw = line.strip()
         if not raw:
             continue
-        entries = [_clean(entry) for entry in raw.split(",")]
+        entries = [clean_word(entry) for entry in raw.split(",")]
         _check_row(entries, number, name)
         rows.append(tuple(raw.split(", ")))
         # An entry of two rows: the last row wins, as in the published script.
@@ -112,30 +113,39 @@ def _check_row(entries: list[str], number: int, name: str) -> None:
             )
 
 
-def _clean(form: str) -> str:
-    return " ".join(form.casefold().split())
-
-
 # --- the JSON layout ------------------------------------------------------------------------------
 
 
 def _parse_json(text: str, name: str) -> SynonymGraph:
     try:
-        data = json.loads(text, parse_constant=_no_constant)
+        data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_object)
     except RecursionError as err:
         raise GraphFormatError("nested too deeply for a graph", source=name) from err
     except json.JSONDecodeError as err:
         place = f"line {err.lineno}, column {err.colno}"
         raise GraphFormatError(
-            f"not JSON ({err.msg}); mend it there, or give layout='table'", source=name, place=place
+            f"not JSON ({err.msg}); mend it there; a table is read from a .txt file, or with "
+            "layout='table'",
+            source=name,
+            place=place,
         ) from err
     except ValueError as err:
-        raise GraphFormatError(f"not JSON ({err})", source=name) from err
+        raise GraphFormatError(f"can't be read as JSON: {err}", source=name) from err
     return _Reader(name).graph(data)
 
 
 def _no_constant(value: str) -> object:
     raise ValueError(f"{value} has no place in a graph")
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object. The decoder would keep a key's last value, and a word would lose its root."""
+    values: dict[str, object] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"{key!r:.60} stands twice in one object; keep one, or join them")
+        values[key] = value
+    return values
 
 
 class _Reader:
@@ -166,7 +176,7 @@ class _Reader:
             edges[form] = known if root in known else (*known, root)
         blocked = self._forms(top.get("blocked", []), "$.blocked")
         reads_as = self._object(top.get("reads_as", {}), "$.reads_as")
-        pairs = [(_clean(f), self._form(t, f"$.reads_as[{f!r}]")) for f, t in reads_as.items()]
+        pairs = [(clean_word(f), self._form(t, f"$.reads_as[{f!r}]")) for f, t in reads_as.items()]
         return SynonymGraph(
             name=self._string(top.get("name"), "$.name"),
             version=self._string(top.get("version"), "$.version"),
@@ -236,7 +246,7 @@ class _Reader:
         return tuple(self._form(f, f"{place}[{i}]") for i, f in enumerate(self._list(value, place)))
 
     def _form(self, value: object, place: str) -> str:
-        return _clean(self._string(value, place))
+        return clean_word(self._string(value, place))
 
     def _string(self, value: object, place: str, *, bare: bool = False) -> str:
         if not isinstance(value, str):

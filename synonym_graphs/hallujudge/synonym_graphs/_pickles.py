@@ -42,8 +42,12 @@ class _ClassName:
 
 
 def is_pickle(data: bytes) -> bool:
-    """Whether bytes begin as a pickle of protocol 2 or later does."""
-    return data[:1] == b"\x80"
+    """Whether bytes are a pickle of any protocol; nothing in them is executed.
+
+    From protocol 2 on the first byte says so. Older ones are text, which would pass for a table:
+    they are those bytes that are opcodes up to a last full stop.
+    """
+    return data[:1] == b"\x80" or _is_old_pickle(data.rstrip())
 
 
 def read_released_pickle(data: bytes, *, source: str) -> dict[str, dict[str, list[str]]]:
@@ -221,6 +225,16 @@ _FILL: Final = {
 def _opcodes(data: bytes) -> Iterator[tuple[str, Any, int]]:
     for opcode, argument, place in pickletools.genops(data):
         yield opcode.name, argument, place or 0
+
+
+def _is_old_pickle(data: bytes) -> bool:
+    if not data.endswith(b".") or len(data) > MAX_BYTES:
+        return False
+    try:
+        *_, (name, _, place) = _opcodes(data)
+    except ValueError:
+        return False
+    return name == "STOP" and place == len(data) - 1
 
 
 def _dict(value: object) -> dict[str, object]:

@@ -7,63 +7,115 @@ Read are ``{form: root}``, ``{root: [forms]}`` and networkx's node-link layout (
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ._graph import SynonymGraph
+from ._words import clean_word
 from .errors import GraphFormatError, GraphInvalidError
 
 _VERSION = "plain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plain:
+    """What a plain layout says."""
+
+    links: Iterable[tuple[str, str]]
+    """Form -> root."""
+    words: tuple[str, ...] = ()
+    """Words that need no link to be there."""
+    roots: frozenset[str] = frozenset()
+    """Words that are roots though they may lead to a wider one."""
+    ambiguous: frozenset[str] = field(default_factory=frozenset)
+    """Words that may lead to several roots."""
+    blocked: tuple[str, ...] = ()
+    """Words that name nothing."""
 
 
 def plain_graph(data: Mapping[str, object], name: str) -> SynonymGraph | None:
     """Return the graph of a plain layout, or None if the data has none of them.
 
     A form may lead to its root over other forms. Where it leads to several roots it must be
-    declared ambiguous, which takes our own layout.
+    declared ambiguous, which takes our own layout or edges of networkx with ``ambiguous`` set. What
+    ``SynonymGraph.to_networkx`` notes at nodes and edges is read, so that a graph which is saved
+    from there comes back with the same words and roots.
 
     Raises:
         GraphFormatError: An entry is not of the layout.
         GraphInvalidError: The links go in a circle; its words are named.
     """
-    links = _links(data, name)
-    if links is None:
+    plain = _plain(data, name)
+    if plain is None:
         return None
     targets: dict[str, dict[str, None]] = {}
-    words: dict[str, None] = {}
-    for form, root in links:
+    words = dict.fromkeys(plain.words)
+    for form, root in plain.links:
         words |= {form: None, root: None}
         if form != root:
             targets.setdefault(form, {})[root] = None
     _refuse_circles(targets, name)
-    edges = tuple((word, tuple(_terminals(word, targets))) for word in words)
-    roots = tuple(word for word in words if word not in targets)
-    return SynonymGraph(name=name, version=_VERSION, roots=roots, edges=edges)
+    roots = {word: None for word in words if word in plain.roots or word not in targets}
+    return SynonymGraph(
+        name=name,
+        version=_VERSION,
+        roots=tuple(roots),
+        edges=tuple((word, tuple(_terminals(word, targets, roots))) for word in words),
+        ambiguous=plain.ambiguous,
+        compounds=tuple((word, None) for word in sorted(plain.blocked)),
+    )
 
 
-def _links(data: Mapping[str, object], name: str) -> Iterator[tuple[str, str]] | None:
-    """Links from form to root; None where the data has no plain layout."""
+def _plain(data: Mapping[str, object], name: str) -> _Plain | None:
     linked = data.get("links", data.get("edges"))
-    if isinstance(data.get("nodes"), list) and isinstance(linked, list):
-        return _node_link(linked, name)
+    if isinstance(nodes := data.get("nodes"), list) and isinstance(linked, list):
+        if data.get("directed") is False:
+            raise GraphFormatError(
+                "an undirected graph does not say which word is the root; save a DiGraph with "
+                "edges from form to root",
+                source=name,
+                place="$.directed",
+            )
+        return _node_link(_objects(nodes, name, "$.nodes"), _objects(linked, name, "$.links"), name)
     if data and all(isinstance(value, str) for value in data.values()):
-        return ((_word(f, name, f), _word(root, name, f)) for f, root in data.items())
+        return _Plain(links=((_word(f, name, f), _word(root, name, f)) for f, root in data.items()))
     if data and all(isinstance(value, list) for value in data.values()):
-        return _lists(data, name)
+        return _Plain(links=_lists(data, name))
     return None
 
 
-def _node_link(links: Iterable[object], name: str) -> Iterator[tuple[str, str]]:
-    for index, link in enumerate(links):
-        place = f"$.links[{index}]"
-        if not isinstance(link, dict):
-            raise GraphFormatError("expected an object", source=name, place=place)
-        yield _word(link.get("source"), name, place), _word(link.get("target"), name, place)
+_Placed = list[tuple[dict[str, object], str]]
+
+
+def _objects(values: list[object], name: str, place: str) -> _Placed:
+    """Objects, each with its place."""
+    placed: _Placed = []
+    for index, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise GraphFormatError("expected an object", source=name, place=f"{place}[{index}]")
+        placed.append((value, f"{place}[{index}]"))
+    return placed
+
+
+def _node_link(nodes: _Placed, links: _Placed, name: str) -> _Plain:
+    ids = [(_word(node.get("id"), name, place), node) for node, place in nodes]
+    pairs = [
+        (_word(link.get("source"), name, place), _word(link.get("target"), name, place), link)
+        for link, place in links
+    ]
+    return _Plain(
+        links=[(form, root) for form, root, _ in pairs],
+        words=tuple(word for word, node in ids if node.get("blocked") is not True),
+        roots=frozenset(word for word, node in ids if node.get("root") is True),
+        ambiguous=frozenset(form for form, _, link in pairs if link.get("ambiguous") is True),
+        blocked=tuple(word for word, node in ids if node.get("blocked") is True),
+    )
 
 
 def _lists(data: Mapping[str, object], name: str) -> Iterator[tuple[str, str]]:
     for key, forms in data.items():
         root = _word(key, name, key)
         yield root, root
-        assert isinstance(forms, list), "_links looked"
+        assert isinstance(forms, list), "_plain looked"
         for index, form in enumerate(forms):
             yield _word(form, name, f"$[{key!r}][{index}]"), root
 
@@ -71,7 +123,7 @@ def _lists(data: Mapping[str, object], name: str) -> Iterator[tuple[str, str]]:
 def _word(value: object, name: str, place: str) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise GraphFormatError(f"{value!r:.60} is not a word", source=name, place=place)
-    return " ".join(value.casefold().split())
+    return clean_word(value)
 
 
 def _refuse_circles(targets: Mapping[str, Mapping[str, None]], name: str) -> None:
@@ -88,8 +140,10 @@ def _refuse_circles(targets: Mapping[str, Mapping[str, None]], name: str) -> Non
         raise GraphInvalidError(sorted(problems), name=name)
 
 
-def _terminals(word: str, targets: Mapping[str, Mapping[str, None]]) -> dict[str, None]:
-    """The words where all ways from a word end."""
+def _terminals(
+    word: str, targets: Mapping[str, dict[str, None]], roots: Mapping[str, None]
+) -> dict[str, None]:
+    """The roots where the ways from a word end, the nearest and first written one first."""
     found: dict[str, None] = {}
     seen: set[str] = set()
     waiting = [word]
@@ -98,8 +152,8 @@ def _terminals(word: str, targets: Mapping[str, Mapping[str, None]]) -> dict[str
         if current in seen:
             continue
         seen.add(current)
-        if current in targets:
-            waiting.extend(targets[current])
-        else:
+        if current in roots:
             found[current] = None
+        if current == word or current not in roots:
+            waiting.extend(reversed(targets.get(current, {})))
     return found

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ._graph import SynonymGraph
+from ._words import clean_word
 from .errors import GraphFormatError
 
 __all__ = ["is_released", "released_graph", "released_json", "released_pairs"]
@@ -53,8 +54,8 @@ def released_pairs(pairs: tuple[Pair, ...], *, name: str, version: str) -> Synon
     edges: dict[str, dict[str, None]] = {}
     roots: dict[str, None] = {}
     for word, second, targets in pairs:
-        form = _clean(f"{word} {second}")
-        for target in filter(None, map(_clean, targets)):
+        form = clean_word(f"{word} {second}")
+        for target in filter(None, map(clean_word, targets)):
             roots[target] = None
             if form:
                 edges.setdefault(form, {})[target] = None
@@ -98,7 +99,3 @@ def _text(value: object, name: str, place: str) -> str:
     if not isinstance(value, str) or not value.isprintable():
         raise GraphFormatError(f"{value!r:.60} is not a word", source=name, place=place)
     return value
-
-
-def _clean(form: str) -> str:
-    return " ".join(form.casefold().split())

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ._graph import SynonymGraph
 from ._parse import MAX_FORMS
+from ._words import clean_word
 
 
 def validate_graph(graph: SynonymGraph) -> tuple[str, ...]:
@@ -86,7 +87,7 @@ def _cycles(graph: SynonymGraph) -> Iterator[str]:
 
 
 def _cleaned(row: tuple[str, ...]) -> list[str]:
-    return [" ".join(entry.casefold().split()) for entry in row]
+    return [clean_word(entry) for entry in row]
 
 
 def _compounds(graph: SynonymGraph) -> Iterator[str]:

@@ -46,7 +46,7 @@ class GraphInvalidError(GraphError):
         tail = f"; and {more} more" if more > 0 else ""
         super().__init__(
             f"{name}: {len(self.problems)} problem(s): {shown}{tail}. "
-            "Mend the file, or run validate_graph on it for the whole list."
+            "Mend the file; `hallujudge graph validate` has the whole list."
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..errors import UnsupportedError
 from .entry import FoundClaim
-from .registry import metric_entry
+from .registry import checked_entry, metric_entry
 from .resources import Resources
 from .spec import GraphSource, ScoreSpec
 
@@ -21,10 +21,12 @@ async def extract(
     Raises:
         UnsupportedError: The metric takes no claims out of texts.
         NotFoundError: The metric or the graph is unknown.
+        InvalidInputError: The variant, a graph role or an option is.
     """
     entry = metric_entry(spec.metric)
     if entry.extract is None:
         raise UnsupportedError(f"metric {entry.name!r} takes no claims out of texts")
+    checked_entry(spec)
     return await entry.extract(spec, texts, resources)
 
 

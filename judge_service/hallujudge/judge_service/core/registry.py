@@ -10,7 +10,7 @@ from .pipelines import ENTRIES
 from .resources import Resources
 from .spec import ScoreSpec
 
-__all__ = ["metric_entry", "metric_names", "open_pipeline"]
+__all__ = ["checked_entry", "metric_entry", "metric_names", "open_pipeline"]
 
 
 def _entries() -> dict[str, MetricEntry]:
@@ -38,11 +38,11 @@ def metric_entry(name: str) -> MetricEntry:
     return entries[name]
 
 
-def open_pipeline(spec: ScoreSpec, resources: Resources) -> Pipeline:
-    """The pipeline of a spec, after every part of the spec was checked.
+def checked_entry(spec: ScoreSpec) -> MetricEntry:
+    """The metric of a spec whose names and values are all known to it.
 
     Raises:
-        NotFoundError: The metric or a graph is unknown.
+        NotFoundError: The metric is unknown.
         InvalidInputError: The variant, a graph role or an option is; all violations are listed.
     """
     entry = metric_entry(spec.metric)
@@ -51,6 +51,17 @@ def open_pipeline(spec: ScoreSpec, resources: Resources) -> Pipeline:
         raise InvalidInputError(
             "; ".join(violation.description for violation in violations), violations=violations
         )
+    return entry
+
+
+def open_pipeline(spec: ScoreSpec, resources: Resources) -> Pipeline:
+    """The pipeline of a spec, after every part of the spec was checked.
+
+    Raises:
+        NotFoundError: The metric or a graph is unknown.
+        InvalidInputError: The variant, a graph role or an option is; all violations are listed.
+    """
+    entry = checked_entry(spec)
     try:
         return entry.open(spec, resources)
     except MetricError as err:

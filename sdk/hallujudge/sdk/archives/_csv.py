@@ -56,13 +56,22 @@ def read_csv(path: Path) -> tuple[list[Record], str]:
         ArchiveError: The file is no table with a header; the line is named.
     """
     text, note = decoded(read_bytes(path))
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=_delimiter(path, text), strict=True
+    )
     try:
         records = list(_records(reader, path))
     except csv.Error as err:
         raise ArchiveError(f"{path} line {reader.line_num}: not CSV: {err}") from err
     return records, f"{path}: {note}" if note else ""
+
+
+def _delimiter(path: Path, text: str) -> str:
+    """What stands between columns: a spreadsheet writes semicolons where commas are for numbers."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    header = text.partition("\n")[0]
+    return ";" if ";" in header and "," not in header else ","
 
 
 def _records(reader: Iterator[list[str]], path: Path) -> Iterator[Record]:

@@ -163,7 +163,7 @@ class _Descriptions:
         keywords = entry.keywords or {}
         return MementosItem(
             id=identifier,
-            group_id=entry.image,
+            group_id=_group(values) or entry.image,
             response=_text(entry.record, self._text_key) if self._text_key else None,
             reference=text,
             domain=_domain(values) or _domain(reference.values),
@@ -221,7 +221,7 @@ class _Folder:
 
     def __init__(self, folder: Path) -> None:
         try:
-            self._paths = sorted(path for path in folder.iterdir() if path.suffix == ".txt")
+            self._paths = sorted(p for p in folder.iterdir() if p.suffix.lower() == ".txt")
         except OSError as err:
             raise ArchiveError(f"{folder}: {err.strerror or err}; check the path") from err
         if not self._paths:
@@ -274,11 +274,23 @@ def _text(record: Record, key: str) -> str | None:
     return well_formed(value)
 
 
-def _domain(values: Mapping[str, object]) -> str:
+def _evidence(values: Mapping[str, object]) -> Mapping[str, object]:
+    """The evidence of an ``items.jsonl`` line; empty where there is none."""
     evidence = values.get("evidence")
-    inner = evidence.get("domain") if isinstance(evidence, Mapping) else None
-    domain = values.get("domain") or inner or ""
-    return well_formed(domain.strip()) if isinstance(domain, str) else ""
+    return evidence if isinstance(evidence, Mapping) else {}
+
+
+def _domain(values: Mapping[str, object]) -> str:
+    # Whatever is no text is no known domain, and the item is told so; it is not the general one.
+    holders = (values, _evidence(values), _kept_fields(values))
+    domain = next(filter(None, (holder.get("domain") for holder in holders)), "")
+    return well_formed(str(domain).strip())
+
+
+def _group(values: Mapping[str, object]) -> str:
+    """What an ``items.jsonl`` line is resampled with; empty: it is no such line."""
+    group = values.get("group_id") if "outcome" in values else None
+    return well_formed(group) if isinstance(group, str) else ""
 
 
 def _kept_fields(values: Mapping[str, object]) -> Mapping[str, object]:
@@ -288,8 +300,10 @@ def _kept_fields(values: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _length(record: Record, reference: Mapping[str, object]) -> int | None:
-    value = record.values.get("episode_length", reference.get("episode_length"))
-    if value is None or value == "":
+    holders = (record.values, _evidence(record.values), reference)
+    found = (holder.get("episode_length") for holder in holders)
+    value = next((value for value in found if value is not None and value != ""), None)
+    if value is None:
         return None
     text = str(value).strip()
     if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and len(text) < 10):

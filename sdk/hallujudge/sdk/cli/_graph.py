@@ -59,9 +59,15 @@ def _named(graph: SynonymGraph, root: str) -> str:
 @graph_app.command()
 def validate(graph: Graph) -> ExitCode:
     """Check a graph: circles, contradictions, blanks."""
-    from hallujudge.synonym_graphs import table_notes
+    from hallujudge.synonym_graphs import GraphInvalidError, table_notes
 
-    opened = _open(graph)
+    try:
+        opened = _open(graph)
+    except InvalidInputError as err:
+        if isinstance(err.__cause__, GraphInvalidError):
+            for problem in err.__cause__.problems:
+                typer.echo(problem)
+        raise
     typer.echo(f"{opened.label}: sound; {len(opened.roots)} roots, {len(opened.edges)} forms")
     for note in table_notes(opened):
         typer.echo(f"note: {note}")
@@ -176,8 +182,8 @@ def suggest(
     ] = "",
     llm_url: LlmUrl = None,
     llm_model: LlmModel = None,
-    least: Annotated[int, typer.Option("--least", help="Items that a word must be in.")] = 1,
-    limit: Annotated[int, typer.Option("--limit", help="Roots to rank for each word.")] = 5,
+    least: Annotated[int, typer.Option("--least", min=1, help="Items that a word must be in.")] = 1,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Roots to rank for each word.")] = 5,
 ) -> ExitCode:
     """Rank roots for the keywords of a run that a graph does not know, into a patch file.
 

@@ -134,8 +134,11 @@ def decided(
     accepted = {f: found.root for f, found in best.items() if f in pending and found.score >= above}
     for value in accept:
         form, equals, root = value.partition("=")
-        if not equals and form not in best:
-            raise InvalidInputError(f"--accept {form!r}: no root is ranked; say {form}=ROOT")
+        if (equals and not root.strip()) or (not equals and form not in best):
+            found = "the root is empty" if equals else "no root is ranked"
+            raise InvalidInputError(f"--accept {value!r}: {found}; say {form}=ROOT")
+        if form in reject:
+            raise InvalidInputError(f"{form!r} is both accepted and rejected; choose one")
         accepted[form] = root.strip() if equals else best[form].root
     try:
         return patch.decided(accepted, reject)

@@ -301,7 +301,7 @@ def _graphs(role: str, spec: ScoreSpec, resources: Resources) -> _Graphs:
         sources[""] = spec.graphs[role]
     else:
         sources |= {name: ShippedGraph(name=f"{name}_{role}") for name in (*DOMAINS, GENERAL)}
-    for domain in DOMAINS:
+    for domain in (*DOMAINS, GENERAL):
         if (source := spec.graphs.get(f"{role}.{domain}")) is not None:
             sources[domain] = source
     return _Graphs(
@@ -348,7 +348,7 @@ ENTRY = MetricEntry(
     variants=MementosMetric.variants,
     score_names=MementosMetric.score_names,
     item_type=MementosItem,
-    graph_roles=(*_ROLES, *(f"{role}.{domain}" for role in _ROLES for domain in DOMAINS)),
+    graph_roles=(*_ROLES, *(f"{role}.{name}" for role in _ROLES for name in (*DOMAINS, GENERAL))),
     options=(
         OptionEntry(
             name="extractor",
