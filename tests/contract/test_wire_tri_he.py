@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hallujudge.judge.v1 import judge_service_pb2 as service_pb
 from hallujudge.judge.v1 import scoring_pb2 as pb
 from hallujudge.judge_service import _convert
+from hallujudge.judge_service._held_graphs import with_graphs, without_graphs
 from hallujudge.judge_service.core.entry import FoundClaim
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.values import Asked, Declined, JudgedItem, Usage
@@ -127,6 +129,41 @@ def test_evidence(found: TriHeEvidence, outcome: Outcome) -> None:
     for one, two in zip(found.claims, back.evidence.claims, strict=True):
         assert type(two.triplet) is type(one.triplet)
         assert list(map(as_written, two.held_against)) == list(map(as_written, one.held_against))
+
+
+@given(st.lists(st.tuples(items, evidence), max_size=3))
+def test_graphs_that_the_client_has_stay_there(
+    pairs: list[tuple[TriHeItem, TriHeEvidence]],
+) -> None:
+    sent = [item for item, _ in pairs]
+    results = [
+        ItemResult(id="1", group_id="a", outcome=Outcome.SCORED, evidence=_judged(found, item))
+        for item, found in pairs
+    ]
+    over = [_convert.result_to_proto(result) for result in without_graphs(sent, results)]
+    assert not any(claim.held_against for message in over for claim in message.tri_he.claims)
+    assert with_graphs(sent, [_convert.result_from_proto(message) for message in over]) == results
+
+
+def _judged(found: TriHeEvidence, item: TriHeItem) -> TriHeEvidence:
+    """As a language model judges: by the whole graph, and nothing where it gives no verdict."""
+    graph = item.reference_triplets or ()
+    claims = tuple(
+        replace(claim, held_against=() if claim.verdict is Verdict.UNSCORED else graph)
+        for claim in found.claims
+    )
+    return replace(found, claims=claims)
+
+
+def test_what_a_matcher_kept_is_sent() -> None:
+    graph = (Triplet("a", "b", "c"), Triplet("d", "e", "f"))
+    claim = ClaimVerdict(triplet=graph[0], verdict=Verdict.SUPPORTED, held_against=graph[1:])
+    result = ItemResult(
+        id="1", group_id="a", outcome=Outcome.SCORED, evidence=TriHeEvidence(claims=(claim,))
+    )
+    item = TriHeItem(id="1", reference_triplets=graph)
+    assert with_graphs([item], without_graphs([item], [result])) == [result]
+    assert without_graphs([item], [result]) == [result]
 
 
 @given(found_claims)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -23,6 +25,19 @@ def test_what_is_put_is_got_by_others_too(tmp_path: Path) -> None:
     assert (len(two), two.hits, two.misses) == (1, 1, 1)
     one.close()
     two.close()
+
+
+def test_a_file_that_many_make_at_once(tmp_path: Path) -> None:
+    for number in range(10):
+        gate = Barrier(8)
+
+        def opened(path: Path, gate: Barrier = gate) -> int:
+            gate.wait()
+            with closing(VerdictCache(path)) as cache:
+                return len(cache)
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(opened, [tmp_path / f"c{number}"] * 8)) == [0] * 8
 
 
 def test_keys_do_not_depend_on_order_and_do_on_every_value() -> None:

@@ -66,6 +66,15 @@ async def test_claims_with_their_places() -> None:
     ]
 
 
+@pytest.mark.parametrize("text", ["", " \n\t"])
+async def test_nobody_is_asked_about_nothing(text: str) -> None:
+    async with llm.ScriptedLlm(llm.saying(said(("man", "holds", "rope")))) as server:
+        client = client_of(server)
+        (result,) = await LlmTripletExtractor(client).try_many([text])
+        await client.close()
+    assert (result.found, server.chats) == ([], 0)
+
+
 async def test_a_text_without_claims_gives_an_empty_list_not_a_failure() -> None:
     async with llm.ScriptedLlm(llm.saying(said())) as server:
         client = client_of(server)

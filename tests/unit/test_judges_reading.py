@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from hallujudge.judge_service.judges._chat import ChatReply, TokenChoice
+from hallujudge.judge_service.judges._chat import ChatReply, TokenChoice, parse_reply
 from hallujudge.judge_service.judges._prompts import SENTENCE_CHOICES, TRIPLET_CHOICES
 from hallujudge.judge_service.judges._reading import read_choice, read_keyed
 
@@ -175,3 +175,34 @@ def test_tokens_that_do_not_make_the_text_give_no_margin() -> None:
     assert read_choice(reply("supported", tokens=other), TRIPLET_CHOICES).margin is None
     bare = (TokenChoice("supported", -0.1, ()),)
     assert read_choice(reply("supported", tokens=bare), TRIPLET_CHOICES).margin is None
+
+
+def completion(logprobs: str, usage: str = "null") -> bytes:
+    """A server's answer with numbers that Python's encoder would not write."""
+    message = '"message": {"content": "supported"}, "finish_reason": "stop"'
+    choice = f'{{{message}, "logprobs": {logprobs}}}'
+    return f'{{"choices": [{choice}], "usage": {usage}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "1e400", "-1e308", "null", "[]"]
+)
+def test_a_token_without_a_log_probability_gives_no_margin(number: str) -> None:
+    told = f'{{"content": [{{"token": "supported", "logprob": {number}, "top_logprobs": []}}]}}'
+    answer = read_choice(parse_reply(completion(told)), TRIPLET_CHOICES)
+    assert (answer.choice, answer.margin) == ("supported", None)
+
+
+def test_alternatives_that_are_impossible_are_no_rivals() -> None:
+    told = """{"content": [{"token": "supported", "logprob": -0.25, "top_logprobs": [
+        {"token": "supported", "logprob": -0.25}, {"token": "relation", "logprob": -2.25},
+        {"token": "object1", "logprob": -Infinity}]}]}"""
+    answer = read_choice(parse_reply(completion(told)), TRIPLET_CHOICES)
+    assert answer.margin == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("count", ["1e400", "-5", '"many"', "true", "1" + "0" * 400, "[1]", "NaN"])
+def test_counts_that_are_none_are_not_told(count: str) -> None:
+    usage = f'{{"prompt_tokens": {count}, "completion_tokens": 3}}'
+    reply = parse_reply(completion("null", usage))
+    assert (reply.content, reply.prompt_tokens, reply.generated_tokens) == ("supported", 0, 3)

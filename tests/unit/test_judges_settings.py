@@ -106,7 +106,7 @@ def test_the_fallback_is_off_unless_it_is_set_up() -> None:
         ({"llm_url": "http://h/v1"}, "llm", "no llm judge is set up"),
         ({}, "gpt", "there is no judge 'gpt'; choose one of matcher, llm, router"),
         (LLM | {"judge_order": "llm,oracle"}, "router", "judge_order names oracle"),
-        (LLM | {"judge_order": ""}, "router", "needs judges"),
+        (LLM | {"judge_order": ""}, "router", "no judge of it is set up"),
         (LLM | {"llm_dialect": "klingon"}, "llm", "the dialect is 'klingon'"),
         (LLM | {"llm_url": "nowhere"}, "llm", "no web address"),
         (LLM | {"judge_order": "fallback", "fallback_model": "g", "max_cost": 1.0}, "router",

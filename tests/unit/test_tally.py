@@ -54,6 +54,10 @@ RESULTS = [
 ]
 
 
+def test_nothing_scored_makes_no_groups() -> None:
+    assert report_of([unscored("NO_CLAIMS")]).groups == {}
+
+
 def test_scores_are_ratios_of_sums() -> None:
     report = report_of(RESULTS)
     assert report.chair_i == 1 / 6

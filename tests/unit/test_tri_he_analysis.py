@@ -140,6 +140,12 @@ def test_alpha_of_the_published_example(level: str, alpha: float) -> None:
     assert found == pytest.approx(alpha, abs=5e-4)
 
 
+def test_ratings_without_an_alpha() -> None:
+    assert krippendorff_alpha([[-1, 1], [1, 1], [2, 2]], "ratio") is None
+    assert krippendorff_alpha([[0, 1], [1, 1], [2, 2]], "ratio") is not None
+    assert krippendorff_alpha([[1e-200, 2e-200], [3e-200, 1e-200]], "interval") is None
+
+
 def test_alpha_agrees_with_the_package() -> None:
     package = pytest.importorskip("krippendorff", reason="the package krippendorff is absent")
     draw = random.Random(3)

@@ -74,12 +74,24 @@ def test_the_papers_own_file(tmp_path: Path) -> None:
     answers = read(path, path)
     assert [item.response for item in answers] == ["a1", "a2"]
     model = read(path, path, model_key="llava")
-    assert [(item.response, item.claims) for item in model] == [
+    assert [(item.response, item.claims) for item in model] == [("l1", None), ("l2", None)]
+    claims = read(path, path, model_key="llava", claims_only=True)
+    assert [(item.response, item.claims) for item in claims] == [
         ("l1", (("dog", "on", "sofa"),)),
         ("l2", None),
     ]
     with pytest.raises(ArchiveError, match="--model-key, one of answer, llava"):
         read(path, path, model_key="gpt")
+
+
+def test_claims_alone_are_no_answers(tmp_path: Path) -> None:
+    instance = {"question": "q1", "llava_triplets": ["(dog, on, sofa)"]}
+    path = tmp_path / "tri-he.json"
+    path.write_text(json.dumps({"7": {"instance": [instance], **GRAPH["7"]}}))
+    with pytest.raises(ArchiveError, match="give the file with --claims"):
+        read(path, path, model_key="llava")
+    (item,) = read(path, path, model_key="llava", claims_only=True)
+    assert item.claims == (("dog", "on", "sofa"),)
 
 
 def test_references_may_stand_in_the_answers() -> None:

@@ -11,6 +11,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 
 from . import _convert
+from ._held_graphs import without_graphs
 from ._ordered import ordered_map
 from .core import Engine, ScoringSession, metric_names
 from .core.entry import MetricEntry
@@ -49,7 +50,8 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         session = await self._engine.open(_convert.spec_from_proto(request.spec))
         self._check_batch(len(request.items))
         _check_unique(request.items)
-        results = await session.score(_convert.items_from_proto(request.items))
+        items = _convert.items_from_proto(request.items)
+        results = without_graphs(items, await session.score(items))
         report = await asyncio.to_thread(session.report)
         return pb.ScoreResponse(
             results=[_convert.result_to_proto(result) for result in results],
@@ -99,8 +101,9 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         """Judges claims without aggregating."""
         self._check_batch(len(request.items))
         _check_unique(request.items)
-        results = await self._engine.judge(
-            _convert.spec_from_proto(request.spec), _convert.items_from_proto(request.items)
+        items = _convert.items_from_proto(request.items)
+        results = without_graphs(
+            items, await self._engine.judge(_convert.spec_from_proto(request.spec), items)
         )
         return pb.JudgeResponse(results=[_convert.result_to_proto(result) for result in results])
 
@@ -152,7 +155,8 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         if request.WhichOneof("message") != "batch":
             raise InvalidInputError("after the spec, every message of a stream must be a batch")
         self._check_batch(len(request.batch.items))
-        results = await session.score(_convert.items_from_proto(request.batch.items))
+        items = _convert.items_from_proto(request.batch.items)
+        results = without_graphs(items, await session.score(items))
         return pb.ScoreStreamResponse(
             batch=pb.ResultBatch(results=[_convert.result_to_proto(result) for result in results])
         )

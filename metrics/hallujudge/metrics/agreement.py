@@ -115,7 +115,8 @@ def krippendorff_alpha(
         level: ``nominal`` for any values; numbers for ``ordinal``, ``interval`` and ``ratio``.
 
     Returns:
-        Alpha, or None where nothing has two ratings or all ratings are equal.
+        Alpha, or None where nothing has two ratings or all ratings are equal, and at level
+        ``ratio`` where a rating is below zero: such numbers have no ratio.
 
     Raises:
         ValueError: The level is unknown, or a rating is no finite number where it must be one.
@@ -124,15 +125,15 @@ def krippendorff_alpha(
     """
     rated = [unit for unit in units if len(unit) > 1]
     totals = Counter(value for unit in rated for value in unit)
-    if len(totals) < 2:
-        _difference(level, totals)
-        return None
     difference = _difference(level, totals)
+    if len(totals) < 2 or (level == "ratio" and any(_number(value) < 0 for value in totals)):
+        return None
     observed = math.fsum(
         _disagreement(Counter(unit), difference) / (len(unit) - 1) for unit in rated
     )
     expected = _disagreement(totals, difference) / (totals.total() - 1)
-    return 1 - observed / expected
+    # Ratings may differ by less than a square can hold.
+    return 1 - observed / expected if expected else None
 
 
 def _disagreement(

@@ -112,8 +112,8 @@ class Tally:
                     for value in codes.values
                 }
                 for (key, codes), numbers in zip(self._groups.items(), rows.codes, strict=True)
-                # A field that no item has makes no groups.
-                if codes.values != [_MISSING]
+                # A field that no scored item has makes no groups.
+                if codes.values not in ([], [_MISSING])
             },
             coverage=coverage,
             totals={metric.unit: float(rows.items), **table.totals()},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, TypeAlias
 
+from .texts import well_formed
+
 __all__ = [
     "MAX_PART_CHARS",
     "ClaimParts",
@@ -114,9 +116,10 @@ def reference_of(value: object) -> Triplet:
     Raises:
         TripletError: It has fewer than three parts, or a part that is empty, too long or no text.
     """
-    parts = _parts(value)
     if not isinstance(value, str):
-        return _three(value, parts)
+        return _three(value, _parts(value))
+    value = well_formed(value)
+    parts = _parts(value)
     triplet = _three(value, [*parts[:2], ", ".join(map(str, parts[2:]))] if parts[3:] else parts)
     if _bare(value) == _bare(triplet.written):
         return triplet
@@ -151,7 +154,7 @@ def _three(value: object, parts: list[object]) -> Triplet:
 def _part(value: object, number: int, part: object) -> str:
     if not isinstance(part, str):
         raise TripletError(value, f"part {number} is of type {type(part).__name__}")
-    part = part.strip()
+    part = well_formed(part.strip())
     if not part:
         raise TripletError(value, f"part {number} is empty")
     if len(part) > MAX_PART_CHARS:

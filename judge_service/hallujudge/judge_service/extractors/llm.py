@@ -41,6 +41,10 @@ class LlmTripletExtractor(LlmExtractor[str, list[ExtractedTriplet]]):
         """
         return await self._all(texts)
 
+    def _known(self, source: str) -> list[ExtractedTriplet] | None:
+        # A model that is asked about nothing may still make something up.
+        return None if source.strip() else []
+
     def _slots(self, source: str) -> Mapping[str, str]:
         return {"response": _fenced("RESPONSE", source)}
 

@@ -24,6 +24,9 @@ Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
 """Whose extensions a server understands: OpenAI's own names, vLLM's more, or neither."""
 
 _MAX_TOP = 20
+# What servers report is held to what can be: JSON and messages have no room for more.
+_MAX_TOKENS = 1_000_000_000
+_MAX_LOGPROB = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,8 +232,15 @@ def _usage_of(usage: object) -> tuple[int, int, int]:
     details = usage.get("prompt_tokens_details")
     shared = details.get("cached_tokens") if isinstance(details, dict) else 0
     counts = (usage.get("prompt_tokens"), shared, usage.get("completion_tokens"))
-    prompt, shared, generated = (max(0, int(count or 0)) for count in counts)
+    prompt, shared, generated = map(_count_of, counts)
     return prompt, min(shared, prompt), generated
+
+
+def _count_of(value: object) -> int:
+    """A number of tokens; 0, which stands for "not told", where it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0
+    return int(value) if 0 <= value <= _MAX_TOKENS else 0
 
 
 def _tokens_of(logprobs: object) -> tuple[TokenChoice, ...]:
@@ -239,11 +249,24 @@ def _tokens_of(logprobs: object) -> tuple[TokenChoice, ...]:
     try:
         return tuple(
             TokenChoice(
-                entry["token"],
-                float(entry["logprob"]),
-                tuple((t["token"], float(t["logprob"])) for t in entry.get("top_logprobs") or ()),
+                *_token_of(entry),
+                tuple(map(_token_of, filter(_is_possible, entry.get("top_logprobs") or ()))),
             )
             for entry in entries or ()
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return ()
+
+
+def _token_of(entry: Mapping[str, object]) -> tuple[str, float]:
+    token, logprob = entry["token"], entry["logprob"]
+    if not isinstance(token, str) or not isinstance(logprob, (int, float)):
+        raise TypeError("a token without text or log-probability")
+    if not abs(logprob) <= _MAX_LOGPROB:
+        raise ValueError(f"the log-probability {logprob!r:.40}")
+    return token, float(logprob)
+
+
+def _is_possible(entry: Mapping[str, object]) -> bool:
+    """Whether a token could have come; servers may list those that a constraint rules out."""
+    return entry["logprob"] != float("-inf")

@@ -86,6 +86,8 @@ class CallFailedError(Exception):
     """
 
     def __init__(self, kind: FailureKind, detail: str, *, retry_after: float | None = None) -> None:
+        # Servers may quote half a character, which neither a file nor a message can hold.
+        detail = detail.encode("utf-8", "replace").decode()
         super().__init__(f"{kind.value}: {detail}")
         self.kind = kind
         self.detail = detail

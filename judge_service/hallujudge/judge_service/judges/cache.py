@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
@@ -32,19 +33,26 @@ _APPLICATION_ID = 0x68616C6A  # "halj"
 _EXPORT_NAME = "hallujudge-verdicts"
 _MAX_LINE_BYTES = 16 << 20
 _BUSY_SECONDS = 10.0
-_SCHEMA = """
+_WAL_PAUSE = 0.02
+_SCHEMA = (
+    """
 CREATE TABLE IF NOT EXISTS answers (
   key BLOB PRIMARY KEY,
   judge TEXT NOT NULL,
   record TEXT NOT NULL
-) WITHOUT ROWID;
+) WITHOUT ROWID
+""",
+    """
 CREATE TABLE IF NOT EXISTS servers (
   url TEXT NOT NULL,
   model TEXT NOT NULL,
   server TEXT NOT NULL,
   PRIMARY KEY (url, model)
-) WITHOUT ROWID;
-"""
+) WITHOUT ROWID
+""",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {CACHE_FORMAT}",
+)
 
 
 def cache_key(parts: Mapping[str, object]) -> str:
@@ -192,6 +200,33 @@ class VerdictCache:
             last = rows[-1][0]
 
     def _prepare(self) -> None:
+        # In one transaction: of processes that make the file together, each sees it whole or not.
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._check_owner()
+            for statement in _SCHEMA:
+                self._db.execute(statement)
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+        self._set_wal()
+        self._db.execute("PRAGMA synchronous = NORMAL")
+
+    def _set_wal(self) -> None:
+        """Switches to the write-ahead log; SQLite doesn't wait for others that do the same."""
+        until = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_WAL_PAUSE)
+            else:
+                return
+
+    def _check_owner(self) -> None:
         owner = self._db.execute("PRAGMA application_id").fetchone()[0]
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         empty = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -202,11 +237,6 @@ class VerdictCache:
                 f"it has format {version}, and this release reads up to {CACHE_FORMAT}; "
                 "upgrade hallujudge or name another file"
             )
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        self._db.executescript(_SCHEMA)
-        self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        self._db.execute(f"PRAGMA user_version = {CACHE_FORMAT}")
 
     def _record(self, text: str) -> Record:
         try:

@@ -142,7 +142,13 @@ class JudgeRoster:
                 f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
             )
         # The fallback is off unless it is set up; the others are wanted when they are named.
-        return [part for part in order if part != "fallback" or self.settings.fallback_model]
+        wanted = [part for part in order if part != "fallback" or self.settings.fallback_model]
+        if not wanted:
+            raise InvalidInputError(
+                f"judge_order is {self.settings.judge_order!r}, and no judge of it is set up; name "
+                f"some of {', '.join(known)}; for the fallback, set fallback_model as well"
+            )
+        return wanted
 
     def _one(self, name: str, matcher: MatcherSettings | None) -> Judge:
         return self._matcher(matcher) if name == "matcher" else self.llm(name)

@@ -1101,7 +1101,9 @@ class ClaimVerdict(google.protobuf.message.Message):
 
     @property
     def held_against(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Triplet]:
-        """The reference triplets that it was held against."""
+        """The reference triplets that it was held against; none for a claim with a verdict: the whole
+        scene graph of its item.
+        """
 
     @property
     def span(self) -> Global___Span:

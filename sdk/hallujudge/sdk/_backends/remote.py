@@ -14,6 +14,7 @@ import grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service import _convert
+from hallujudge.judge_service._held_graphs import with_graphs
 from hallujudge.judge_service._wire_errors import error_from_rpc
 from hallujudge.judge_service.version import __version__
 from hallujudge.metrics import Report
@@ -22,8 +23,9 @@ from ..errors import InternalError, VersionMismatchError
 from .base import Batch, BatchResult, ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from hallujudge.judge.v1 import scoring_pb2 as scoring_pb
     from hallujudge.judge_service.core.entry import FoundClaim
     from hallujudge.judge_service.core.spec import GraphSource, ScoreSpec
     from hallujudge.metrics import Item, ItemResult
@@ -106,7 +108,7 @@ class RemoteBackend:
                 async for response in answers:
                     kind = response.WhichOneof("message")
                     if kind == "batch":
-                        done = _paired(sent.popleft(), response.batch)
+                        done = _paired(sent.popleft(), response.batch.results)
                         window.leave(len(done.items))
                         yield done
                     elif kind == "report":
@@ -132,7 +134,7 @@ class RemoteBackend:
         )
         with self._errors():
             response = await self._connect().Judge(request, timeout=self._timeout)
-        return [_convert.result_from_proto(result) for result in response.results]
+        return list(_paired(items, response.results).results)
 
     async def normalize(
         self, source: GraphSource, words: Sequence[str]
@@ -314,8 +316,8 @@ class _Window:
         self._changed.set()
 
 
-def _paired(batch: Batch, message: pb.ResultBatch) -> BatchResult:
-    results = [_convert.result_from_proto(result) for result in message.results]
+def _paired(batch: Batch, messages: Iterable[scoring_pb.ItemResult]) -> BatchResult:
+    results = [_convert.result_from_proto(result) for result in messages]
     if [item.id for item in batch] != [result.id for result in results]:
         raise InternalError("the server answered a batch with results of other items")
-    return BatchResult(items=batch, results=results)
+    return BatchResult(items=batch, results=with_graphs(batch, results))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from hallujudge.metrics import ItemResult, Report
+from hallujudge.metrics import ItemResult, Report, UnknownVariantError
 
-from ..errors import UnsupportedError
+from ..errors import ArchiveError, UnsupportedError
 from ._mementos import mementos_tables
 from ._options import AnalysisOptions
 from ._runs import Run
@@ -72,7 +72,10 @@ def _analysis(run: Run, options: AnalysisOptions) -> Analysis:
             f"{', '.join(sorted(_METRICS))}. Those of the others take several runs: see "
             "docs/question-answering.md"
         )
-    tables, notes = tables_of(run, options)
+    try:
+        tables, notes = tables_of(run, options)
+    except UnknownVariantError as err:
+        raise ArchiveError(f"{run.name}: its report is none of ours: {err}") from err
     return Analysis(
         metric=run.metric,
         variant=run.variant,

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hallujudge.metrics import ItemResult, Report
+from hallujudge.metrics import ItemResult, Outcome, Report
 
 from ..archives._records import Record, read_records
 from ..errors import ArchiveError
 
 __all__ = ["Run"]
+
+_OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +82,20 @@ class Run:
         Raises:
             ArchiveError: The items are not those of the report, or a line can't be read.
         """
+        return (r for r in self.items_of_report() if r.values["outcome"] == Outcome.SCORED.value)
+
+    def items_of_report(self) -> Iterator[Record]:
+        """The lines of all items.
+
+        Raises:
+            ArchiveError: See :meth:`scored`.
+        """
         count = 0
         for record in self.lines():
             count += 1
-            if record.values.get("outcome") == "scored":
-                yield record
+            if (outcome := record.values.get("outcome")) not in _OUTCOMES:
+                raise ArchiveError(f"{record.place}: the outcome is {outcome!r:.60}; is it a run?")
+            yield record
         if count != self.items:
             raise ArchiveError(
                 f"{self.name}: {count} items, and the report is about {self.items}; score again, "

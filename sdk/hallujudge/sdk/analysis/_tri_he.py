@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from hallujudge.metrics.agreement import Level, human_agreement, krippendorff_alpha
@@ -19,6 +19,7 @@ from hallujudge.metrics.tri_he_analysis import (
 )
 from hallujudge.metrics.triplets import ClaimParts, Sentence, Triplet
 
+from ..archives._human_scores import human_scores
 from ..archives._records import Record
 from ..errors import ArchiveError
 from ._options import AnalysisOptions
@@ -29,7 +30,10 @@ __all__ = ["tri_he_tables"]
 
 _PARTS = ("", "object_", "relation_")
 _STEP, _MOST_STEPS = 10, 30
-_NO_PLACES = "no trend: it isn't known where the claims stand, since they were given"
+_NO_PLACES = (
+    "no trend: it isn't known where the claims stand, since they were given, or are in other words "
+    "than the answers"
+)
 _NO_HUMAN = "no agreement with people: the answers bring no human_score (see --human-key)"
 _NO_SECOND = "no Krippendorff's alpha: no answer has scores of two annotators"
 
@@ -37,6 +41,7 @@ _NO_SECOND = "no Krippendorff's alpha: no answer has scores of two annotators"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
     id: str
+    is_scored: bool
     judged: JudgedAnswer
     human: tuple[float, ...]
 
@@ -48,22 +53,54 @@ def tri_he_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTabl
         ArchiveError: A line of the run is not as a run leaves it.
     """
     metric = TriHeMetric(variant=run.variant, judge="of the run")
-    answers = [_answer(record) for record in run.scored()]
+    every = [_answer(record) for record in run.items_of_report()]
+    answers = [answer for answer in every if answer.is_scored]
     judged = [answer.judged for answer in answers]
-    tables, notes = [], []
-    if all(c.within_words is not None for a in judged for c in a.verdicts):
-        tables.append(_trend(judged, metric, options.words or _steps(judged)))
-    else:
-        notes.append(_NO_PLACES)
+    tables, notes = _trend_over_placed(judged, metric, options)
     tables += [*_frequent(judged, metric, options.share), _errors(judged)]
-    if any(answer.human for answer in answers):
-        tables.append(_agreement(answers, metric))
-        alpha = _alpha(answers)
-        tables += [alpha] if alpha.rows else []
-        notes += [] if alpha.rows else [_NO_SECOND]
-    else:
-        notes.append(_NO_HUMAN)
-    return tables, notes
+    more_tables, more_notes = _people(every, answers, metric)
+    return tables + more_tables, notes + more_notes
+
+
+def _trend_over_placed(
+    answers: Sequence[JudgedAnswer], metric: TriHeMetric, options: AnalysisOptions
+) -> tuple[list[AnalysisTable], list[str]]:
+    """The trend over the claims whose place is known, and how many are left out of it."""
+    placed = [_placed(answer) for answer in answers]
+    claims, known = (sum(len(a.verdicts) for a in some) for some in (answers, placed))
+    if claims and not known:
+        return [], [_NO_PLACES]
+    table = _trend(placed, metric, options.words or _steps(placed))
+    if known == claims:
+        return [table], []
+    left_out = f"{claims - known} of {claims} claims"
+    return [table], [f"trend: {left_out} are left out, since it isn't known where they stand"]
+
+
+def _placed(answer: JudgedAnswer) -> JudgedAnswer:
+    kept = tuple(claim for claim in answer.verdicts if claim.within_words is not None)
+    return JudgedAnswer(group_id=answer.group_id, verdicts=kept)
+
+
+def _people(
+    every: Sequence[_Answer], scored: Sequence[_Answer], metric: TriHeMetric
+) -> tuple[list[AnalysisTable], list[str]]:
+    """Agreement with people, and of people with each other: of all answers, scored or not."""
+    rated = sum(bool(answer.human) for answer in every)
+    if not rated:
+        return [], [_NO_HUMAN]
+    compared = sum(bool(answer.human) for answer in scored)
+    notes = []
+    if compared < rated:
+        notes.append(
+            f"agreement with people: {rated - compared} of {rated} answers with human scores are "
+            "unscored and left out"
+        )
+    tables = [_agreement(scored, metric)] if compared else []
+    alpha = _alpha(every)
+    if not alpha.rows:
+        return tables, [*notes, _NO_SECOND]
+    return [*tables, alpha], notes
 
 
 def _steps(answers: Sequence[JudgedAnswer]) -> tuple[int, ...]:
@@ -184,16 +221,17 @@ def _alpha(answers: Sequence[_Answer]) -> AnalysisTable:
 def _answer(record: Record) -> _Answer:
     evidence = record.values.get("evidence")
     claims = evidence.get("claims") if isinstance(evidence, Mapping) else None
-    human = evidence.get("human_scores", []) if isinstance(evidence, Mapping) else []
-    if not isinstance(claims, list) or not isinstance(human, list):
+    is_scored = record.values.get("outcome") == "scored"
+    if not isinstance(evidence, Mapping) or (is_scored and not isinstance(claims, list)):
         raise ArchiveError(f"{record.place}: no claims in the evidence; is it a run of tri-he?")
     try:
         return _Answer(
             id=str(record.values["id"]),
+            is_scored=is_scored,
             judged=JudgedAnswer(
-                group_id=str(record.values["group_id"]), verdicts=tuple(map(_claim, claims))
+                group_id=str(record.values["group_id"]), verdicts=tuple(map(_claim, claims or ()))
             ),
-            human=tuple(float(score) for score in human),
+            human=human_scores(replace(record, values=evidence), ()),
         )
     except (KeyError, TypeError, ValueError) as err:
         raise ArchiveError(

@@ -12,6 +12,8 @@ __all__ = ["human_scores"]
 
 _USUAL = ("human_score", "human_scores")
 _MAX_ANNOTATORS = 1000
+# Nobody scores higher, and the squares of larger numbers are none that a float can hold.
+_MAX_SCORE = 1e9
 
 
 def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
@@ -56,6 +58,9 @@ def _number(value: object, place: str) -> float:
             number = float(value)
         except OverflowError:
             number = math.inf
-        if math.isfinite(number):
+        if abs(number) <= _MAX_SCORE:
             return number
-    raise ArchiveError(f"{place}: {value!r:.60} is no score; give a finite number, or null")
+    raise ArchiveError(
+        f"{place}: {value!r:.60} is no score; give a number from {-_MAX_SCORE:g} to "
+        f"{_MAX_SCORE:g}, or null"
+    )

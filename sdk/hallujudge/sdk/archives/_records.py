@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
+from hallujudge.metrics.texts import well_formed
+
 from ..errors import ArchiveError
 from ._json import named, read_values
 
@@ -115,13 +117,6 @@ def canonical_id(value: object, place: str) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     raise ArchiveError(f"{place}: {_shown(value)} is not an id; give a number or a text")
-
-
-def well_formed(text: str) -> str:
-    """The text with lone surrogates, which JSON can hold and UTF-8 can't, replaced."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def choose_key(

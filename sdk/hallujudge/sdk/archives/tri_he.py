@@ -11,7 +11,6 @@ from hallujudge.metrics.items import TriHeItem
 from hallujudge.metrics.triplets import (
     Triplet,
     TripletError,
-    WrittenTriplet,
     reference_of,
     triplet_of,
 )
@@ -62,7 +61,8 @@ def read_tri_he(
     """Answers, or claims that were taken from them, with the scene graphs of their images.
 
     Read are records with ``image_id``, ``question`` and ``response`` or ``claims``, and Tri-HE's
-    own file, whose answers are those under ``options.model_key``.
+    own file: its answers are those under ``options.model_key``, and with ``options.claims_only``
+    its claims those under the same with ``_triplets`` behind it.
 
     Raises:
         ArchiveError: See :func:`read_items`; also where a triplet has not three parts.
@@ -100,25 +100,26 @@ class _Answers:
         ids = IdCheck()
         unknown: dict[str, None] = {}
         met: set[str] = set()
+        given = 0
         for answer in self._answers():
             ids.add(answer.key)
-            self._claims(answer)
+            given += self._claims(answer) is not None
             self._text(answer)
             human_scores(answer.record, self._options.human_keys)
-            if self._scenes is None:
-                _scene_of(answer.record)
-            elif answer.image_id in self._scenes:
-                met.add(answer.image_id)
-            else:
+            if self._scene(answer) is None:
                 unknown[answer.image_id] = None
+            else:
+                met.add(answer.image_id)
         if not self._options.allow_duplicates and (twins := ids.twins(self._all_keys)):
             raise refuse(
-                "answers to one question of one image that stand more than once",
+                "answers to one question of one image, or of one id of their own "
+                f"({', '.join(_OWN_ID_KEYS)}), that stand more than once",
                 twins,
                 "Remove the copies, or score every one of them with --allow-duplicates",
             )
         self._refuse_unknown(list(unknown), met)
-        return ItemSource(count=len(ids), make=self._items, notes=self._notes(met))
+        notes = (*self._notes(met), *self._given_note(given, len(ids)))
+        return ItemSource(count=len(ids), make=self._items, notes=notes)
 
     def _all_keys(self) -> Iterator[str]:
         return (answer.key for answer in self._answers())
@@ -143,14 +144,22 @@ class _Answers:
         total = len(self._scenes or ())
         return (f"{len(missing)} of {total} scene graphs have no answer: {named(missing)}",)
 
+    def _given_note(self, given: int, total: int) -> tuple[str, ...]:
+        if self._options.claims_only or not given:
+            return ()
+        return (f"{given} of {total} answers bring claims, which are judged as they are",)
+
+    def _scene(self, answer: _Answer) -> _Scene | None:
+        """The scene graph of its image; None: it isn't known, and may be so."""
+        if self._scenes is not None:
+            return self._scenes.get(answer.image_id)
+        absent = all(answer.record.values.get(name) is None for name in _TRIPLETS)
+        return None if absent and self._options.allow_unknown else _scene_of(answer.record)
+
     def _items(self) -> Iterator[TriHeItem]:
         ids = numbered(answer.key for answer in self._answers())
         for answer, identifier in zip(self._answers(), ids, strict=True):
-            scene = (
-                _scene_of(answer.record)
-                if self._scenes is None
-                else self._scenes.get(answer.image_id)
-            )
+            scene = self._scene(answer)
             yield TriHeItem(
                 id=identifier,
                 group_id=answer.image_id,
@@ -164,7 +173,7 @@ class _Answers:
             )
 
     def _answers(self) -> Iterator[_Answer]:
-        for record in _flat(self._responses, self._options.model_key):
+        for record in _flat(self._responses, self._options):
             if self._keys.id not in record.values:
                 raise ArchiveError(
                     f"{record.place}: the image id is missing (no key {self._keys.id!r}); "
@@ -190,13 +199,13 @@ class _Answers:
         claims = []
         for index, entry in enumerate(value):
             try:
-                claims.append(_utf8(triplet_of(entry)))
+                claims.append(triplet_of(entry))
             except TripletError as err:
                 raise ArchiveError(f"{place}[{index}]: {err}") from err
         return tuple(claims)
 
     def _find_keys(self) -> _Keys:
-        first = next(_flat(self._responses, self._options.model_key), None)
+        first = next(_flat(self._responses, self._options), None)
         if first is None:
             raise ArchiveError("the archive of answers holds no record")
         identifier = choose_key(
@@ -205,7 +214,10 @@ class _Answers:
         has_claims = _CLAIMS in first.values
         if self._options.claims_only and not has_claims:
             found = ", ".join(sorted(first.values))
-            raise ArchiveError(f"{first.place}: no key {_CLAIMS!r} for the claims; found {found}")
+            raise ArchiveError(
+                f"{first.place}: no key {_CLAIMS!r} for the claims; found {found}. In Tri-HE's own "
+                "file they stand under K_triplets, where K is what --model-key says"
+            )
         text_keys = [key for key in _TEXT_KEYS if key in first.values]
         if has_claims and not text_keys and self._options.text_key is None:
             return _Keys(id=identifier, text=None)
@@ -215,41 +227,60 @@ class _Answers:
         return _Keys(id=identifier, text=text)
 
 
-def _flat(responses: Responses, model_key: str | None) -> Iterator[Record]:
+def _flat(responses: Responses, options: InputOptions) -> Iterator[Record]:
     """Records of answers; those of Tri-HE's own file are taken out of their images."""
     position = 0
     for record in read_records(responses):
         instances = record.values.get("instance")
         if not isinstance(instances, list):
+            _refuse_model_key(record, options)
             yield record
             continue
         for index, instance in enumerate(instances):
             place = f"{record.place}, instance[{index}]"
-            values = _instance(instance, record, model_key, place)
+            values = _instance(instance, record, options, place)
             yield Record(values=values, position=position, place=place)
             position += 1
 
 
+def _refuse_model_key(record: Record, options: InputOptions) -> None:
+    if options.model_key is not None:
+        raise ArchiveError(
+            f"{record.place}: --model-key {options.model_key!r} is for Tri-HE's own file, whose "
+            "images hold a list 'instance'; name the key of the text with --text-key"
+        )
+
+
 def _instance(
-    instance: object, image: Record, model_key: str | None, place: str
+    instance: object, image: Record, options: InputOptions, place: str
 ) -> dict[str, object]:
     if not isinstance(instance, Mapping):
         raise ArchiveError(f"{place}: expected a JSON object")
-    key = model_key or "answer"
+    key = options.model_key or "answer"
     claims = f"{key}_triplets"
-    if key not in instance and claims not in instance:
-        others = sorted(set(instance) - {"question", "triplet"})
-        raise ArchiveError(
-            f"{place}: no answers of {key!r}; name the model with --model-key, one of "
-            f"{', '.join(others) or 'none here'}"
-        )
+    if key not in instance and not (options.claims_only and claims in instance):
+        raise _no_answers(instance, key, place)
     values: dict[str, object] = {**instance, "image_id": image.values.get("id")}
     values["response"] = instance.get(key)
-    if claims in instance:
+    # Whoever gives the file as answers wants claims taken from them, whatever else it has.
+    if options.claims_only and claims in instance:
         values[_CLAIMS] = instance[claims]
     if "triplets" in image.values:
         values |= {name: image.values.get(name) for name in ("triplets", "all_object", "object")}
     return values
+
+
+def _no_answers(instance: Mapping[str, object], key: str, place: str) -> ArchiveError:
+    if f"{key}_triplets" in instance:
+        return ArchiveError(
+            f"{place}: no answers of {key!r}, only its claims ({key}_triplets); give the file "
+            "with --claims"
+        )
+    others = sorted(set(instance) - {"question", "triplet"})
+    return ArchiveError(
+        f"{place}: no answers of {key!r}; name the model with --model-key, one of "
+        f"{', '.join(others) or 'none here'}"
+    )
 
 
 def _read_scenes(references: References) -> dict[str, _Scene]:
@@ -306,20 +337,10 @@ def _scene_of(record: Record) -> _Scene:
     triplets = []
     for index, entry in enumerate(value):
         try:
-            triplets.append(_utf8(reference_of(entry)))
+            triplets.append(reference_of(entry))
         except TripletError as err:
             raise ArchiveError(f"{record.place}, {key}[{index}]: {err}") from err
     return _Scene(tuple(triplets), _objects_of(record))
-
-
-def _utf8(triplet: Triplet) -> Triplet:
-    """The triplet without lone surrogates, which can't go over the wire."""
-    if triplet.written.isascii():
-        return triplet
-    one, relation, two = map(well_formed, triplet)
-    if isinstance(triplet, WrittenTriplet):
-        return WrittenTriplet(one, relation, two, written=well_formed(triplet.written))
-    return Triplet(one, relation, two)
 
 
 def _objects_of(record: Record) -> tuple[str, ...]:

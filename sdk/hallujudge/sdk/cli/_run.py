@@ -95,6 +95,7 @@ class ScoreRun:
                 raise
             output.finish(report)
         _show(report, self.formats, self.out)
+        _tell_of_claims(report)
         return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
     def estimate(self) -> ExitCode:
@@ -105,7 +106,10 @@ class ScoreRun:
         """
         spec, items = self._read()
         with self._client() as client:
-            for row in client.estimate(spec, items):
+            rows = client.estimate(spec, items)
+            if not rows:
+                typer.echo("no language model judges: nothing would be asked")
+            for row in rows:
                 cost = "no prices are set"
                 if row.cost_at_most is not None:
                     cost = f"at most {row.cost_at_most:.4f} in money"
@@ -114,6 +118,12 @@ class ScoreRun:
                     f"{row.repeated} repeated), {row.prompt_tokens} prompt tokens, at most "
                     f"{row.most_generated} generated; {cost}; counted by {row.counter}"
                 )
+        if self.options.get("extractor") == "llm":
+            typer.echo(
+                "note: the language model that takes claims from answers is not in these figures: "
+                "one call for each answer without claims, nor are the claims that it would find",
+                err=True,
+            )
         return ExitCode.OK
 
     def _read(self) -> tuple[ScoreSpec, ItemSource]:
@@ -181,6 +191,24 @@ def _show(report: Report, formats: tuple[str, ...], folder: Path) -> None:
     if not {"json", "markdown"} & set(formats):
         typer.echo(render_table(report, color=_on_terminal(sys.stdout)), nl=False)
         typer.echo(f"written to {folder}")
+
+
+def _tell_of_claims(report: Report) -> None:
+    """Claims without verdict in answers with a score: those of a judge that failed now and then."""
+    if not (count := int(report.totals.get("unscored_claims", 0))):
+        return
+    # Each of the two readings counts them in its own way, and neither may pass unseen.
+    counted = "are left out of the rates"
+    if report.variant == "published":
+        counted = (
+            "count as not hallucinated, as in the released script; --variant corrected leaves "
+            "them out"
+        )
+    typer.echo(
+        f"note: {count} claims of scored answers have no verdict and {counted}. items.jsonl says "
+        "why each has none",
+        err=True,
+    )
 
 
 def _on_terminal(stream: IO[str] | None) -> bool:

@@ -61,6 +61,11 @@ class ClaimSource:
         return labels.get(self._name, self._rules.label)
 
     @property
+    def reads_texts(self) -> bool:
+        """Whether it takes claims from texts at all, rather than from nobody."""
+        return self._name != "given"
+
+    @property
     def costs(self) -> bool:
         """Whether extracting calls a model that may cost money."""
         return self._llm is not None

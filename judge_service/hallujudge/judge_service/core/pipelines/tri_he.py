@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,7 @@ __all__ = ["ENTRY", "TriHePipeline"]
 _DEFAULTS = MatcherSettings()
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _NUMBERS = ("keep_above", "support_above", "entail_above")
+_WORD = re.compile(r"\S+")
 
 
 class TriHePipeline:
@@ -81,14 +83,14 @@ class TriHePipeline:
         answers = checked(items, TriHeItem)
         results: dict[int, ItemResult] = {}
         for index, item in enumerate(answers):
-            if problem := _problem(item):
-                results[index] = unscored(item, *problem)
+            if problem := self._problem(item):
+                results[index] = _without_claims(item, problem)
         extracted = await self._claims(
             {i: item for i, item in enumerate(answers) if i not in results}
         )
         for index, claims in extracted.items():
             if problem := _claims_problem(answers[index], claims, self._extractor.label):
-                results[index] = unscored(answers[index], *problem)
+                results[index] = _without_claims(answers[index], problem)
         asked = {i: claims for i, claims in extracted.items() if i not in results}
         judged = await self._judge.judge(
             [_request(answers[i], claims.claims) for i, claims in asked.items()]
@@ -121,15 +123,24 @@ class TriHePipeline:
             items: The run's items.
             counter: Counts prompts; None: each model's own, see :func:`counter_of`.
         """
+        free = not self._extractor.costs
         answers = {
             index: item
             for index, item in enumerate(checked(items, TriHeItem))
-            if _problem(item) is None and (item.claims is not None or not self._extractor.costs)
+            if self._problem(item) is None and (item.claims is not None or free)
         }
         extracted = await self._claims(answers)
         asked = [_request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
         judges = [judge for judge in self._judge.judges if isinstance(judge, LlmJudge)]
         return [await estimate(judge, asked, counter) for judge in judges]
+
+    def _problem(self, item: TriHeItem) -> tuple[str, str] | None:
+        """Why an item can't be scored at all, before anybody is asked."""
+        if item.claims is None and self._extractor.reads_texts:
+            return _text_problem(item.response) or _graph_problem(item)
+        if any(not part.strip() for claim in item.claims or () for part in claim):
+            return "CLAIMS_INVALID", "a claim that came with the answer has an empty part"
+        return _graph_problem(item)
 
     def _result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
         verdicts = _with_places(item, claims, judged.verdicts)
@@ -150,11 +161,12 @@ def _with_places(
 ) -> tuple[ClaimVerdict, ...]:
     """The verdicts with what only the item knows: places, its whole graph, kinds of error."""
     graph = item.reference_triplets or ()
+    starts = [word.start() for word in _WORD.finditer(item.response or "")]
     return tuple(
         replace(
             verdict,
             span=span,
-            within_words=len((item.response or "")[: span[1]].split()) if span else None,
+            within_words=bisect_left(starts, span[1]) if span else None,
             prediction_error=is_prediction_error(
                 verdict, graph, item.reference_objects, same=same_lemmas
             ),
@@ -176,18 +188,24 @@ def _request(item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestIte
     )
 
 
-def _problem(item: TriHeItem) -> tuple[str, str] | None:
-    """Why an item can't be scored at all, before anybody is asked."""
-    if item.claims is None and item.response is None:
+def _without_claims(item: TriHeItem, problem: tuple[str, str]) -> ItemResult:
+    """An item that nobody judged; people's scores of it tell of each other all the same."""
+    known = TriHeEvidence(claims=(), human_scores=item.human_scores) if item.human_scores else None
+    return unscored(item, *problem, known)
+
+
+def _text_problem(response: str | None) -> tuple[str, str] | None:
+    if response is None:
         return "RESPONSE_MISSING", "neither a response nor claims"
-    if item.claims is None and len(item.response or "") > MAX_RESPONSE_CHARS:
+    if len(response) > MAX_RESPONSE_CHARS:
         return (
             "RESPONSE_TOO_LONG",
-            f"the response has {len(item.response or '')} characters; "
-            f"at most {MAX_RESPONSE_CHARS} are read",
+            f"the response has {len(response)} characters; at most {MAX_RESPONSE_CHARS} are read",
         )
-    if any(not part.strip() for claim in item.claims or () for part in claim):
-        return "CLAIMS_INVALID", "a claim that came with the answer has an empty part"
+    return None
+
+
+def _graph_problem(item: TriHeItem) -> tuple[str, str] | None:
     if not item.reference_triplets:
         known = "no scene graph for this image"
         return "REFERENCE_MISSING", known if item.reference_triplets is None else f"{known}: empty"
