@@ -275,8 +275,18 @@ def test_figures_and_pictures() -> None:
     part = draw_neighbourhood(graph, "robot arm")
     assert ">robotic arm<" in part
     assert ">mechanical arm<" in part
+    assert "<path" in part
     with pytest.raises(KeyError):
         draw_neighbourhood(graph, "unicorn")
+
+
+def test_a_large_neighbourhood_is_no_tangle() -> None:
+    graph = load_graph("daily_life_objects")
+    picture = draw_neighbourhood(graph, "person")
+    assert "<path" not in picture
+    assert picture.index(">person<") < picture.index(">baby<")
+    assert "toddler" in picture
+    assert ": 1 root<" in draw_neighbourhood(graph, "sofa").replace("3 forms, ", "")
 
 
 def test_near_misses_of_long_lists_have_an_end() -> None:

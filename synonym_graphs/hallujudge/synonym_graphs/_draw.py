@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
@@ -16,10 +16,15 @@ _ROW, _CHAR, _MARGIN = 26, 7.6, 24
 _CARD, _GAP, _LINE = 250, 14, 17
 _LIMIT: Final = 400
 """Forms that a neighbourhood shows at most."""
+_TANGLE: Final = 60
+"""Lines between forms and roots that an eye can still follow; more are drawn as cards."""
 
 
 def draw_neighbourhood(graph: SynonymGraph, word: str) -> str:
-    """Return the forms around a word and the roots they lead to, forms on the left.
+    """Return the forms around a word and the roots they lead to.
+
+    Forms stand on the left, roots on the right, with lines between; where that would be a tangle,
+    each root is a card with its forms, those of the word itself first.
 
     Args:
         graph: The graph.
@@ -41,7 +46,14 @@ def draw_neighbourhood(graph: SynonymGraph, word: str) -> str:
     ]
     shown = list(dict.fromkeys(form for form, _ in sorted(edges, key=_by_root(roots))))[:_LIMIT]
     targets = list(dict.fromkeys([*roots, *sorted({root for _, root in edges})]))
-    return _two_columns(graph, shown, targets, [e for e in edges if e[0] in set(shown)], word)
+    edges = [edge for edge in edges if edge[0] in set(shown)]
+    title = f"{word}: {_counted(len(shown), 'form')}, {_counted(len(targets), 'root')}"
+    if len(edges) <= _TANGLE:
+        return _two_columns(graph, shown, targets, edges, word, title)
+    forms: dict[str, list[str]] = {root: [] for root in targets}
+    for form, root in edges:
+        forms[root].append(form)
+    return _cards(graph, forms, title, 4)
 
 
 def _by_root(roots: Sequence[str]) -> Callable[[tuple[str, str]], tuple[int, str, str]]:
@@ -55,6 +67,7 @@ def _two_columns(
     roots: Sequence[str],
     edges: Iterable[tuple[str, str]],
     word: str,
+    title: str,
 ) -> str:
     left = max((len(form) for form in forms), default=8) * _CHAR + 20
     right = max(len(root) for root in roots) * _CHAR + 40
@@ -65,7 +78,7 @@ def _two_columns(
     root_y = {root: _place(i, len(roots), rows) for i, root in enumerate(roots)}
     x1, x2 = _MARGIN + left, _MARGIN + left + 220
     several = {form for form, found in graph.edges if len(found) > 1}
-    parts = [_title(f"{word}: {len(forms)} forms, {len(roots)} roots", graph.label)]
+    parts = [_title(title, graph.label)]
     for form, root in edges:
         y1, y2 = form_y[form], root_y[root]
         colour = _AMBIGUOUS if form in several else _EDGE
@@ -97,19 +110,26 @@ def draw_domain(graph: SynonymGraph, *, columns: int = 6) -> str:
         graph: The graph.
         columns: How many columns.
     """
-    several = {form for form, found in graph.edges if len(found) > 1}
-    forms: dict[str, list[str]] = {root: [] for root in graph.roots}
+    forms: dict[str, list[str]] = {root: [] for root in sorted(graph.roots)}
     for form, found in graph.edges:
         for root in found:
             if form != root:
                 forms[root].append(form)
+    counts = f"{_counted(len(graph.roots), 'root')}, {_counted(len(graph.edges), 'form')}"
+    title = f"{graph.name}: {counts}"
+    return _cards(graph, forms, title, columns)
+
+
+def _cards(
+    graph: SynonymGraph, forms: Mapping[str, Sequence[str]], title: str, columns: int
+) -> str:
+    """Roots with their forms, each where its column is shortest."""
+    several = {form for form, found in graph.edges if len(found) > 1}
     heights = [0.0] * columns
-    parts = [
-        _title(f"{graph.name}: {len(graph.roots)} roots, {len(graph.edges)} forms", graph.label)
-    ]
-    for root in sorted(forms):
+    parts = [_title(title, graph.label)]
+    for root, under in forms.items():
         column = heights.index(min(heights))
-        lines = _wrapped(sorted(forms[root]), several)
+        lines = _wrapped(sorted(under), several)
         x = _MARGIN + column * (_CARD + _GAP)
         y = _MARGIN + 48 + heights[column]
         height = 28 + _LINE * len(lines) + (4 if lines else 0)
@@ -145,6 +165,10 @@ def _wrapped(forms: Sequence[str], several: set[str]) -> list[str]:
         line += f"{' ' if line else ''}<tspan{colour}>{escape(text)}</tspan>"
         room += len(text) + 1
     return [*lines, line] if line else lines
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _title(title: str, label: str) -> str:
