@@ -81,9 +81,11 @@ def _cycles(graph: SynonymGraph) -> Iterator[str]:
         (entry, root) for root, *entries in map(_cleaned, graph.rows) for entry in entries if entry
     )
     links.remove_edges_from(list(nx.selfloop_edges(links)))
-    for cycle in nx.strongly_connected_components(links):
-        if len(cycle) > 1:
-            yield "a cycle: " + " -> ".join(sorted(cycle))
+    for tied in nx.strongly_connected_components(links):
+        if len(tied) > 1:
+            # Sought from a fixed word on: the same graph has the same message every time.
+            path = [one for one, _ in nx.find_cycle(links.subgraph(tied), min(tied))]
+            yield "a cycle: " + " -> ".join([*path, path[0]])
 
 
 def _cleaned(row: tuple[str, ...]) -> list[str]:

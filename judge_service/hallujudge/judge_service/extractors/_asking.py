@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ..errors import UnavailableError
 
 if TYPE_CHECKING:
-    from ..judges import ChatClient, Template, Usage, VerdictCache
+    from ..judges import ChatClient, PlannedCall, Template, Usage, VerdictCache
     from ..judges._chat import ChatRequest
     from ..judges.cache import Record
 
@@ -92,6 +92,21 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         await run_bounded(range(len(sources)), work, workers)
         return done
 
+    def planned(self, source: _S) -> PlannedCall | None:
+        """The call that a source needs, for estimates; None: what it holds is clear without one."""
+        from ..judges import PlannedCall
+
+        if self._known(source) is not None:
+            return None
+        request = self._request(source)
+        key = self._key(request.messages)
+        return PlannedCall(key=key, cached=self._record(key) is not None, request=request)
+
+    @property
+    def client(self) -> ChatClient:
+        """What talks to the model."""
+        return self._client
+
     async def _all(self, sources: Sequence[_S]) -> list[_T]:
         results = await self.try_many(sources)
         for index, result in enumerate(results):
@@ -125,20 +140,26 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         return load_template(self.template_name)
 
     async def _one(self, source: _S) -> Extraction[_T]:
-        from ..judges._chat import ChatRequest
-
         if (known := self._known(source)) is not None:
             return Extraction(found=known)
-        request = ChatRequest(
+        request = self._request(source)
+        key = self._key(request.messages)
+        if (record := self._record(key)) is not None:
+            return self._remembered(record, source)
+        return await self._asked(request, key, source)
+
+    def _request(self, source: _S) -> ChatRequest:
+        from ..judges._chat import ChatRequest
+
+        return ChatRequest(
             messages=self._template.messages(self._slots(source)),
             max_tokens=self._max_tokens,
             schema=self._schema(source),
             schema_name="extraction",
         )
-        key = self._key(request.messages)
-        if (record := self._cache.get(key) if self._cache else None) is not None:
-            return self._remembered(record, source)
-        return await self._asked(request, key, source)
+
+    def _record(self, key: str) -> Record | None:
+        return self._cache.get(key) if self._cache else None
 
     async def _asked(self, request: ChatRequest, key: str, source: _S) -> Extraction[_T]:
         from ..judges._failures import CallFailedError

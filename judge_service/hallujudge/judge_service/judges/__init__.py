@@ -14,10 +14,12 @@ from .cache import VerdictCache
 from .doctor import Check, check_endpoint
 from .estimate import (
     Estimate,
+    PlannedCall,
     TokenCounter,
     approximate_counter,
     counter_of,
     estimate,
+    estimate_calls,
     file_counter,
 )
 from .llm import LlmJudge
@@ -51,6 +53,7 @@ __all__ = [
     "JudgeRequestItem",
     "JudgedItem",
     "LlmJudge",
+    "PlannedCall",
     "Prices",
     "Recalled",
     "RecallingJudge",
@@ -68,6 +71,7 @@ __all__ = [
     "check_endpoint",
     "counter_of",
     "estimate",
+    "estimate_calls",
     "file_counter",
     "load_template",
     "template_names",

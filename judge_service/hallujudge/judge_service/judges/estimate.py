@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..errors import InvalidInputError, MissingExtraError
 from ._budget import Prices
+from ._chat import ChatRequest
 from ._client import ChatClient
 from ._failures import CallFailedError
 from ._templates import Message
@@ -18,10 +19,12 @@ from .values import JudgeRequestItem
 
 __all__ = [
     "Estimate",
+    "PlannedCall",
     "TokenCounter",
     "approximate_counter",
     "counter_of",
     "estimate",
+    "estimate_calls",
     "file_counter",
 ]
 
@@ -42,8 +45,20 @@ class TokenCounter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCall:
+    """A call that a run would make."""
+
+    key: str
+    """Its cache key: equal calls have equal keys."""
+    cached: bool
+    """Whether the cache answers it."""
+    request: ChatRequest
+    """What would be sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What one judge would be asked if it were asked about everything."""
+    """What one judge, or extractor, would be asked if it were asked about everything."""
 
     judge: str
     """Its name."""
@@ -79,24 +94,50 @@ async def estimate(
         counter: Counts prompts; None: the best that there is, see :func:`counter_of`.
         prices: What tokens cost; None: what the judge's budget knows.
     """
-    prices = prices or judge.client.budget.prices
     await judge.identify()
-    counter = counter or await counter_of(judge.client)
+    calls = (
+        PlannedCall(
+            key=judge.key_of(question),
+            cached=judge.is_cached(question),
+            request=judge.request_of(question),
+        )
+        for item in items
+        for question in judge.questions(item)
+    )
+    return await estimate_calls(judge.name, judge.client, calls, counter, prices)
+
+
+async def estimate_calls(
+    name: str,
+    client: ChatClient,
+    calls: Iterable[PlannedCall],
+    counter: TokenCounter | None = None,
+    prices: Prices | None = None,
+) -> Estimate:
+    """Counts calls that would be made; see :func:`estimate`.
+
+    Args:
+        name: Who would be asked.
+        client: What would ask.
+        calls: The calls.
+        counter: Counts prompts.
+        prices: What tokens cost.
+    """
+    prices = prices or client.budget.prices
+    counter = counter or await counter_of(client)
     seen: set[str] = set()
     cached = repeated = prompt = generated = 0
-    for question in (question for item in items for question in judge.questions(item)):
-        key = judge.key_of(question)
-        if judge.is_cached(question):
+    for call in calls:
+        if call.cached:
             cached += 1
-        elif key in seen:
+        elif call.key in seen:
             repeated += 1
         else:
-            seen.add(key)
-            request = judge.request_of(question)
-            prompt += await counter.count(request.messages)
-            generated += request.max_tokens
+            seen.add(call.key)
+            prompt += await counter.count(call.request.messages)
+            generated += call.request.max_tokens
     return Estimate(
-        judge=judge.name,
+        judge=name,
         calls=len(seen),
         cached=cached,
         repeated=repeated,

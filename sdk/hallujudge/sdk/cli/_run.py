@@ -118,10 +118,10 @@ class ScoreRun:
                     f"{row.repeated} repeated), {row.prompt_tokens} prompt tokens, at most "
                     f"{row.most_generated} generated; {cost}; counted by {row.counter}"
                 )
-        if self.options.get("extractor") == "llm":
+        if self.options.get("extractor") == "llm" and rows[0].calls:
             typer.echo(
-                "note: the language model that takes claims from answers is not in these figures: "
-                "one call for each answer without claims, nor are the claims that it would find",
+                "note: the claims that these answers turn out to make are not in the judges' "
+                "figures",
                 err=True,
             )
         return ExitCode.OK

@@ -9,6 +9,7 @@ from hallujudge.metrics.triplets import ClaimParts, Triplet
 
 from ...errors import UnavailableError
 from ...extractors.values import ExtractedTriplet, TripletExtractor
+from ...judges import Estimate, TokenCounter, estimate_calls
 from ...judges.roster import JudgeRoster
 from ..entry import FoundClaim
 from ..resources import Resources
@@ -65,10 +66,17 @@ class ClaimSource:
         """Whether it takes claims from texts at all, rather than from nobody."""
         return self._name != "given"
 
-    @property
-    def costs(self) -> bool:
-        """Whether extracting calls a model that may cost money."""
-        return self._llm is not None
+    def knows(self, text: str) -> bool:
+        """Whether a text's claims are to be had without asking a model that may cost money."""
+        planned = self._llm.planned(text) if self._llm is not None else None
+        return planned is None or planned.cached
+
+    async def estimates(self, texts: Sequence[str], counter: TokenCounter | None) -> list[Estimate]:
+        """What a language model would be asked about texts; empty where none is asked."""
+        if self._llm is None:
+            return []
+        calls = [call for text in texts if (call := self._llm.planned(text)) is not None]
+        return [await estimate_calls("llm extractor", self._llm.client, calls, counter)]
 
     async def extract(self, texts: Sequence[str]) -> list[ExtractedClaims]:
         """The claims of each text, in order."""

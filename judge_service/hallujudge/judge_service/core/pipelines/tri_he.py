@@ -114,25 +114,29 @@ class TriHePipeline:
     async def estimate(
         self, items: Sequence[Item], counter: TokenCounter | None = None
     ) -> list[Estimate]:
-        """What each language model of the judge would be asked, were it asked about everything.
+        """What each language model would be asked, were it asked about everything.
 
-        Answers are taken apart first; no judge is called. Calls that a language model needs to
-        extract claims are not in it, nor are claims that only it could find.
+        Nobody is asked. Answers are taken apart first where that costs nothing; the claims of the
+        others can't be known, and are not in the judges' figures.
 
         Args:
             items: The run's items.
             counter: Counts prompts; None: each model's own, see :func:`counter_of`.
         """
-        free = not self._extractor.costs
         answers = {
             index: item
             for index, item in enumerate(checked(items, TriHeItem))
-            if self._problem(item) is None and (item.claims is not None or free)
+            if self._problem(item) is None
         }
-        extracted = await self._claims(answers)
+        texts = {i: item.response or "" for i, item in answers.items() if item.claims is None}
+        unknown = {index for index, text in texts.items() if not self._extractor.knows(text)}
+        extracted = await self._claims({i: a for i, a in answers.items() if i not in unknown})
         asked = [_request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
         judges = [judge for judge in self._judge.judges if isinstance(judge, LlmJudge)]
-        return [await estimate(judge, asked, counter) for judge in judges]
+        return [
+            *await self._extractor.estimates(list(texts.values()), counter),
+            *[await estimate(judge, asked, counter) for judge in judges],
+        ]
 
     def _problem(self, item: TriHeItem) -> tuple[str, str] | None:
         """Why an item can't be scored at all, before anybody is asked."""
