@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.extractors._lemmas import same_lemmas
+from hallujudge.judge_service.extractors._lemmas import lemma_key
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,7 @@ from hallujudge.judge_service.extractors._lemmas import same_lemmas
     ],
 )
 def test_the_same(one: str, other: str) -> None:
-    assert same_lemmas(one, other)
-    assert same_lemmas(other, one)
+    assert lemma_key(one) == lemma_key(other)
 
 
 @pytest.mark.parametrize(
@@ -28,5 +27,4 @@ def test_the_same(one: str, other: str) -> None:
     [("on", "under"), ("black dog", "dog"), ("is", "are"), ("", "dog"), ("犬", "猫")],
 )
 def test_something_else(one: str, other: str) -> None:
-    assert not same_lemmas(one, other)
-    assert not same_lemmas(other, one)
+    assert lemma_key(one) != lemma_key(other)

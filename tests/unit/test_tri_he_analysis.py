@@ -16,6 +16,7 @@ from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, Verdict
 from hallujudge.metrics.tri_he import TriHeMetric
 from hallujudge.metrics.tri_he_analysis import (
     JudgedAnswer,
+    Scene,
     frequent_pair_rates,
     is_prediction_error,
     rates,
@@ -85,15 +86,18 @@ def test_relation_rates_on_frequent_pairs() -> None:
 
 def test_prediction_errors_have_all_parts_but_not_the_pairing() -> None:
     graph = (Triplet("man", "riding", "horse"), Triplet("dog", "under", "tree"))
+    scene = Scene.of(graph)
     wrong = [claim(t, False) for t in ("Dog-riding-horse", "man-eating-horse", "cat-under-tree")]
-    assert [is_prediction_error(each, graph) for each in wrong] == [True, False, False]
-    assert is_prediction_error(wrong[2], graph, ["cat"])
-    assert not is_prediction_error(claim("man-riding-horse", False), graph)
-    assert not is_prediction_error(claim("dog-riding-tree", False, part=Part.OBJECT1), graph)
-    assert is_prediction_error(claim("dog-riding-tree", False, part=Part.RELATION), graph)
-    assert not is_prediction_error(claim("man-under-tree", True), graph)
+    assert [is_prediction_error(each, scene) for each in wrong] == [True, False, False]
+    assert is_prediction_error(wrong[2], Scene.of(graph, ["cat"]))
+    assert not is_prediction_error(claim("man-riding-horse", False), scene)
+    assert not is_prediction_error(claim("dog-riding-tree", False, part=Part.OBJECT1), scene)
+    assert is_prediction_error(claim("dog-riding-tree", False, part=Part.RELATION), scene)
+    assert not is_prediction_error(claim("man-under-tree", True), scene)
     sentence = ClaimVerdict(triplet=Sentence("A dog."), verdict=Verdict.NOT_SUPPORTED)
-    assert not is_prediction_error(sentence, graph)
+    assert not is_prediction_error(sentence, scene)
+    first_letters = Scene.of(graph, canonical=lambda text: text[0])
+    assert is_prediction_error(claim("desk-rowing-heron", False), first_letters)
 
 
 def test_correlations() -> None:

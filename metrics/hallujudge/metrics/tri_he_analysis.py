@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from .evidence_tri_he import ClaimVerdict, Part, Verdict
@@ -15,6 +15,7 @@ __all__ = [
     "FrequentPairs",
     "JudgedAnswer",
     "Rates",
+    "Scene",
     "TrendPoint",
     "frequent_pair_rates",
     "is_prediction_error",
@@ -167,7 +168,7 @@ def frequent_pair_rates(
     """
     if not 0 < share <= 1:
         raise ValueError(f"share is {share}; give a number above 0 and at most 1")
-    name = canonical or (lambda text: " ".join(text.casefold().split()))
+    name = canonical or _plain
     counts = Counter(
         _pair(claim.triplet, name)
         for answer in answers
@@ -182,6 +183,10 @@ def frequent_pair_rates(
         pairs=tuple(taken),
         all_pairs=len(ranked),
     )
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _pair(triplet: Triplet, name: Callable[[str], str]) -> tuple[str, str]:
@@ -199,13 +204,48 @@ def _on(
     return JudgedAnswer(group_id=answer.group_id, verdicts=kept)
 
 
-def is_prediction_error(
-    claim: ClaimVerdict,
-    references: Iterable[Triplet],
-    objects: Collection[str] = (),
-    *,
-    same: Callable[[str, str], bool] | None = None,
-) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A scene graph taken apart, to look parts of claims up in."""
+
+    objects: frozenset[Hashable]
+    """Its objects."""
+    relations: frozenset[Hashable]
+    """Its relations."""
+    triplets: frozenset[tuple[Hashable, ...]]
+    """Its triplets."""
+    canonical: Callable[[str], Hashable]
+    """What makes texts that mean the same equal."""
+
+    @classmethod
+    def of(
+        cls,
+        triplets: Iterable[Triplet],
+        objects: Iterable[str] = (),
+        *,
+        canonical: Callable[[str], Hashable] | None = None,
+    ) -> Scene:
+        """The parts of a scene graph.
+
+        Args:
+            triplets: The scene graph.
+            objects: Objects of the image beside those that the triplets name.
+            canonical: What makes texts that mean the same equal. None: letter case and white space
+                don't count.
+        """
+        name = canonical or _plain
+        known = frozenset(tuple(map(name, triplet)) for triplet in triplets)
+        return cls(
+            objects=frozenset(
+                [*map(name, objects), *(t[0] for t in known), *(t[2] for t in known)]
+            ),
+            relations=frozenset(relation for _, relation, _ in known),
+            triplets=known,
+            canonical=name,
+        )
+
+
+def is_prediction_error(claim: ClaimVerdict, scene: Scene) -> bool:
     """Whether an unsupported claim is a prediction error rather than a hallucination (section 3.1).
 
     The paper sets such errors apart: both objects and the relation are in the scene graph, the
@@ -214,34 +254,14 @@ def is_prediction_error(
 
     Args:
         claim: The claim and its verdict.
-        references: The scene graph.
-        objects: Objects of the image beside those that the triplets name.
-        same: Whether two texts mean the same. None: letter case and white space don't count.
+        scene: The scene graph of its image.
     """
-    return (
-        claim.verdict is Verdict.NOT_SUPPORTED
-        and claim.part in (None, Part.RELATION)
-        and isinstance(claim.triplet, Triplet)
-        and _pairs_wrongly(claim.triplet, tuple(references), objects, same or _same_words)
-    )
-
-
-def _same_words(one: str, other: str) -> bool:
-    return one.casefold().split() == other.casefold().split()
-
-
-def _pairs_wrongly(
-    triplet: Triplet,
-    graph: Sequence[Triplet],
-    objects: Collection[str],
-    same: Callable[[str, str], bool],
-) -> bool:
-    """Whether all parts of a triplet are in a graph, but the triplet isn't."""
-    names = [*objects, *(end for found in graph for end in (found.object1, found.object2))]
-    exist = all(
-        any(same(end, name) for name in names) for end in (triplet.object1, triplet.object2)
-    ) and any(same(triplet.relation, found.relation) for found in graph)
-    return exist and not any(
-        all(same(mine, theirs) for mine, theirs in zip(triplet, found, strict=True))
-        for found in graph
-    )
+    if (
+        claim.verdict is not Verdict.NOT_SUPPORTED
+        or claim.part not in (None, Part.RELATION)
+        or not isinstance(claim.triplet, Triplet)
+    ):
+        return False
+    parts = one, relation, other = tuple(map(scene.canonical, claim.triplet))
+    paired = parts in scene.triplets
+    return {one, other} <= scene.objects and relation in scene.relations and not paired

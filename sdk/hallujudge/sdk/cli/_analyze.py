@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ..errors import InvalidInputError, OutputError
+from ..errors import InvalidInputError
 from ._app import ExitCode, app
+from ._files import write_file
 from ._options import by_domain
 
 __all__: list[str] = []
@@ -59,7 +60,7 @@ def analyze(
         behavior_graphs=by_domain(behavior_graph, "behaviors"),
     )
     analysis = analyze_run(run, options)
-    _write(run / ANALYSIS_FILE, analysis.to_text())
+    write_file(run / ANALYSIS_FILE, analysis.to_text())
     typer.echo(analysis.to_text() if as_json else render_analysis(analysis), nl=False)
     for note in analysis.notes:
         typer.echo(f"note: {note}", err=True)
@@ -78,10 +79,3 @@ def _numbers(text: str | None) -> tuple[int, ...]:
     if len(numbers) > _MOST_WORDS:
         raise InvalidInputError(f"--words gives {len(numbers)} numbers; at most {_MOST_WORDS}")
     return tuple(numbers)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as err:
-        raise OutputError(f"can't write {path}: {err.strerror or err}") from err

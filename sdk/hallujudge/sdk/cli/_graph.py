@@ -12,8 +12,9 @@ from hallujudge.synonym_graphs import GraphError, SynonymGraph
 
 from .._spec import graph_source
 from ..archives._csv import read_bytes
-from ..errors import InvalidInputError, MissingExtraError, NotFoundError, OutputError
+from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 from ._app import ExitCode, app
+from ._files import write_file
 from ._judging import LlmModel, LlmUrl
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def merge(
             raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
     if name:
         grown = replace(grown, name=name)
-    _write(out, grown.to_json() + "\n")
+    write_file(out, grown.to_json() + "\n")
     more = len(grown.edges) - len(before.edges)
     typer.echo(f"{before.label} -> {grown.label}: {more:+d} forms, written to {out}")
     return ExitCode.OK
@@ -205,7 +206,7 @@ def suggest(
     )
     patch = suggested(opened, counts, kind=kind, limit=limit, sources=sources)
     patch = decided(kept(patch, earlier), accept or (), reject or (), accept_above)
-    _write(out, patch.to_text())
+    write_file(out, patch.to_text())
     show_patch(patch, out)
     return ExitCode.OK
 
@@ -229,9 +230,9 @@ def draw(
         raise NotFoundError(f"{opened.label} does not know {word!r}") from err
     suffix = out.suffix.lower()
     if suffix == ".svg":
-        _write(out, svg)
+        write_file(out, svg)
     elif suffix == ".png":
-        _write(out, _png(svg))
+        write_file(out, _png(svg))
     else:
         raise InvalidInputError(f"--out {out}: name it .svg or .png")
     typer.echo(f"drawn to {out}")
@@ -277,14 +278,3 @@ def _png(svg: str) -> bytes:
     except ImportError as err:
         raise MissingExtraError.of("drawing PNG (SVG needs nothing)", "draw") from err
     return bytes(svg_to_bytes(svg_string=svg, zoom=1.5))
-
-
-def _write(path: Path, content: str | bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, bytes):
-            path.write_bytes(content)
-        else:
-            path.write_text(content, encoding="utf-8", newline="\n")
-    except OSError as err:
-        raise OutputError(f"can't write {path}: {err.strerror or err}") from err

@@ -13,8 +13,9 @@ from hallujudge.metrics.pope_build import SAMPLINGS, TEMPLATES, PopeBuild, build
 
 from ..archives import InputOptions, read_items
 from ..archives._qa import read_mapping
-from ..errors import ArchiveError, InvalidInputError, OutputError
+from ..errors import ArchiveError, InvalidInputError
 from ._app import ExitCode, app, score_app
+from ._files import write_file
 from ._groups import grouped
 from ._options import AllowDuplicates, AllowMissing, References, Responses, RunOptions
 from ._readers import compare_readers, forget_readers, readers_text, write_readers
@@ -206,8 +207,4 @@ def _read_objects(path: Path) -> dict[str, list[str]]:
 
 def _write_questions(built: PopeBuild, out: Path) -> None:
     lines = [json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in built.questions]
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text("".join(lines), encoding="utf-8", newline="\n")
-    except OSError as err:
-        raise OutputError(f"can't write {out}: {err.strerror or err}") from err
+    write_file(out, "".join(lines))

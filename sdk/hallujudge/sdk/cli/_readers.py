@@ -12,6 +12,7 @@ from hallujudge.metrics import Item, PopeItem
 from hallujudge.metrics.pope_analysis import ReaderComparison
 
 from ..errors import OutputError
+from ._files import write_file
 
 __all__ = ["compare_readers", "forget_readers", "readers_text", "write_readers"]
 
@@ -44,12 +45,7 @@ def write_readers(folder: Path, table: ReaderScores) -> None:
     Raises:
         OutputError: The disk is full, or gone.
     """
-    path = folder / _FILE
-    text = json.dumps(table, indent=1, allow_nan=False) + "\n"
-    try:
-        path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as err:
-        raise OutputError(f"can't write {path}: {err.strerror or err}") from err
+    write_file(folder / _FILE, json.dumps(table, indent=1, allow_nan=False) + "\n")
 
 
 def forget_readers(folder: Path) -> None:

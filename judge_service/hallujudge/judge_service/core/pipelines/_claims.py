@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hallujudge.metrics.triplets import ClaimParts, Triplet
 
 from ...errors import UnavailableError
 from ...extractors.values import ExtractedTriplet, TripletExtractor
-from ...judges import Estimate, TokenCounter, estimate_calls
+from ...judges import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ...judges.roster import JudgeRoster
 from ..entry import FoundClaim
 from ..resources import Resources
@@ -66,16 +66,16 @@ class ClaimSource:
         """Whether it takes claims from texts at all, rather than from nobody."""
         return self._name != "given"
 
-    def knows(self, text: str) -> bool:
-        """Whether a text's claims are to be had without asking a model that may cost money."""
-        planned = self._llm.planned(text) if self._llm is not None else None
-        return planned is None or planned.cached
+    def planned(self, text: str) -> PlannedCall | None:
+        """The call that a text needs; None: its claims are to be had without one."""
+        return None if self._llm is None else self._llm.planned(text)
 
-    async def estimates(self, texts: Sequence[str], counter: TokenCounter | None) -> list[Estimate]:
-        """What a language model would be asked about texts; empty where none is asked."""
+    async def estimates(
+        self, calls: Iterable[PlannedCall], counter: TokenCounter | None
+    ) -> list[Estimate]:
+        """What calls would take; empty where no language model is asked."""
         if self._llm is None:
             return []
-        calls = [call for text in texts if (call := self._llm.planned(text)) is not None]
         return [await estimate_calls("llm extractor", self._llm.client, calls, counter)]
 
     async def extract(self, texts: Sequence[str]) -> list[ExtractedClaims]:

@@ -12,11 +12,11 @@ from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.evidence_tri_he import ClaimVerdict, TriHeEvidence, Verdict
 from hallujudge.metrics.items import TriHeItem
 from hallujudge.metrics.tri_he import TriHeMetric
-from hallujudge.metrics.tri_he_analysis import is_prediction_error
+from hallujudge.metrics.tri_he_analysis import Scene, is_prediction_error
 from hallujudge.metrics.triplets import ClaimParts
 
 from ...errors import InvalidInputError
-from ...extractors._lemmas import same_lemmas
+from ...extractors._lemmas import lemma_key
 from ...judges import (
     Estimate,
     JudgedItem,
@@ -129,12 +129,13 @@ class TriHePipeline:
             if self._problem(item) is None
         }
         texts = {i: item.response or "" for i, item in answers.items() if item.claims is None}
-        unknown = {index for index, text in texts.items() if not self._extractor.knows(text)}
+        plans = {i: plan for i, text in texts.items() if (plan := self._extractor.planned(text))}
+        unknown = {index for index, plan in plans.items() if not plan.cached}
         extracted = await self._claims({i: a for i, a in answers.items() if i not in unknown})
         asked = [_request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
         judges = [judge for judge in self._judge.judges if isinstance(judge, LlmJudge)]
         return [
-            *await self._extractor.estimates(list(texts.values()), counter),
+            *await self._extractor.estimates(plans.values(), counter),
             *[await estimate(judge, asked, counter) for judge in judges],
         ]
 
@@ -165,15 +166,14 @@ def _with_places(
 ) -> tuple[ClaimVerdict, ...]:
     """The verdicts with what only the item knows: places, its whole graph, kinds of error."""
     graph = item.reference_triplets or ()
+    scene = Scene.of(graph, item.reference_objects, canonical=lemma_key)
     starts = [word.start() for word in _WORD.finditer(item.response or "")]
     return tuple(
         replace(
             verdict,
             span=span,
             within_words=bisect_left(starts, span[1]) if span else None,
-            prediction_error=is_prediction_error(
-                verdict, graph, item.reference_objects, same=same_lemmas
-            ),
+            prediction_error=is_prediction_error(verdict, scene),
             # A judge that names no triplets has read the whole graph.
             held_against=verdict.held_against
             or (() if verdict.verdict is Verdict.UNSCORED else graph),

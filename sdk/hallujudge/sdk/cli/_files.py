@@ -1,0 +1,23 @@
+"""Files that commands leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import OutputError
+
+__all__ = ["write_file"]
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Writes a file, and makes its folder where there is none.
+
+    Raises:
+        OutputError: It can't be written.
+    """
+    data = content if isinstance(content, bytes) else content.encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    except OSError as err:
+        raise OutputError(f"can't write {path}: {err.strerror or err}") from err
