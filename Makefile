@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PROTOS_VENV ?= .venv-protos
+DOCS_VENV ?= .venv-docs
 OUT ?= demo-out
 JOBS ?= 2
 PYTEST_ARGS ?=
@@ -16,7 +17,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest lint lint-ruff lint-types lint-imports lint-protos lint-deploy \
-  drift protos format demo wheel test-wheel bench clean
+  drift protos format demo docs wheel test-wheel bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +70,11 @@ format: setup ## format Python and .proto files, mend what ruff can
 demo: setup-light ## run examples/demo.py (OUT=folder for what it writes)
 	$(BIN)/python examples/demo.py --out "$(OUT)"
 
+docs: ## build the documentation site in build/site; a broken link is an error
+	@$(SETUP) --venv $(DOCS_VENV) --extras docs
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
+
 wheel: setup ## build dist/: the sdist, and the wheel from that sdist
 	@rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
@@ -81,5 +87,5 @@ bench: setup ## run every benchmark
 	  [ -e "$$script" ] || { echo "no benchmarks yet" >&2; exit 1; }; $(BIN)/python "$$script"; done
 
 clean: ## remove environments, caches and what was built
-	rm -rf $(VENV) $(PROTOS_VENV) dist build demo-out out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PROTOS_VENV) $(DOCS_VENV) dist build demo-out out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

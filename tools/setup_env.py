@@ -111,7 +111,7 @@ def parse(argv: list[str] | None) -> Wanted:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--venv", type=Path, required=True, help="the environment's folder")
-    parser.add_argument("--extras", help="install this project with dev, test or service")
+    parser.add_argument("--extras", help="install this project with dev, test, docs or service")
     parser.add_argument("--wheel", type=Path, help="with --extras: this wheel, not the checkout")
     parser.add_argument("--requirements", type=Path, help="install a requirements file instead")
     options = parser.parse_args(argv)

@@ -90,7 +90,7 @@ def test_extract_and_normalize_are_the_same_at_a_server(server: str) -> None:
 def test_kept_keywords_are_scored_again_with_another_graph(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """The way of docs/synonym-graphs.md: run, suggest, accept, merge, score again."""
+    """The way of docs/how-to/grow-a-synonym-graph.md: run, suggest, accept, merge, score again."""
     first = score(*files, tmp_path / "one")
     items = tmp_path / "one" / "items.jsonl"
     rows = read_rows(items)

@@ -1,4 +1,4 @@
-"""The rule extractors against people's annotations; docs/extractor-quality.md has the tables.
+"""The rule extractors against people's annotations; docs/explanation/rule-extractor-quality.md has the tables.
 
 The floors stand a little under the figures seen, so that a rule that breaks shows and one that
 moves a handful of cases does not.

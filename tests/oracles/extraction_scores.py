@@ -1,7 +1,7 @@
 """How well the rule extractors do against people's annotations; the figures of the docs.
 
 Run it: ``PYTHONPATH=tests python -m oracles.extraction_scores GOLDENS`` prints every table of
-docs/extractor-quality.md. Definitions stand with the functions.
+docs/explanation/rule-extractor-quality.md. Definitions stand with the functions.
 """
 
 from __future__ import annotations

@@ -10,11 +10,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "README.md",
-    "docs/scoring-your-own-file.md",
-    "docs/question-answering.md",
-    "docs/exit-codes-and-errors.md",
-    "docs/tri-he.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
 )
+# `make docs` generates these from the code.
+GENERATED = ("cli.md", "settings.md", "wire.md")
 REMOTE = 'Client("localhost:'
 
 pytestmark = pytest.mark.repo
@@ -66,7 +65,8 @@ def test_links_lead_somewhere() -> None:
     for page in PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
         targets = re.findall(r"\]\((?!https?:)([^)#]+)", text)
-        assert [t for t in targets if not ((ROOT / page).parent / t).exists()] == []
+        wanted = [t for t in targets if Path(t).name not in GENERATED]
+        assert [t for t in wanted if not ((ROOT / page).parent / t).exists()] == []
 
 
 def test_every_metric_of_the_service_stands_in_the_table() -> None:

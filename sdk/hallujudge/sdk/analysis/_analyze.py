@@ -70,7 +70,7 @@ def _analysis(run: Run, options: AnalysisOptions) -> Analysis:
         raise UnsupportedError(
             f"{run.name}: a run of {run.metric!r}; analyses of one run are there for "
             f"{', '.join(sorted(_METRICS))}. Those of the others take several runs: see "
-            "docs/question-answering.md"
+            "docs/how-to/score-questions.md"
         )
     try:
         tables, notes = tables_of(run, options)

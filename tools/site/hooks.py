@@ -1,0 +1,30 @@
+"""MkDocs hooks: generate the reference pages that must not drift from the code.
+
+The pages exist only in the built site. Their sources are the command line's own tree of commands,
+the settings that ``hallujudge config show`` lists, and the comments of the ``.proto`` files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cli_page import cli_page
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from settings_page import settings_page
+from wire_page import wire_page
+
+ROOT = Path(__file__).resolve().parents[2]
+PROTOS = ROOT / "protos" / "hallujudge" / "judge" / "v1"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages to the site's files."""
+    pages = {
+        "reference/cli.md": cli_page(),
+        "reference/settings.md": settings_page(),
+        "reference/wire.md": wire_page(sorted(PROTOS.glob("*.proto"))),
+    }
+    for path, content in pages.items():
+        files.append(File.generated(config, path, content=content))
+    return files
