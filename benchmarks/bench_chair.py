@@ -53,7 +53,7 @@ def captions() -> list[str]:
     goldens = Path(os.environ.get("HALLUJUDGE_GOLDENS") or REPO.parent / "shared" / "goldens")
     path = goldens / "chair" / "pope_brief_description_llava.expected.jsonl"
     if path.exists():
-        from hallujudge.sdk.archives._records import read_records
+        from hallujudge.sdk.archives.records import read_records
 
         archive = goldens / "chair" / "pope_brief_description_llava.captions.json"
         return [str(record.values["text"]) for record in read_records(archive)]

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
-from hallujudge.judge_service.extractors._analysis import shared_analyser
-from hallujudge.judge_service.extractors._keywords import KeywordRules
-from hallujudge.judge_service.extractors._tokens import sentences
-from hallujudge.judge_service.extractors._triplets import TripletRules
+from hallujudge.judge_service.extractors.rules.analysis import shared_analyser
+from hallujudge.judge_service.extractors.rules.keywords import KeywordRules
+from hallujudge.judge_service.extractors.rules.tokens import sentences
+from hallujudge.judge_service.extractors.rules.triplets import TripletRules
 
 ROUNDS = 5
 

@@ -17,12 +17,9 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from hallujudge.judge_service.judges import (
-    ChatClient,
-    ChatSettings,
-    Endpoint,
-)
-from hallujudge.judge_service.judges._chat import ChatRequest
+from hallujudge.judge_service.llm.chat import ChatRequest
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.http import Endpoint
 
 MESSAGES = [
     {"role": "system", "content": "Answer with one word. " * 40},

@@ -38,14 +38,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from hallujudge.judge_service.judges import (
-    ChatClient,
-    ChatSettings,
-    Endpoint,
-    JudgeRequestItem,
-    LlmJudge,
-)
-from hallujudge.metrics.triplets import ClaimParts, Triplet, TripletError, triplet_of
+from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.metrics.framework.triplets import ClaimParts, Triplet, TripletError, triplet_of
 
 GOLDENS = Path(__file__).resolve().parents[2] / "shared/goldens/tri_he"
 BLOCK = 16

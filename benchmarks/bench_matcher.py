@@ -30,17 +30,12 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from oracles import tri_he_published as oracle  # noqa: E402
 
-from hallujudge.judge_service.matchers import (  # noqa: E402
-    ClaimQuery,
-    Encoder,
-    MatcherSettings,
-    find_model,
-)
-from hallujudge.judge_service.matchers._open import open_encoder  # noqa: E402
+from hallujudge.judge_service.matchers import ClaimQuery, Encoder, MatcherSettings, find_model  # noqa: E402
 from hallujudge.judge_service.matchers.cosine import CosineMatcher  # noqa: E402
+from hallujudge.judge_service.matchers.opening import open_encoder  # noqa: E402
 from hallujudge.judge_service.matchers.vectors import VectorStore  # noqa: E402
-from hallujudge.metrics.evidence_tri_he import Verdict  # noqa: E402
-from hallujudge.metrics.triplets import reference_of, triplet_of  # noqa: E402
+from hallujudge.metrics.framework.claims import Verdict  # noqa: E402
+from hallujudge.metrics.framework.triplets import reference_of, triplet_of  # noqa: E402
 
 FOLDER = Path(os.environ.get("HALLUJUDGE_GOLDENS") or ROOT.parent / "shared" / "goldens") / "tri_he"
 FLOORS = {"torch": 5.0, "fastest": 8.0, "limit": 0.8}

@@ -28,10 +28,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from oracles import mementos_published as oracle  # noqa: E402
 
-from hallujudge.judge_service.core import Engine, ScoreSpec  # noqa: E402
+from hallujudge.judge_service.engine import Engine, ScoreSpec  # noqa: E402
 from hallujudge.judge_service.extractors import RuleKeywordExtractor  # noqa: E402
 from hallujudge.metrics import IntervalSettings  # noqa: E402
-from hallujudge.metrics.items import MementosItem  # noqa: E402
+from hallujudge.metrics.mementos.items import MementosItem  # noqa: E402
 from hallujudge.synonym_graphs import (  # noqa: E402
     KeywordMatch,
     KeywordMatcher,

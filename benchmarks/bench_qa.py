@@ -32,17 +32,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from oracles import answers_published as oracle
 
-from hallujudge.judge_service.core import Engine, ScoreSpec
+from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import Item, Report
-from hallujudge.metrics.infact import InfactMetric
-from hallujudge.metrics.items import (
-    InfactItem,
-    InfactRun,
-    PopeItem,
-    VidhalItem,
-)
-from hallujudge.metrics.pope import PopeMetric
-from hallujudge.metrics.vidhal import VidhalOrderingMetric
+from hallujudge.metrics.infact.items import InfactItem, InfactRun
+from hallujudge.metrics.infact.metric import InfactMetric
+from hallujudge.metrics.pope.items import PopeItem
+from hallujudge.metrics.pope.metric import PopeMetric
+from hallujudge.metrics.vidhal.items import VidhalItem
+from hallujudge.metrics.vidhal.metric import VidhalOrderingMetric
 
 BATCH = 1000
 SAYINGS = (

@@ -13,7 +13,7 @@ import argparse
 from dataclasses import replace
 from random import Random
 
-from hallujudge.sdk.cli._suggest import _similarity
+from hallujudge.sdk.cli.suggest import _similarity
 from hallujudge.synonym_graphs import SynonymGraph, load_graph
 from hallujudge.synonym_graphs.tools import Candidate, find_wordnet, suggest_roots
 

@@ -31,7 +31,7 @@ from pathlib import Path
 HEADER = "hallujudge lexicon 1, made from WordNet 3.0 (see LICENSE.wordnet)"
 DATA = (
     Path(__file__).resolve().parent.parent
-    / "judge_service/hallujudge/judge_service/extractors/data"
+    / "judge_service/hallujudge/judge_service/extractors/rules/data"
 )
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 POS = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}

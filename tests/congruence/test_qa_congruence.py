@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from qa_samples import infact_lines, infact_questions, write_lines
 from running import cli
 
-from hallujudge.judge_service import _convert
+from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.metrics import Item, ItemResult, Outcome
-from hallujudge.metrics.evidence_qa import (
-    AnswerEvidence,
-    InfactEvidence,
-    OrderEvidence,
-    RunVerdict,
-)
-from hallujudge.metrics.items import InfactItem, InfactRun, PopeItem, VidhalItem
+from hallujudge.metrics.answers.evidence import AnswerEvidence
+from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
+from hallujudge.metrics.infact.items import InfactItem, InfactRun
+from hallujudge.metrics.pope.items import PopeItem
+from hallujudge.metrics.vidhal.evidence import OrderEvidence
+from hallujudge.metrics.vidhal.items import VidhalItem
 
 AWKWARD = [
     "Yes",

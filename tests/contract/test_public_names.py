@@ -39,7 +39,7 @@ NAMES = {
         "VersionMismatchError",
         "Violation",
     ],
-    "hallujudge.judge_service.core": [
+    "hallujudge.judge_service.engine": [
         "Engine",
         "GraphSource",
         "InlineGraph",

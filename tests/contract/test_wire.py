@@ -8,15 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hallujudge.judge.v1 import scoring_pb2 as pb
-from hallujudge.judge_service import _convert
-from hallujudge.judge_service._wire_errors import error_from_rpc, pushback, status_of
-from hallujudge.judge_service.core import InlineGraph, ScoreSpec, ShippedGraph
-from hallujudge.judge_service.errors import (
-    REASONS,
-    HallujudgeError,
-    InvalidInputError,
-    Violation,
-)
+from hallujudge.judge_service.engine import InlineGraph, ScoreSpec, ShippedGraph
+from hallujudge.judge_service.errors import REASONS, HallujudgeError, InvalidInputError, Violation
+from hallujudge.judge_service.wire import convert as _convert
+from hallujudge.judge_service.wire.errors import error_from_rpc, pushback, status_of
 from hallujudge.metrics import (
     Bound,
     ChairEvidence,

@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 from hallujudge.judge.v1 import judge_service_pb2 as service_pb
 from hallujudge.judge.v1 import scoring_pb2 as pb
-from hallujudge.judge_service import _convert
-from hallujudge.judge_service._held_graphs import with_graphs, without_graphs
-from hallujudge.judge_service.core.entry import FoundClaim
+from hallujudge.judge_service.engine.entry import FoundClaim
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.values import Asked, Declined, JudgedItem, Usage
+from hallujudge.judge_service.wire import convert as _convert
+from hallujudge.judge_service.wire.scene_graphs import with_graphs, without_graphs
 from hallujudge.metrics import ItemResult, Outcome
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, TriHeEvidence, Verdict
-from hallujudge.metrics.items import TriHeItem
-from hallujudge.metrics.triplets import Sentence, Triplet, WrittenTriplet, reference_of
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.triplets import Sentence, Triplet, WrittenTriplet, reference_of
+from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.tri_he.items import TriHeItem
 from hallujudge.synonym_graphs import Mention
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import scripted_llm as llm
 
-from hallujudge.judge_service.core import ScoreSpec
-from hallujudge.judge_service.core.engine import ScoringSession
-from hallujudge.judge_service.core.pipelines.tri_he import ENTRY, TriHePipeline
-from hallujudge.judge_service.core.resources import Resources
+from hallujudge.judge_service.engine import ScoreSpec
+from hallujudge.judge_service.engine.engine import ScoringSession
+from hallujudge.judge_service.engine.families.tri_he import ENTRY, TriHePipeline
+from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judge_settings import JudgeSettings
-from hallujudge.judge_service.judges.roster import JudgeRoster
-from hallujudge.metrics.items import TriHeItem
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.judge_service.settings.judges import JudgeSettings
+from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.tri_he.items import TriHeItem
 
 SCENE = (Triplet("man", "riding", "horse"), Triplet("horse", "is", "brown"))
 TRUE, FALSE = Triplet("man", "riding", "horse"), Triplet("dog", "near", "horse")

@@ -18,15 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.judges import (
-    ChatClient,
-    ChatSettings,
-    Endpoint,
-    JudgeRequestItem,
-    LlmJudge,
-    check_endpoint,
-)
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, check_endpoint
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.metrics.framework.triplets import Triplet
 
 pytestmark = pytest.mark.slow
 

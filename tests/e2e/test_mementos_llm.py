@@ -14,9 +14,9 @@ from qa_samples import write_lines
 from running import ServerProcess, read_rows
 from tri_he_samples import here, report_of
 
-from hallujudge.metrics.items import MementosItem
+from hallujudge.metrics.mementos.items import MementosItem
 from hallujudge.sdk import Client
-from hallujudge.sdk._spec import make_spec
+from hallujudge.sdk.spec import make_spec
 
 NAMES = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 OBJECTS = ("man", "robot arm", "ball", "drawer", "dog", "cat")

@@ -13,9 +13,9 @@ from qa_samples import write_lines
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, PopeMetric, Tally
 from hallujudge.metrics.answers import read_choice, read_free_answer
-from hallujudge.metrics.infact_analysis import overconfidence
-from hallujudge.metrics.pope_build import article_of, build_pope
-from hallujudge.metrics.vidhal import VidhalMcqaMetric, VidhalOrderingMetric
+from hallujudge.metrics.infact.analysis import overconfidence
+from hallujudge.metrics.pope.build import article_of, build_pope
+from hallujudge.metrics.vidhal.metric import VidhalMcqaMetric, VidhalOrderingMetric
 
 THINGS = ("dog", "cat", "bus", "car")
 QUESTIONS: list[dict[str, Any]] = [

@@ -21,7 +21,7 @@ from running import ServerProcess, cli
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.judge_service.core import Engine, ScoreSpec, ScoringSession
+from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import (
     DeadlineError,
     HallujudgeError,
@@ -32,8 +32,8 @@ from hallujudge.judge_service.errors import (
     UnsupportedError,
     VersionMismatchError,
 )
-from hallujudge.judge_service.server import RunningServer, start
-from hallujudge.judge_service.settings import ServerSettings
+from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.sdk import AsyncClient, Client
 
@@ -135,7 +135,7 @@ def test_refusals(
 
 
 def test_every_violation_is_listed(stub: pb_grpc.JudgeServiceStub) -> None:
-    from hallujudge.judge_service._wire_errors import error_from_rpc
+    from hallujudge.judge_service.wire.errors import error_from_rpc
 
     spec = scoring_pb2.ScoreSpec(metric="chair", variant="v", options={"count": "x", "hue": "red"})
     with pytest.raises(grpc.RpcError) as caught:
@@ -327,7 +327,7 @@ async def test_a_defect_is_an_id_and_nothing_else(caplog: pytest.LogCaptureFixtu
 
 
 async def test_a_server_of_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hallujudge.judge_service import servicer
+    from hallujudge.judge_service.server import servicer
 
     monkeypatch.setattr(servicer, "__version__", "9.3.0")
     server = await running(Engine())

@@ -14,9 +14,9 @@ import pytest
 from running import cli, read_rows
 from tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
-from hallujudge.judge_service.core import ScoreSpec
-from hallujudge.metrics.items import TriHeItem
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.judge_service.engine import ScoreSpec
+from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.tri_he.items import TriHeItem
 from hallujudge.sdk import Client, errors
 
 pytestmark = pytest.mark.skipif(

@@ -182,7 +182,7 @@ def test_money_needs_prices(tmp_path: Path, fallback: llm.ScriptedLlm) -> None:
 def newer(path: Path) -> None:
     with Client.embedded({"verdict_cache": str(path), "llm_url": "http://127.0.0.1:1/v1"}):
         pass
-    from hallujudge.judge_service.judges import VerdictCache
+    from hallujudge.judge_service.llm.cache import VerdictCache
 
     VerdictCache(str(path)).close()
     with sqlite3.connect(path) as database:

@@ -10,13 +10,13 @@ import pytest
 from oracles import answers_published as oracle
 from running import cli, read_rows
 
-from hallujudge.metrics.infact_analysis import mode_means
-from hallujudge.metrics.pope_analysis import (
+from hallujudge.metrics.infact.analysis import mode_means
+from hallujudge.metrics.pope.analysis import (
     accumulated_proportions,
     hit_ratio_by_company,
     hit_ratio_by_frequency,
 )
-from hallujudge.metrics.pope_build import SAMPLINGS, build_pope, count_objects
+from hallujudge.metrics.pope.build import SAMPLINGS, build_pope, count_objects
 
 POPE_FILES = ("random", "popular", "adversarial")
 

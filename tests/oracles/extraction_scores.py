@@ -23,11 +23,11 @@ from hallujudge.judge_service.extractors import (
     RuleKeywordExtractor,
     RuleTripletExtractor,
 )
-from hallujudge.judge_service.extractors._analysis import Analyser, shared_analyser
-from hallujudge.judge_service.extractors._lexicon import load_lexicon
-from hallujudge.judge_service.extractors._morph import Morphology
-from hallujudge.judge_service.extractors._tagger import Tagger
-from hallujudge.judge_service.extractors._wordbook import Word
+from hallujudge.judge_service.extractors.rules.analysis import Analyser, shared_analyser
+from hallujudge.judge_service.extractors.rules.lexicon import load_lexicon
+from hallujudge.judge_service.extractors.rules.morph import Morphology
+from hallujudge.judge_service.extractors.rules.tagger import Tagger
+from hallujudge.judge_service.extractors.rules.wordbook import Word
 
 DOMAINS = ("daily_life", "robotics", "comics")
 _EMPTY = frozenset(

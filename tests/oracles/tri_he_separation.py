@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from hallujudge.metrics import Outcome, Report
-from hallujudge.metrics.evidence_tri_he import TriHeEvidence, Verdict
+from hallujudge.metrics.framework.claims import Verdict
+from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 from hallujudge.sdk import Client
 
 __all__ = ["Scored", "auroc", "score_both", "separate"]

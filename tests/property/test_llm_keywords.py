@@ -8,10 +8,11 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hallujudge.judge_service.extractors._places import Places
 from hallujudge.judge_service.extractors.llm import LlmKeywordExtractor
+from hallujudge.judge_service.extractors.places import Places
 from hallujudge.judge_service.extractors.values import DescriptionPair, Keywords
-from hallujudge.judge_service.judges import ChatClient, ChatSettings, Endpoint
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.http import Endpoint
 
 NAMES = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 PAIR = DescriptionPair(reference="Two men ride a horse.", predicted="A man picks it up.")

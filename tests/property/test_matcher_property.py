@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from oracles.chair_published import mentions
 
 from hallujudge.synonym_graphs import Matcher, Mention, compile_matcher, load_graph, parse_graph
-from hallujudge.synonym_graphs._chair_rules import PUBLISHED_READS_AS
-from hallujudge.synonym_graphs._singular import published_singular
+from hallujudge.synonym_graphs.chair_rules import PUBLISHED_READS_AS
+from hallujudge.synonym_graphs.singular import published_singular
 
 TABLE = """\
 person, man, woman, child, people, passenger, baby, player

@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import answers_published as oracle
 
-from hallujudge.judge_service.core import Engine, ScoreSpec
+from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Report, Tally
 from hallujudge.metrics.answers import YES_NO_READERS, read_choice, read_order, read_order_published
-from hallujudge.metrics.items import InfactItem, InfactRun, PopeItem, VidhalItem
-from hallujudge.metrics.pope import PopeMetric
-from hallujudge.metrics.vidhal import VidhalOrderingMetric, ndcg_of
+from hallujudge.metrics.infact.items import InfactItem, InfactRun
+from hallujudge.metrics.pope.items import PopeItem
+from hallujudge.metrics.pope.metric import PopeMetric
+from hallujudge.metrics.vidhal.items import VidhalItem
+from hallujudge.metrics.vidhal.metric import VidhalOrderingMetric, ndcg_of
 
 # Each example is a whole run, and the machine may be busy: a slow one is no failure.
 patient = settings(deadline=None, max_examples=60)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hallujudge.sdk.archives import InputOptions, _json, read_items
-from hallujudge.sdk.archives._json import read_values
+from hallujudge.sdk.archives import InputOptions, read_items
+from hallujudge.sdk.archives import json_files as _json
+from hallujudge.sdk.archives.json_files import read_values
 from hallujudge.sdk.errors import ArchiveError
 
 ROWS: list[dict[str, Any]] = [

@@ -8,8 +8,8 @@ import doctest
 import pytest
 
 from hallujudge.sdk import AsyncClient, Client, Outcome, aio, client
-from hallujudge.sdk._backends.base import BatchResult
-from hallujudge.sdk._backends.remote import check_versions
+from hallujudge.sdk.backends.base import BatchResult
+from hallujudge.sdk.backends.remote import check_versions
 from hallujudge.sdk.errors import InvalidInputError, NotFoundError, VersionMismatchError
 
 RESPONSES = {"1": "A dog on a couch.", "2": None, "3": "Two cats."}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hallujudge.judge_service.extractors._tokens import Token, clean, sentences
+from hallujudge.judge_service.extractors.rules.tokens import Token, clean, sentences
 
 
 def _texts(text: str) -> list[list[str]]:

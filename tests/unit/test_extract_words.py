@@ -9,12 +9,12 @@ from importlib import resources
 import pytest
 
 from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
-from hallujudge.judge_service.extractors._analysis import shared_analyser
-from hallujudge.judge_service.extractors._lexicon import load_lexicon
-from hallujudge.judge_service.extractors._morph import Morphology
-from hallujudge.judge_service.extractors._tokens import sentences
+from hallujudge.judge_service.extractors.rules.analysis import shared_analyser
+from hallujudge.judge_service.extractors.rules.lexicon import load_lexicon
+from hallujudge.judge_service.extractors.rules.morph import Morphology
+from hallujudge.judge_service.extractors.rules.tokens import sentences
 
-_DATA = resources.files("hallujudge.judge_service.extractors") / "data"
+_DATA = resources.files("hallujudge.judge_service.extractors.rules") / "data"
 
 
 def test_the_lexicon_is_the_one_that_the_label_names() -> None:

@@ -15,7 +15,7 @@ from hallujudge.synonym_graphs import (
     load_graph,
     parse_graph,
 )
-from hallujudge.synonym_graphs import _project as project
+from hallujudge.synonym_graphs.objects import project
 
 TABLE = """\
 person, man, passenger, baby

@@ -12,7 +12,7 @@ from threading import Barrier
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError, OutputError
-from hallujudge.judge_service.judges.cache import CACHE_FORMAT, VerdictCache, cache_key
+from hallujudge.judge_service.llm.cache import CACHE_FORMAT, VerdictCache, cache_key
 
 KEY = cache_key({"a": 1})
 

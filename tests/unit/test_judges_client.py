@@ -11,13 +11,13 @@ import pytest
 import scripted_llm as llm
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges._budget import Budget, Prices
-from hallujudge.judge_service.judges._chat import ChatRequest, Sampling
-from hallujudge.judge_service.judges._client import ChatClient, ChatSettings, Tools
-from hallujudge.judge_service.judges._failures import CallFailedError, FailureKind
-from hallujudge.judge_service.judges._http import Endpoint
-from hallujudge.judge_service.judges._retry import RetryPolicy
-from hallujudge.judge_service.judges._secret import Secret
+from hallujudge.judge_service.llm.budget import Budget, Prices
+from hallujudge.judge_service.llm.chat import ChatRequest, Sampling
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings, Tools
+from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
+from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.llm.retry import RetryPolicy
+from hallujudge.judge_service.llm.secret import Secret
 
 REQUEST = ChatRequest(messages=[{"role": "user", "content": "hello"}], max_tokens=8)
 

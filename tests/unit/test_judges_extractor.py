@@ -11,12 +11,12 @@ import pytest
 import scripted_llm as llm
 
 from hallujudge.judge_service.errors import UnavailableError
-from hallujudge.judge_service.extractors._places import Places, root_form
 from hallujudge.judge_service.extractors.llm import (
     LlmKeywordExtractor,
     LlmTripletExtractor,
     SentenceExtractor,
 )
+from hallujudge.judge_service.extractors.places import Places, root_form
 from hallujudge.judge_service.extractors.values import (
     DescriptionPair,
     Keyword,
@@ -24,13 +24,10 @@ from hallujudge.judge_service.extractors.values import (
     Keywords,
     TripletExtractor,
 )
-from hallujudge.judge_service.judges import (
-    ChatClient,
-    ChatSettings,
-    Endpoint,
-    RetryPolicy,
-    VerdictCache,
-)
+from hallujudge.judge_service.llm.cache import VerdictCache
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.llm.retry import RetryPolicy
 
 TEXT = "A man isn't riding the Brown  horse. The man holds a rope."
 

@@ -17,17 +17,13 @@ import scripted_llm as llm
 
 from hallujudge.judge_service.extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
 from hallujudge.judge_service.extractors.values import DescriptionPair
-from hallujudge.judge_service.judges import (
-    ChatClient,
-    ChatSettings,
-    Endpoint,
-    JudgeRequestItem,
-    LlmJudge,
-    RetryPolicy,
-)
-from hallujudge.judge_service.judges._fence import as_line, defused, fenced
-from hallujudge.judge_service.judges._prompts import questions_of
-from hallujudge.metrics.triplets import Sentence, Triplet
+from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge
+from hallujudge.judge_service.judges.prompts import questions_of
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.fence import as_line, defused, fenced
+from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.llm.retry import RetryPolicy
+from hallujudge.metrics.framework.triplets import Sentence, Triplet
 
 ATTEMPTS = [
     # verdicts

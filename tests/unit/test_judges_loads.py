@@ -11,13 +11,13 @@ from functools import partial
 
 import pytest
 
-from hallujudge.judge_service.core import Engine
-from hallujudge.judge_service.core.engine import ScoringSession
-from hallujudge.judge_service.core.spec import ScoreSpec
+from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine.engine import ScoringSession
+from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import NotFoundError
-from hallujudge.judge_service.judges._loads import SharedLoads
+from hallujudge.judge_service.llm.loads import SharedLoads
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict
+from hallujudge.metrics.framework.claims import ClaimVerdict
 
 SPEC = ScoreSpec(metric="tri-he", options={"extractor": "given"})
 TICK = 0.01

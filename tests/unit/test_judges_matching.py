@@ -6,19 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import scripted_llm as llm
 
-from hallujudge.judge_service.judges import (
-    ChatClient,
-    ChatSettings,
-    Endpoint,
-    JudgeRequestItem,
-    LlmJudge,
-    RetryPolicy,
-    Router,
-)
-from hallujudge.judge_service.judges.matching import MatcherJudge
+from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, Router
+from hallujudge.judge_service.judges.matcher import MatcherJudge
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.llm.retry import RetryPolicy
 from hallujudge.judge_service.matchers import ClaimQuery
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Verdict
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.triplets import Triplet
 
 SCENE = (Triplet("man", "riding", "horse"),)
 

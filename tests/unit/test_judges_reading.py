@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from hallujudge.judge_service.judges._chat import ChatReply, TokenChoice, parse_reply
-from hallujudge.judge_service.judges._prompts import SENTENCE_CHOICES, TRIPLET_CHOICES
-from hallujudge.judge_service.judges._reading import read_choice, read_keyed
+from hallujudge.judge_service.judges.prompts import SENTENCE_CHOICES, TRIPLET_CHOICES
+from hallujudge.judge_service.judges.reading import read_choice, read_keyed
+from hallujudge.judge_service.llm.chat import ChatReply, TokenChoice, parse_reply
 
 
 def reply(content: str, **fields: object) -> ChatReply:

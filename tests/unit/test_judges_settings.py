@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from hallujudge.judge_service.engine.judge_factory import JudgeRoster
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
-from hallujudge.judge_service.judge_settings import (
+from hallujudge.judge_service.llm.http import Endpoint, HttpEndpoint
+from hallujudge.judge_service.llm.secret import Secret
+from hallujudge.judge_service.matchers import MatcherSettings
+from hallujudge.judge_service.settings.judges import (
     CHOICES,
     JudgeKeys,
     JudgeSettings,
     load_judge_keys,
 )
-from hallujudge.judge_service.judges import Endpoint, Secret
-from hallujudge.judge_service.judges._http import HttpEndpoint
-from hallujudge.judge_service.judges.roster import JudgeRoster
-from hallujudge.judge_service.matchers import MatcherSettings
 
 LLM: dict[str, Any] = {"llm_url": "http://127.0.0.1:1/v1", "llm_model": "m"}
 
@@ -129,5 +129,5 @@ async def test_a_missing_client_library_names_its_extra(monkeypatch: pytest.Monk
 def test_importing_the_judges_loads_no_client_library() -> None:
     import subprocess
 
-    code = "import sys, hallujudge.judge_service.judges.roster, hallujudge.judge_service.extractors.llm; sys.exit(bool({'aiohttp', 'openai', 'numpy'} & set(sys.modules)))"  # noqa: E501
+    code = "import sys, hallujudge.judge_service.engine.judge_factory, hallujudge.judge_service.extractors.llm; sys.exit(bool({'aiohttp', 'openai', 'numpy'} & set(sys.modules)))"  # noqa: E501
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

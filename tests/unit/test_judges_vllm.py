@@ -13,20 +13,14 @@ from typing import Any
 import pytest
 import scripted_llm
 
+from hallujudge.judge_service.engine.judge_factory import JudgeRoster, vllm_server
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, UnavailableError
-from hallujudge.judge_service.judge_settings import JudgeKeys, JudgeSettings
-from hallujudge.judge_service.judges import (
-    ChatClient,
-    ChatSettings,
-    JudgeRequestItem,
-    LlmJudge,
-    RetryPolicy,
-    VllmServer,
-    VllmSettings,
-    check_endpoint,
-)
-from hallujudge.judge_service.judges.roster import JudgeRoster, vllm_server
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, check_endpoint
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.retry import RetryPolicy
+from hallujudge.judge_service.llm.vllm import VllmServer, VllmSettings
+from hallujudge.judge_service.settings.judges import JudgeKeys, JudgeSettings
+from hallujudge.metrics.framework.triplets import Triplet
 
 STAND_IN = (sys.executable, str(Path(scripted_llm.__file__)))
 ITEM = JudgeRequestItem(
@@ -229,7 +223,7 @@ async def test_the_doctor_sees_what_a_server_can_do() -> None:
     }  # fmt: skip
     for step, checks in expected.items():
         async with scripted_llm.ScriptedLlm(step) as server:
-            from hallujudge.judge_service.judges import Endpoint
+            from hallujudge.judge_service.llm.http import Endpoint
 
             settings = ChatSettings(endpoint=Endpoint(url=server.url), model="m")
             judge = LlmJudge("llm", ChatClient(settings))

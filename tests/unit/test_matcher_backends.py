@@ -12,10 +12,10 @@ import pytest
 
 from hallujudge.judge_service.errors import InternalError, InvalidInputError
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, find_model, open_matcher
-from hallujudge.judge_service.matchers._graph import write_graph
-from hallujudge.judge_service.matchers._open import open_encoder
-from hallujudge.metrics.evidence_tri_he import Verdict
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.judge_service.matchers.onnx.graph import write_graph
+from hallujudge.judge_service.matchers.opening import open_encoder
+from hallujudge.metrics.framework.claims import Verdict
+from hallujudge.metrics.framework.triplets import Triplet
 
 MISSING = "not installed: pip install 'hallujudge[matcher]'"
 for package in ("onnxruntime", "onnx", "tokenizers", "safetensors", "torch"):
@@ -162,7 +162,7 @@ def test_text_that_no_tokenizer_can_read(tmp_path: Path) -> None:
 
 
 def test_a_wrong_graph_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hallujudge.judge_service.matchers import onnx_encoder
+    from hallujudge.judge_service.matchers.onnx import encoder as onnx_encoder
 
     model = find_model(str(make_encoder(tmp_path / "m", "bert")))
     written = write_graph

@@ -22,8 +22,8 @@ from hallujudge.judge_service.matchers.nli import NliMatcher, hypothesis, premis
 from hallujudge.judge_service.matchers.parts import PartRule
 from hallujudge.judge_service.matchers.texts import claim_text, reference_text
 from hallujudge.judge_service.matchers.vectors import VectorStore, length_batches
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.triplets import Sentence, Triplet, reference_of
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.triplets import Sentence, Triplet, reference_of
 
 GRAPH = tuple(
     reference_of(text)

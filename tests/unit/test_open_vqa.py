@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hallujudge.judge_service.core.open_vqa import OpenAnswer, match_open_answers
-from hallujudge.judge_service.judges._chat import ChatReply, ChatRequest
-from hallujudge.judge_service.judges._client import Answer
-from hallujudge.judge_service.judges._failures import CallFailedError, FailureKind
+from hallujudge.judge_service.engine.open_vqa import OpenAnswer, match_open_answers
 from hallujudge.judge_service.judges.values import Usage
+from hallujudge.judge_service.llm.chat import ChatReply, ChatRequest
+from hallujudge.judge_service.llm.client import Answer
+from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 
 ANSWERS = ("cat",) * 6 + ("kitten",) * 3 + ("dog",)
 

@@ -9,12 +9,10 @@ from oracles import answers_published as oracle
 from qa_samples import infact_questions
 
 from hallujudge.metrics import OptionError
-from hallujudge.metrics.infact import InfactMetric
-from hallujudge.metrics.infact_analysis import mode_means, overconfidence, taxonomy_means
-from hallujudge.metrics.infact_taxonomy import TAXONOMY, level_of
-from hallujudge.metrics.open_vqa import VqaMatch, match_of_number, offered_answers, vqa_score
-from hallujudge.metrics.pope import PopeMetric
-from hallujudge.metrics.pope_analysis import (
+from hallujudge.metrics.infact.analysis import mode_means, overconfidence, taxonomy_means
+from hallujudge.metrics.infact.metric import InfactMetric
+from hallujudge.metrics.infact.taxonomy import TAXONOMY, level_of
+from hallujudge.metrics.pope.analysis import (
     accumulated_proportions,
     caption_consistency,
     hit_ratio_by_company,
@@ -22,15 +20,16 @@ from hallujudge.metrics.pope_analysis import (
     reader_comparison,
     template_stability,
 )
-from hallujudge.metrics.pope_build import (
+from hallujudge.metrics.pope.build import (
     SAMPLINGS,
     TEMPLATES,
     article_of,
     build_pope,
     count_objects,
 )
-from hallujudge.metrics.vidhal import VidhalOrderingMetric
-from hallujudge.metrics.vidhal_analysis import (
+from hallujudge.metrics.pope.metric import PopeMetric
+from hallujudge.metrics.pope.open_vqa import VqaMatch, match_of_number, offered_answers, vqa_score
+from hallujudge.metrics.vidhal.analysis import (
     QualityVote,
     caption_quality,
     frame_reliance,
@@ -40,7 +39,8 @@ from hallujudge.metrics.vidhal_analysis import (
     model_consensus,
     transitive_inconsistency,
 )
-from hallujudge.metrics.vidhal_planner import PairAnswer, PairQuestion, RelativeOrdering
+from hallujudge.metrics.vidhal.metric import VidhalOrderingMetric
+from hallujudge.metrics.vidhal.planner import PairAnswer, PairQuestion, RelativeOrdering
 
 IMAGES = {
     "1": ["dog", "cat", "car"],

@@ -70,7 +70,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_every_metric_of_the_service_stands_in_the_table() -> None:
-    from hallujudge.judge_service.core.registry import metric_names
+    from hallujudge.judge_service.engine.registry import metric_names
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = {row[0]: row[-1] for row in table_rows(text)}

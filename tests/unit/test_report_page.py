@@ -14,13 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, MentionVerdict, Outcome
-from hallujudge.metrics.evidence_qa import AnswerEvidence
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, TriHeEvidence, Verdict
-from hallujudge.metrics.items import PopeItem, TriHeItem
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.metrics.answers.evidence import AnswerEvidence
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.pope.items import PopeItem
+from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.tri_he.items import TriHeItem
 from hallujudge.sdk.report import HtmlPage
-from hallujudge.sdk.report._pieces import Mark, marked
-from hallujudge.sdk.report._text import clean
+from hallujudge.sdk.report.pieces import Mark, marked
+from hallujudge.sdk.report.text import clean
 
 VOID = {"meta", "wbr"}
 TAGS = VOID.union(

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.core import Engine
-from hallujudge.judge_service.core.engine import ScoringSession
-from hallujudge.judge_service.core.spec import InlineGraph, ScoreSpec
-from hallujudge.judge_service.server import RunningServer, start
-from hallujudge.judge_service.settings import ServerSettings
+from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine.engine import ScoringSession
+from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec
+from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.metrics import IntervalSettings, Report
 from hallujudge.sdk import AsyncClient, Client
 from hallujudge.sdk.errors import CancelledError, InvalidInputError, UnavailableError

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 import pytest
 import scripted_llm as llm
 
+from hallujudge.judge_service.engine.judge_factory import JudgeRoster
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.extractors.roots import NO_ROOT, RootQuestion, root_chooser
-from hallujudge.judge_service.judge_settings import JudgeSettings
-from hallujudge.judge_service.judges.roster import JudgeRoster
+from hallujudge.judge_service.settings.judges import JudgeSettings
 
 CHOICES = {"hound": ["dog", "cat"], "gizmo": ["dog", "cat"]}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.settings import load_settings
+from hallujudge.judge_service.settings.server import load_settings
 
 
 def test_sources_in_order(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from hallujudge.metrics import (
     Score,
     Tally,
     UnknownVariantError,
-    _rows,
 )
+from hallujudge.metrics.framework import rows as _rows
 
 METRIC = ChairMetric(matcher="m", graph="g-1@00000000")
 QUIET = IntervalSettings(replicates=0)

@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from hallujudge.metrics.agreement import (
+from hallujudge.metrics.framework.agreement import (
     human_agreement,
     krippendorff_alpha,
     pearson,
     spearman,
 )
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.tri_he import TriHeMetric
-from hallujudge.metrics.tri_he_analysis import (
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.triplets import Sentence, Triplet
+from hallujudge.metrics.tri_he.analysis import (
     JudgedAnswer,
     Scene,
     frequent_pair_rates,
@@ -22,7 +22,7 @@ from hallujudge.metrics.tri_he_analysis import (
     rates,
     trend,
 )
-from hallujudge.metrics.triplets import Sentence, Triplet
+from hallujudge.metrics.tri_he.metric import TriHeMetric
 
 METRIC = TriHeMetric(judge="test")
 

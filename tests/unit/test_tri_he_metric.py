@@ -14,9 +14,10 @@ from hallujudge.metrics import (
     Tally,
     UnknownVariantError,
 )
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, TriHeEvidence, Verdict
-from hallujudge.metrics.tri_he import NULL_REASON, TriHeMetric
-from hallujudge.metrics.triplets import Sentence, Triplet
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.triplets import Sentence, Triplet
+from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.tri_he.metric import NULL_REASON, TriHeMetric
 
 CODES = {
     "y": (Verdict.SUPPORTED, None, ""),

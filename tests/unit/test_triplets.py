@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from hallujudge.metrics.triplets import (
+from hallujudge.metrics.framework.triplets import (
     MAX_PART_CHARS,
     Triplet,
     TripletError,

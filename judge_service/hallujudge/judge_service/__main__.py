@@ -7,7 +7,7 @@ import logging
 import sys
 
 from .errors import HallujudgeError
-from .settings import load_settings
+from .settings.server import load_settings
 
 __all__ = ["main", "run_server"]
 
@@ -23,7 +23,7 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
         level=resolved.server.log_level.upper(),
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
-    from .server import serve
+    from .server.server import serve
 
     asyncio.run(serve(resolved, _announce))
 

@@ -12,32 +12,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._bootstrap import IntervalSettings
-    from .base import Column, Metric, ScoreDefinition
-    from .chair import ChairMetric
+    from .answers.evidence import AnswerEvidence
+    from .chair.evidence import ChairEvidence, MentionVerdict
+    from .chair.items import ChairItem
+    from .chair.metric import ChairMetric
     from .errors import MergeError, MetricError, OptionError, UnknownVariantError
-    from .evidence_qa import AnswerEvidence, InfactEvidence, OrderEvidence, RunVerdict
-    from .evidence_tri_he import ClaimVerdict, Part, TriHeEvidence, Verdict
-    from .infact import InfactMetric
-    from .items import ChairItem, InfactItem, InfactRun, Item, PopeItem, TriHeItem, VidhalItem
-    from .pope import PopeMetric
-    from .signature import Signature
-    from .tally import Tally
-    from .tri_he import TriHeMetric
-    from .triplets import Triplet
-    from .values import (
-        Bound,
-        ChairEvidence,
-        Coverage,
-        Evidence,
-        ItemResult,
-        JsonValue,
-        MentionVerdict,
-        Outcome,
-        Report,
-        Score,
-    )
-    from .vidhal import VidhalMcqaMetric, VidhalOrderingMetric
+    from .framework.claims import ClaimVerdict, Part, Verdict
+    from .framework.intervals import IntervalSettings
+    from .framework.item import Item
+    from .framework.metric import Column, Metric, ScoreDefinition
+    from .framework.report import Bound, Coverage, Report, Score
+    from .framework.result import Evidence, ItemResult, JsonValue, Outcome
+    from .framework.signature import Signature
+    from .framework.tally import Tally
+    from .framework.triplets import Triplet
+    from .infact.evidence import InfactEvidence, RunVerdict
+    from .infact.items import InfactItem, InfactRun
+    from .infact.metric import InfactMetric
+    from .pope.items import PopeItem
+    from .pope.metric import PopeMetric
+    from .tri_he.evidence import TriHeEvidence
+    from .tri_he.items import TriHeItem
+    from .tri_he.metric import TriHeMetric
+    from .vidhal.evidence import OrderEvidence
+    from .vidhal.items import VidhalItem
+    from .vidhal.metric import VidhalMcqaMetric, VidhalOrderingMetric
 
 __all__ = [
     "AnswerEvidence",
@@ -85,48 +84,48 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnswerEvidence": "evidence_qa",
-    "Bound": "values",
-    "ChairEvidence": "values",
-    "ChairItem": "items",
-    "ChairMetric": "chair",
-    "ClaimVerdict": "evidence_tri_he",
-    "Column": "base",
-    "Coverage": "values",
-    "Evidence": "values",
-    "InfactEvidence": "evidence_qa",
-    "InfactItem": "items",
-    "InfactMetric": "infact",
-    "InfactRun": "items",
-    "IntervalSettings": "_bootstrap",
-    "Item": "items",
-    "ItemResult": "values",
-    "JsonValue": "values",
-    "MentionVerdict": "values",
+    "AnswerEvidence": "answers.evidence",
+    "Bound": "framework.report",
+    "ChairEvidence": "chair.evidence",
+    "ChairItem": "chair.items",
+    "ChairMetric": "chair.metric",
+    "ClaimVerdict": "framework.claims",
+    "Column": "framework.metric",
+    "Coverage": "framework.report",
+    "Evidence": "framework.result",
+    "InfactEvidence": "infact.evidence",
+    "InfactItem": "infact.items",
+    "InfactMetric": "infact.metric",
+    "InfactRun": "infact.items",
+    "IntervalSettings": "framework.intervals",
+    "Item": "framework.item",
+    "ItemResult": "framework.result",
+    "JsonValue": "framework.result",
+    "MentionVerdict": "chair.evidence",
     "MergeError": "errors",
-    "Metric": "base",
+    "Metric": "framework.metric",
     "MetricError": "errors",
     "OptionError": "errors",
-    "OrderEvidence": "evidence_qa",
-    "Outcome": "values",
-    "Part": "evidence_tri_he",
-    "PopeItem": "items",
-    "PopeMetric": "pope",
-    "Report": "values",
-    "RunVerdict": "evidence_qa",
-    "Score": "values",
-    "ScoreDefinition": "base",
-    "Signature": "signature",
-    "Tally": "tally",
-    "TriHeEvidence": "evidence_tri_he",
-    "TriHeItem": "items",
-    "TriHeMetric": "tri_he",
-    "Triplet": "triplets",
+    "OrderEvidence": "vidhal.evidence",
+    "Outcome": "framework.result",
+    "Part": "framework.claims",
+    "PopeItem": "pope.items",
+    "PopeMetric": "pope.metric",
+    "Report": "framework.report",
+    "RunVerdict": "infact.evidence",
+    "Score": "framework.report",
+    "ScoreDefinition": "framework.metric",
+    "Signature": "framework.signature",
+    "Tally": "framework.tally",
+    "TriHeEvidence": "tri_he.evidence",
+    "TriHeItem": "tri_he.items",
+    "TriHeMetric": "tri_he.metric",
+    "Triplet": "framework.triplets",
     "UnknownVariantError": "errors",
-    "Verdict": "evidence_tri_he",
-    "VidhalItem": "items",
-    "VidhalMcqaMetric": "vidhal",
-    "VidhalOrderingMetric": "vidhal",
+    "Verdict": "framework.claims",
+    "VidhalItem": "vidhal.items",
+    "VidhalMcqaMetric": "vidhal.metric",
+    "VidhalOrderingMetric": "vidhal.metric",
 }
 
 

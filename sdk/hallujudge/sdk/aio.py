@@ -11,13 +11,13 @@ from hallujudge.metrics import Report
 from .errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.core.entry import FoundClaim
-    from hallujudge.judge_service.core.spec import ScoreSpec
-    from hallujudge.judge_service.judges import Estimate
+    from hallujudge.judge_service.engine.entry import FoundClaim
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
 
-    from ._backends.base import Batch, BatchResult, ScoringBackend, ServerInfo
     from .archives import InputOptions, References, Responses
+    from .backends.base import Batch, BatchResult, ScoringBackend, ServerInfo
 
 __all__ = ["AsyncClient", "OnBatch"]
 
@@ -123,8 +123,8 @@ class AsyncClient:
             NotFoundError: The metric or graph is unknown.
             UnavailableError: The server can't be reached.
         """
-        from ._spec import make_spec
         from .archives import read_items
+        from .spec import make_spec
 
         spec = make_spec(
             metric,
@@ -177,7 +177,7 @@ class AsyncClient:
             graph: As for :meth:`score`.
             options: As for :meth:`score`.
         """
-        from ._spec import make_spec
+        from .spec import make_spec
 
         spec = make_spec(metric, variant=variant, graph=graph, options=options)
         return await self._get_backend().extract(spec, texts)
@@ -203,8 +203,8 @@ class AsyncClient:
         Raises:
             UnsupportedError: No judge decides the metric's claims.
         """
-        from ._spec import make_spec
         from .archives import read_items
+        from .spec import make_spec
 
         spec = make_spec(metric, options=options)
         items = read_items(metric, responses, references, options=inputs)
@@ -217,7 +217,7 @@ class AsyncClient:
             UnsupportedError: The metric asks no such judge, or a server does the scoring: what it
                 remembers and what its judges cost is known to it alone.
         """
-        from ._backends.embedded import EmbeddedBackend
+        from .backends.embedded import EmbeddedBackend
         from .errors import UnsupportedError
 
         backend = self._get_backend()
@@ -229,7 +229,7 @@ class AsyncClient:
         self, words: Sequence[str], *, graph: str = "coco"
     ) -> dict[str, tuple[str, ...]]:
         """Words -> their roots in a graph: none where it doesn't know the word."""
-        from ._spec import graph_source
+        from .spec import graph_source
 
         return await self._get_backend().normalize(graph_source(graph), words)
 
@@ -245,10 +245,10 @@ class AsyncClient:
 
     def _connect(self) -> ScoringBackend:
         if self._target == HERE:
-            from ._backends.embedded import EmbeddedBackend
+            from .backends.embedded import EmbeddedBackend
 
             return EmbeddedBackend(self._settings)
-        from ._backends.remote import RemoteBackend
+        from .backends.remote import RemoteBackend
 
         return RemoteBackend(
             self._target, timeout=self._timeout, stream_timeout=self._stream_timeout

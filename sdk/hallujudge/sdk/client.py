@@ -13,14 +13,14 @@ from .aio import HERE, AsyncClient
 from .errors import CancelledError
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.core.entry import FoundClaim
-    from hallujudge.judge_service.core.spec import ScoreSpec
-    from hallujudge.judge_service.judges import Estimate
+    from hallujudge.judge_service.engine.entry import FoundClaim
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult, Report
 
-    from ._backends.base import ServerInfo
     from .aio import OnBatch
     from .archives import InputOptions, References, Responses
+    from .backends.base import ServerInfo
 
 __all__ = ["Client"]
 

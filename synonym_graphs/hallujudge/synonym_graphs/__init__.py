@@ -6,18 +6,18 @@
 [('puppy', 'dog'), ('parking meter', 'parking meter')]
 """
 
-from ._graph import QualifierRule, SuppressRule, SynonymGraph
-from ._keyword_values import KeywordCounts, KeywordMatch, KeywordPair, KeywordReading, NearMiss
-from ._keywords import KeywordMatcher, compile_keywords
-from ._lexicon import Reading
-from ._load import graph_from_bytes, load_graph, shipped_graphs
-from ._matcher import Matcher, Mention, compile_matcher
-from ._parse import Layout, parse_graph
-from ._pickles import is_pickle, read_released_pickle
-from ._released import released_json
-from ._validate import table_notes, validate_graph
-from ._words import clean_word
 from .errors import GraphError, GraphFormatError, GraphInvalidError, GraphNotFoundError
+from .files.load import graph_from_bytes, load_graph, shipped_graphs
+from .files.parse import Layout, parse_graph
+from .files.pickles import is_pickle, read_released_pickle
+from .files.released import released_json
+from .files.validate import table_notes, validate_graph
+from .graph import QualifierRule, SuppressRule, SynonymGraph
+from .keywords.matcher import KeywordMatcher, compile_keywords
+from .keywords.values import KeywordCounts, KeywordMatch, KeywordPair, KeywordReading, NearMiss
+from .objects.lexicon import Reading
+from .objects.matcher import Matcher, Mention, compile_matcher
+from .words import clean_word
 
 __all__ = [
     "GraphError",

@@ -4,15 +4,8 @@ The rule extractors need no download and no model: a tokeniser, a tagger and pat
 packed WordNet lexicon. Importing this package reads nothing; the lexicon is read on first use.
 """
 
-from .rules import RuleKeywordExtractor, RuleTripletExtractor
-from .values import (
-    ExtractedTriplet,
-    Keyword,
-    KeywordExtractor,
-    Keywords,
-    Span,
-    TripletExtractor,
-)
+from .rules.extractors import RuleKeywordExtractor, RuleTripletExtractor
+from .values import ExtractedTriplet, Keyword, KeywordExtractor, Keywords, Span, TripletExtractor
 
 __all__ = [
     "ExtractedTriplet",

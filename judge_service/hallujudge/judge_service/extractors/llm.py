@@ -6,10 +6,10 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 
-from hallujudge.metrics.triplets import Sentence, Triplet, TripletError, triplet_of
+from hallujudge.metrics.framework.triplets import Sentence, Triplet, TripletError, triplet_of
 
-from ._asking import SHOWN_CHARS, Extraction, LlmExtractor, list_under, with_keys
-from ._places import Places, root_form
+from .asking import SHOWN_CHARS, Extraction, LlmExtractor, list_under, with_keys
+from .places import Places, root_form
 from .values import DescriptionPair, ExtractedTriplet, Keywords, PairKeywords, Span
 
 __all__ = ["Extraction", "LlmKeywordExtractor", "LlmTripletExtractor", "SentenceExtractor"]
@@ -143,7 +143,7 @@ class SentenceExtractor:
 
 
 def _fenced(name: str, text: str) -> str:
-    from ..judges._fence import as_line, fenced
+    from ..llm.fence import as_line, fenced
 
     return fenced(name, [as_line(text)])
 

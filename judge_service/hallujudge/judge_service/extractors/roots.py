@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInputError
-from ._asking import SHOWN_CHARS, LlmExtractor, with_keys
+from .asking import SHOWN_CHARS, LlmExtractor, with_keys
 
 if TYPE_CHECKING:
-    from ..judges import ChatClient, VerdictCache
-    from ..judges.roster import JudgeRoster
+    from ..engine.judge_factory import JudgeRoster
+    from ..llm.cache import VerdictCache
+    from ..llm.client import ChatClient
 
 __all__ = ["LlmRootChooser", "RootQuestion", "root_chooser"]
 
@@ -34,7 +35,7 @@ class RootQuestion:
 
     def choices(self) -> dict[str, str]:
         """Roots as they stand in the prompt -> the roots themselves."""
-        from ..judges._fence import defused
+        from ..llm.fence import defused
 
         shown: dict[str, str] = {}
         for root in self.roots:
@@ -70,7 +71,7 @@ class LlmRootChooser(LlmExtractor[tuple[RootQuestion, ...], dict[str, str]]):
         self._kind = kind
 
     def _slots(self, source: tuple[RootQuestion, ...]) -> Mapping[str, str]:
-        from ..judges._fence import as_line, fenced
+        from ..llm.fence import as_line, fenced
 
         lines = (
             as_line([str(number), question.word, *question.choices()])

@@ -3,16 +3,11 @@
 Importing this package imports no client library and opens nothing; a judge does on first use.
 """
 
-from ._budget import Budget, Prices
-from ._chat import Sampling
-from ._client import CallStatistics, ChatClient, ChatSettings
-from ._http import Endpoint
-from ._retry import RetryPolicy
-from ._secret import Secret
-from ._templates import Template, load_template, template_names
-from .cache import VerdictCache
-from .doctor import Check, check_endpoint
-from .estimate import (
+from ..llm.budget import Budget, Prices
+from ..llm.cache import VerdictCache
+from ..llm.chat import Sampling
+from ..llm.client import CallStatistics, ChatClient, ChatSettings
+from ..llm.estimate import (
     Estimate,
     PlannedCall,
     TokenCounter,
@@ -22,6 +17,12 @@ from .estimate import (
     estimate_calls,
     file_counter,
 )
+from ..llm.http import Endpoint
+from ..llm.retry import RetryPolicy
+from ..llm.secret import Secret
+from ..llm.templates import Template, load_template, template_names
+from ..llm.vllm import VllmServer, VllmSettings
+from .doctor import Check, check_endpoint
 from .llm import LlmJudge
 from .router import Router
 from .values import (
@@ -36,7 +37,6 @@ from .values import (
     Usage,
     unscored_claim,
 )
-from .vllm import VllmServer, VllmSettings
 
 __all__ = [
     "Asked",

@@ -6,13 +6,13 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from hallujudge.metrics.evidence_tri_he import Verdict
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.metrics.framework.claims import Verdict
+from hallujudge.metrics.framework.triplets import Triplet
 
 from ..errors import HallujudgeError
-from ._chat import ChatReply
-from ._client import ChatClient
-from ._failures import CallFailedError
+from ..llm.chat import ChatReply
+from ..llm.client import ChatClient
+from ..llm.failures import CallFailedError
 from .llm import LlmJudge
 from .values import JudgeRequestItem
 
@@ -113,7 +113,7 @@ async def _constraint(client: ChatClient) -> Check:
     """Whether the server keeps to a schema that no model would follow of its own accord."""
     if client.settings.sent_constraint == "none":
         return Check(name="structured output", ok=None, detail="not asked for, by the settings")
-    from ._chat import ChatRequest
+    from ..llm.chat import ChatRequest
 
     word = "zyzzyva"
     reply = await client.ask(

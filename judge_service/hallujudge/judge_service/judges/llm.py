@@ -6,20 +6,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.triplets import ClaimParts
-from hallujudge.metrics.values import JsonValue
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.triplets import ClaimParts
 
 from ..errors import InvalidInputError
-from ._chat import ChatRequest
-from ._client import Answer, ChatClient
-from ._failures import CallFailedError
-from ._flight import SingleFlight
-from ._pool import run_bounded
-from ._prompts import Question, questions_of
-from ._reading import ReadAnswer, read_choice, read_keyed
-from ._templates import load_template
-from .cache import Record, VerdictCache, cache_key
+from ..llm.cache import Record, VerdictCache, cache_key
+from ..llm.chat import ChatRequest
+from ..llm.client import Answer, ChatClient
+from ..llm.failures import CallFailedError
+from ..llm.flight import SingleFlight
+from ..llm.pool import run_bounded
+from ..llm.templates import load_template
+from .prompts import Question, questions_of
+from .reading import ReadAnswer, read_choice, read_keyed
 from .values import (
     Asked,
     Declined,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 
 from ..errors import InvalidInputError
 from .values import (

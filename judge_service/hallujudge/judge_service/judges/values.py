@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Verdict
-from hallujudge.metrics.triplets import ClaimParts, Triplet
-from hallujudge.metrics.values import JsonValue
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
 
 __all__ = [
     "Asked",

@@ -4,8 +4,9 @@
 entailment cross-encoder. Importing this loads no model and no model library.
 """
 
-from ._open import open_matcher
-from .base import (
+from .models import MINILM_SHA256, ModelFolder, find_model
+from .opening import open_matcher
+from .values import (
     BACKENDS,
     PROTOCOLS,
     ClaimMatcher,
@@ -14,7 +15,6 @@ from .base import (
     EntailmentModel,
     MatcherSettings,
 )
-from .models import MINILM_SHA256, ModelFolder, find_model
 
 __all__ = [
     "BACKENDS",

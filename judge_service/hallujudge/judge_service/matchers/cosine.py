@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 
-from .base import ClaimQuery, MatcherSettings
 from .parts import PartRule
 from .texts import claim_text, reference_text
+from .values import ClaimQuery, MatcherSettings
 from .vectors import VectorStore
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .base import Vectors
+    from .values import Vectors
 
     Doubles = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidInputError, MissingExtraError
-from ._quiet import quiet_loading
 from .models import ModelFolder
+from .quiet import quiet_loading
 from .texts import plain
 from .vectors import length_batches
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from hallujudge.metrics.evidence_tri_he import Verdict
+from hallujudge.metrics.framework.claims import Verdict
 
 from ..judges.values import Asked, Declined, JudgedItem, JudgeIdentity, JudgeRequestItem
-from .base import ClaimMatcher, ClaimQuery
+from .values import ClaimMatcher, ClaimQuery
 
 __all__ = ["MatcherJudge"]
 

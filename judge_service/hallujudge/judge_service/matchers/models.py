@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 
 if TYPE_CHECKING:
-    from ._graph import EncoderShape
+    from .onnx.graph import EncoderShape
 
 __all__ = ["MINILM_SHA256", "ModelFolder", "changes_texts", "encoder_shape", "find_model"]
 
@@ -208,7 +208,7 @@ def encoder_shape(model: ModelFolder) -> EncoderShape:
     Raises:
         InvalidInputError: It has modules or a pooling that no sentence encoder of ours has.
     """
-    from ._graph import EncoderShape
+    from .onnx.graph import EncoderShape
 
     _check_modules(model)
     config = model.config

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Verdict
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.triplets import Triplet
 
-from .base import ClaimQuery, EntailmentModel, MatcherSettings
 from .cosine import DIGITS, retained_of, unscored
 from .parts import PartRule
 from .texts import plain, reference_sentence
+from .values import ClaimQuery, EntailmentModel, MatcherSettings
 from .vectors import VectorStore
 
 __all__ = ["NliMatcher", "Premise", "hypothesis", "premises"]

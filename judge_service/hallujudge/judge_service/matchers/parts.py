@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hallujudge.metrics.evidence_tri_he import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.triplets import Triplet
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.triplets import Triplet
 
-from .base import ClaimQuery
 from .texts import plain
+from .values import ClaimQuery
 from .vectors import VectorStore
 
 if TYPE_CHECKING:
-    from .base import Vectors
+    from .values import Vectors
 
 __all__ = ["PartRule", "known_objects"]
 

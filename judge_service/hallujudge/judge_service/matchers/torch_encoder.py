@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInputError, MissingExtraError
-from ._quiet import quiet_loading
 from .models import ModelFolder, encoder_shape
+from .quiet import quiet_loading
 from .texts import plain
 from .vectors import encode_by_length
 
 if TYPE_CHECKING:
-    from .base import Vectors
+    from .values import Vectors
 
 __all__ = ["TorchEncoder"]
 

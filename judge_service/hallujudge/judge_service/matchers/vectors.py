@@ -7,10 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .base import Encoder
+from .values import Encoder
 
 if TYPE_CHECKING:
-    from .base import Vectors
+    from .values import Vectors
 
 __all__ = ["TOKENS_PER_BATCH", "VectorStore", "length_batches"]
 

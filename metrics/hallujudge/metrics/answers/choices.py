@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from ._memo import MAX_KEPT_CHARS
-from ._text import NEGATIONS, folded, plain, words_of
+from .memo import MAX_KEPT_CHARS
+from .text import NEGATIONS, folded, plain, words_of
 from .uncertainty import says_it_is_unsure
 
 __all__ = ["ChoiceReading", "read_choice", "read_free_answer"]

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from ._memo import MAX_KEPT_CHARS
-from ._text import folded, plain
+from .memo import MAX_KEPT_CHARS
+from .text import folded, plain
 
 __all__ = ["OrderReading", "read_order", "read_order_published"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._text import folded
+from .text import folded
 
 __all__ = ["says_it_is_unsure"]
 

@@ -22,8 +22,8 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from ..errors import OptionError
-from ._memo import remembered
-from ._text import NEGATIONS, plain, words_of
+from .memo import remembered
+from .text import NEGATIONS, plain, words_of
 from .uncertainty import says_it_is_unsure
 
 __all__ = ["YES_NO_READERS", "YesNo", "reader_table", "yes_no_reader"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._analyze import ANALYSIS_FILE, AnalysisOptions, analyze, analyze_results
-from ._values import Analysis, AnalysisTable, Cell
+from .analyze import ANALYSIS_FILE, AnalysisOptions, analyze, analyze_results
+from .values import Analysis, AnalysisTable, Cell
 
 __all__ = [
     "ANALYSIS_FILE",

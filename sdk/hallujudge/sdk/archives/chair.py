@@ -11,10 +11,10 @@ from typing import NamedTuple
 from hallujudge.metrics import ChairItem
 
 from ..errors import ArchiveError
-from ._joins import IdCheck, IdMap, numbered, refuse
-from ._json import read_values
-from ._records import Record, canonical_id, choose_key, named, read_records, well_formed
 from .inputs import InputOptions, ItemSource, References, Responses
+from .joins import IdCheck, IdMap, numbered, refuse
+from .json_files import read_values
+from .records import Record, canonical_id, choose_key, named, read_records, well_formed
 
 __all__ = ["read_chair"]
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hallujudge.metrics.infact_taxonomy import BASE, OPERATORS
-from hallujudge.metrics.items import InfactItem, InfactRun
+from hallujudge.metrics.infact.items import InfactItem, InfactRun
+from hallujudge.metrics.infact.taxonomy import BASE, OPERATORS
 
 from ..errors import ArchiveError
-from ._joins import refuse
-from ._qa import fields_of, kept, optional_text, text_of
-from ._records import Record, canonical_id, choose_key, read_records
 from .inputs import InputOptions, ItemSource, References, Responses
+from .joins import refuse
+from .qa import fields_of, kept, optional_text, text_of
+from .records import Record, canonical_id, choose_key, read_records
 
 __all__ = ["read_infact"]
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from hallujudge.metrics.items import MementosItem
+from hallujudge.metrics.mementos.items import MementosItem
 
 from ..errors import ArchiveError
-from ._csv import is_csv, read_csv
-from ._joins import numbered, refuse
-from ._keyword_text import LISTS, read_keyword_text
-from ._qa import JoinCheck, fields_of, kept
-from ._records import Record, canonical_id, choose_key, read_records, well_formed
+from .csv_files import is_csv, read_csv
 from .inputs import InputOptions, ItemSource, References, Responses
+from .joins import numbered, refuse
+from .keyword_text import LISTS, read_keyword_text
+from .qa import JoinCheck, fields_of, kept
+from .records import Record, canonical_id, choose_key, read_records, well_formed
 
 __all__ = ["read_mementos"]
 

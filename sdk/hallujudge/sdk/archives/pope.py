@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from hallujudge.metrics.items import PopeItem
+from hallujudge.metrics.pope.items import PopeItem
 
 from ..errors import ArchiveError, InvalidInputError
-from ._joins import numbered, refuse
-from ._qa import JoinCheck, fields_of, kept, optional_text, text_of
-from ._records import Record, canonical_id, choose_key, read_records
 from .inputs import InputOptions, ItemSource, References, Responses
+from .joins import numbered, refuse
+from .qa import JoinCheck, fields_of, kept, optional_text, text_of
+from .records import Record, canonical_id, choose_key, read_records
 
 __all__ = ["read_pope"]
 

@@ -7,20 +7,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from hallujudge.metrics.items import TriHeItem
-from hallujudge.metrics.triplets import (
-    Triplet,
-    TripletError,
-    reference_of,
-    triplet_of,
-)
+from hallujudge.metrics.framework.triplets import Triplet, TripletError, reference_of, triplet_of
+from hallujudge.metrics.tri_he.items import TriHeItem
 
 from ..errors import ArchiveError
-from ._human_scores import human_scores
-from ._joins import IdCheck, numbered, refuse
-from ._qa import fields_of, kept, optional_text, text_of
-from ._records import Record, canonical_id, choose_key, named, read_records, well_formed
+from .human_scores import human_scores
 from .inputs import InputOptions, ItemSource, References, Responses
+from .joins import IdCheck, numbered, refuse
+from .qa import fields_of, kept, optional_text, text_of
+from .records import Record, canonical_id, choose_key, named, read_records, well_formed
 
 __all__ = ["read_tri_he"]
 

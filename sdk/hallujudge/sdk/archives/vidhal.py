@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from hallujudge.metrics.items import VidhalItem
+from hallujudge.metrics.vidhal.items import VidhalItem
 
 from ..errors import ArchiveError
-from ._joins import numbered, refuse
-from ._qa import JoinCheck, answers_of, fields_of, kept, optional_text, read_mapping, text_of
-from ._records import Record, canonical_id, choose_key, named, read_records, well_formed
 from .inputs import InputOptions, ItemSource, References, Responses
+from .joins import numbered, refuse
+from .qa import JoinCheck, answers_of, fields_of, kept, optional_text, read_mapping, text_of
+from .records import Record, canonical_id, choose_key, named, read_records, well_formed
 
 __all__ = ["read_vidhal"]
 

@@ -4,9 +4,9 @@ Everything here turns a :class:`~hallujudge.metrics.Report` into text and does n
 files, no network. Responses and ids are other people's text, so every renderer makes them harmless.
 """
 
-from ._analysis import render_analysis
-from ._html import HtmlPage
-from ._markdown import render_markdown
-from ._table import render_table
+from .analysis import render_analysis
+from .html import HtmlPage
+from .markdown import render_markdown
+from .table import render_table
 
 __all__ = ["HtmlPage", "render_analysis", "render_markdown", "render_table"]

@@ -1,0 +1,375 @@
+"""Mementos: descriptions -> keywords -> matches by synonym graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.mementos.evidence import (
+    KeywordEvidence,
+    MatchedKeyword,
+    MementosEvidence,
+    NearKeyword,
+)
+from hallujudge.metrics.mementos.items import MementosItem
+from hallujudge.metrics.mementos.metric import MementosMetric
+from hallujudge.synonym_graphs import (
+    KeywordMatch,
+    KeywordMatcher,
+    KeywordReading,
+    SynonymGraph,
+    compile_keywords,
+)
+
+from ...errors import InvalidInputError
+from ...extractors.values import DescriptionPair
+from ..cpu import run_cpu
+from ..entry import FoundClaim, MetricEntry, OptionEntry
+from ..items import MAX_RESPONSE_CHARS, checked, scored, unscored
+from ..keywords import GIVEN, FoundKeywords, FoundPair, KeywordSource
+from ..resources import Resources
+from ..spec import GraphSource, ScoreSpec, ShippedGraph
+
+__all__ = ["DOMAINS", "ENTRY", "MementosPipeline"]
+
+DOMAINS = ("daily_life", "robotics", "comics")
+"""Domains with shipped graphs of their own, as the paper has them."""
+GENERAL = "general"
+"""The domain of items that name none."""
+EXTRACTORS = ("rules", "llm", GIVEN)
+"""Who takes keywords from descriptions that bring none."""
+
+_ROLES = ("objects", "behaviors")
+_MATCHER = "keywords-1"
+_MAX_KEYWORD_CHARS = 200
+_MAX_KEYWORDS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Graphs:
+    """The graphs of one role by domain."""
+
+    role: str
+    """``objects`` or ``behaviors``."""
+    by_domain: Mapping[str, SynonymGraph]
+    """Domain -> its graph; the empty domain is any that has none of its own."""
+
+    @property
+    def label(self) -> str:
+        """The graph's label where there is one for all, else a hash over all of them."""
+        if set(self.by_domain) == {""}:
+            return self.by_domain[""].label
+        labels = [f"{domain}={graph.label}" for domain, graph in sorted(self.by_domain.items())]
+        return f"{len(labels)}-domains@{sha256(' '.join(labels).encode()).hexdigest()[:8]}"
+
+    def cover(self, domain: str) -> bool:
+        """Whether there is a graph for a domain."""
+        return "" in self.by_domain or domain in self.by_domain
+
+    def lacking(self, domain: str) -> str:
+        """What to say of a domain without a graph."""
+        return (
+            f"there are no {self.role} graphs for domain {domain!r}; known: "
+            f"{', '.join(sorted(self.by_domain))}. Bring graphs of your own, or leave the domain "
+            "out for the general ones"
+        )
+
+    def settings(self) -> dict[str, str]:
+        """Every graph with its content hash."""
+        return {
+            f"graph.{self.role}{'.' + domain if domain else ''}": f"{graph.label} {graph.digest}"
+            for domain, graph in self.by_domain.items()
+        }
+
+
+class MementosPipeline:
+    """Takes keywords from descriptions that bring none, and matches them by their domain's graphs.
+
+    Args:
+        metric: What is counted, and how.
+        objects: Graphs of object words.
+        behaviors: Graphs of behaviour words.
+        source: Takes keywords from texts.
+        domain: The domain of items that name none.
+    """
+
+    def __init__(
+        self,
+        metric: MementosMetric,
+        objects: _Graphs,
+        behaviors: _Graphs,
+        source: KeywordSource,
+        domain: str = "",
+    ) -> None:
+        self.metric = metric
+        self._domain = domain
+        self._graphs = (objects, behaviors)
+        self._source = source
+        reading: KeywordReading = "published" if metric.variant == "published" else "corrected"
+        # Two predictions in a row are read together for behaviours only, as the release does.
+        self._objects = _matchers(objects, reading, pairs=False)
+        self._behaviors = _matchers(behaviors, reading, pairs=True)
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Every graph with its content hash, and who extracts."""
+        objects, behaviors = self._graphs
+        return {
+            **objects.settings(),
+            **behaviors.settings(),
+            "extractor": self._source.label,
+            "average": self.metric.average,
+            "max_response_chars": str(MAX_RESPONSE_CHARS),
+        }
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """One result for each description, in order."""
+        sequences = [
+            _with_domain(item, self._domain or GENERAL) for item in checked(items, MementosItem)
+        ]
+        problems = [self._problem(item) for item in sequences]
+        wanted = {
+            pair: None
+            for item, problem in zip(sequences, problems, strict=True)
+            if problem is None and (pair := _descriptions(item)) is not None
+        }
+        found = dict(zip(wanted, await self._source.extract(list(wanted)), strict=True))
+        chars = sum(len(word) for item in sequences for words in _lists(item) for word in words)
+        return await run_cpu(
+            lambda: [
+                unscored(item, *problem) if problem else self._score(item, found)
+                for item, problem in zip(sequences, problems, strict=True)
+            ],
+            # Matching compares every keyword with every other, which costs more than reading them.
+            chars=10 * chars,
+        )
+
+    def _problem(self, item: MementosItem) -> tuple[str, str] | None:
+        """Why an item can't be scored, before anybody is asked."""
+        domain = item.fields["domain"]
+        for graphs in self._graphs:
+            if not graphs.cover(domain):
+                return "DOMAIN_UNKNOWN", graphs.lacking(domain)
+        if problem := _text_problem(item, given=self._source.name == GIVEN):
+            return problem
+        return _keyword_problem(item)
+
+    def _score(self, item: MementosItem, found: Mapping[DescriptionPair, FoundPair]) -> ItemResult:
+        pair = _descriptions(item)
+        taken = FoundPair() if pair is None else found[pair]
+        if taken.reason:
+            return unscored(item, taken.reason, f"{self._source.label}: {taken.detail}")
+        reference = _keywords(item, "reference", taken.reference)
+        predicted = _keywords(item, "predicted", taken.predicted)
+        domain = item.fields["domain"]
+        objects = _matcher(self._objects, domain).match(reference.objects, predicted.objects)
+        behaviors = _matcher(self._behaviors, domain).match(
+            reference.behaviors, predicted.behaviors
+        )
+        length = item.episode_length
+        evidence = MementosEvidence(
+            domain=domain,
+            extractor=self._source.label if pair is not None else "",
+            episode_length=len(set(reference.behaviors)) if length is None else length,
+            objects=_evidence("objects", reference, predicted, objects),
+            behaviors=_evidence("behaviors", reference, predicted, behaviors),
+        )
+        statistics, scores = self.metric.score_description(objects.counts, behaviors.counts)
+        return scored(item, statistics, scores, evidence)
+
+
+def _matchers(
+    graphs: _Graphs, reading: KeywordReading, *, pairs: bool
+) -> dict[str, KeywordMatcher]:
+    return {
+        domain: compile_keywords(graph, reading=reading, pairs=pairs)
+        for domain, graph in graphs.by_domain.items()
+    }
+
+
+def _matcher(matchers: Mapping[str, KeywordMatcher], domain: str) -> KeywordMatcher:
+    return matchers.get(domain) or matchers[""]
+
+
+def _with_domain(item: MementosItem, default: str) -> MementosItem:
+    """The item with its domain among the fields that results are grouped by."""
+    domain = item.domain or default
+    if item.fields.get("domain") == domain:
+        return item
+    return replace(item, fields={**item.fields, "domain": domain})
+
+
+def _lists(item: MementosItem) -> list[tuple[str, ...]]:
+    lists = (
+        item.reference_objects,
+        item.predicted_objects,
+        item.reference_behaviors,
+        item.predicted_behaviors,
+    )
+    return [keywords for keywords in lists if keywords is not None]
+
+
+def _needs(item: MementosItem, side: str) -> bool:
+    """Whether keywords of the reference or of the prediction have to be taken from the text."""
+    return None in (getattr(item, f"{side}_objects"), getattr(item, f"{side}_behaviors"))
+
+
+def _descriptions(item: MementosItem) -> DescriptionPair | None:
+    """The texts that keywords have to be taken from, together; None: all keywords are given."""
+    reference, predicted = _needs(item, "reference"), _needs(item, "predicted")
+    if not (reference or predicted):
+        return None
+    return DescriptionPair(
+        reference=item.reference or "" if reference else "",
+        predicted=item.response or "" if predicted else "",
+    )
+
+
+def _text_problem(item: MementosItem, *, given: bool) -> tuple[str, str] | None:
+    for side, text, name in (
+        ("predicted", item.response, "RESPONSE"),
+        ("reference", item.reference, "REFERENCE"),
+    ):
+        if not _needs(item, side):
+            continue
+        what = "the human description" if name == "REFERENCE" else "the model's description"
+        if given:
+            return "KEYWORDS_MISSING", f"keywords of {what} are not given, and extractor is {GIVEN}"
+        if text is None or (name == "REFERENCE" and not text.strip()):
+            return f"{name}_MISSING", f"neither {what} nor its keywords are there"
+        if len(text) > MAX_RESPONSE_CHARS:
+            return (
+                f"{name}_TOO_LONG",
+                f"{what} has {len(text)} characters; at most {MAX_RESPONSE_CHARS} are read",
+            )
+    return None
+
+
+def _keyword_problem(item: MementosItem) -> tuple[str, str] | None:
+    for keywords in _lists(item):
+        if len(keywords) > _MAX_KEYWORDS:
+            return (
+                "TOO_MANY_KEYWORDS",
+                f"{len(keywords)} keywords in one list; at most {_MAX_KEYWORDS} are believed",
+            )
+        longest = max(keywords, key=len, default="")
+        if len(longest) > _MAX_KEYWORD_CHARS:
+            return (
+                "KEYWORD_TOO_LONG",
+                f"{longest[:40]!r}… has {len(longest)} characters; a keyword has at most "
+                f"{_MAX_KEYWORD_CHARS}: is it a text that was not split?",
+            )
+    return None
+
+
+def _keywords(item: MementosItem, side: str, taken: FoundKeywords) -> FoundKeywords:
+    """Keywords as given, or as they were taken from the text; a given list is never replaced."""
+    objects = getattr(item, f"{side}_objects")
+    behaviors = getattr(item, f"{side}_behaviors")
+    if objects is not None:
+        taken = replace(taken, objects=objects, object_spans=())
+    if behaviors is not None:
+        taken = replace(taken, behaviors=behaviors, behavior_spans=())
+    return taken
+
+
+def _evidence(
+    role: str, reference: FoundKeywords, predicted: FoundKeywords, match: KeywordMatch
+) -> KeywordEvidence:
+    return KeywordEvidence(
+        reference=reference.of(role),
+        predicted=predicted.of(role),
+        matched=tuple(MatchedKeyword(*pair) for pair in match.matched),
+        hallucinated=match.hallucinated,
+        missed=match.missed,
+        unknown=match.unknown,
+        near=tuple(NearKeyword(*miss) for miss in match.near),
+        reference_spans=reference.spans(role),
+        predicted_spans=predicted.spans(role),
+    )
+
+
+# From a spec --------------------------------------------------------------------------------------
+
+
+def _graphs(role: str, spec: ScoreSpec, resources: Resources) -> _Graphs:
+    """The graphs of a role: one for all domains, or one for each, the shipped ones by default."""
+    sources: dict[str, GraphSource] = {}
+    if role in spec.graphs:
+        sources[""] = spec.graphs[role]
+    else:
+        sources |= {name: ShippedGraph(name=f"{name}_{role}") for name in (*DOMAINS, GENERAL)}
+    for domain in (*DOMAINS, GENERAL):
+        if (source := spec.graphs.get(f"{role}.{domain}")) is not None:
+            sources[domain] = source
+    return _Graphs(
+        role=role,
+        by_domain={domain: resources.graph(source) for domain, source in sources.items()},
+    )
+
+
+def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
+    options = spec.options
+    domain = options.get("domain", "")
+    objects, behaviors = (_graphs(role, spec, resources) for role in _ROLES)
+    for graphs in (objects, behaviors):
+        if domain and not graphs.cover(domain):
+            raise InvalidInputError(graphs.lacking(domain))
+    source = KeywordSource(options.get("extractor", EXTRACTORS[0]), resources)
+    metric = MementosMetric(
+        variant=spec.variant or MementosMetric.variants[0],
+        average=options.get("average", MementosMetric.averages[0]),
+        matcher=_MATCHER,
+        object_graph=objects.label,
+        behavior_graph=behaviors.label,
+        extractor=source.label,
+        domain=domain or "items",
+    )
+    return MementosPipeline(metric, objects, behaviors, source, domain)
+
+
+async def _extract(
+    spec: ScoreSpec, texts: Sequence[str], resources: Resources
+) -> list[list[FoundClaim]]:
+    source = KeywordSource(spec.options.get("extractor", EXTRACTORS[0]), resources)
+    found = await source.extract([DescriptionPair(predicted=text) for text in texts])
+    for index, pair in enumerate(found):
+        if pair.reason:
+            raise InvalidInputError(f"text {index}: {pair.reason}: {pair.detail}")
+    return [pair.predicted.claims() for pair in found]
+
+
+ENTRY = MetricEntry(
+    name=MementosMetric.name,
+    description="Objects and behaviours of image sequences, recalled and made up "
+    "(Wang et al. 2024).",
+    variants=MementosMetric.variants,
+    score_names=MementosMetric.score_names,
+    item_type=MementosItem,
+    graph_roles=(*_ROLES, *(f"{role}.{name}" for role in _ROLES for name in (*DOMAINS, GENERAL))),
+    options=(
+        OptionEntry(
+            name="extractor",
+            default=EXTRACTORS[0],
+            choices=EXTRACTORS,
+            description="who takes keywords from descriptions that bring none: rules, a language "
+            "model, or nobody",
+        ),
+        OptionEntry(
+            name="average",
+            default=MementosMetric.averages[0],
+            choices=MementosMetric.averages,
+            description="means over sequences, as the paper, or ratios of what they add up to",
+        ),
+        OptionEntry(
+            name="domain",
+            default="",
+            description="the domain of items that name none; checked before the run starts",
+        ),
+    ),
+    group_by=("domain",),
+    open=_open,
+    extract=_extract,
+)

@@ -1,0 +1,330 @@
+"""Tri-HE: answer -> claims -> verdicts against the image's scene graph."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.triplets import ClaimParts
+from hallujudge.metrics.tri_he.analysis import Scene, is_prediction_error
+from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.tri_he.metric import TriHeMetric
+
+from ...errors import InvalidInputError
+from ...extractors.rules.lemmas import lemma_key
+from ...judges import JudgedItem, JudgeRequestItem, LlmJudge, Router
+from ...llm.estimate import Estimate, TokenCounter, estimate
+from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
+from ..claims import EXTRACTORS, ClaimSource, ExtractedClaims, extract
+from ..entry import MetricEntry, OptionEntry
+from ..items import MAX_RESPONSE_CHARS, checked, scored, unscored
+from ..judge_factory import JUDGE_NAMES
+from ..resources import Resources
+from ..spec import ScoreSpec
+
+__all__ = ["ENTRY", "TriHePipeline"]
+
+_DEFAULTS = MatcherSettings()
+_MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_NUMBERS = ("keep_above", "support_above", "entail_above")
+_WORD = re.compile(r"\S+")
+
+
+class TriHePipeline:
+    """Takes claims from answers that bring none, has all of them judged, and counts.
+
+    Args:
+        metric: What is counted, and how.
+        judge: Gives the verdicts.
+        extractor: Takes claims from answers.
+        options: The spec's options, for the report.
+    """
+
+    def __init__(
+        self,
+        metric: TriHeMetric,
+        judge: Router,
+        extractor: ClaimSource,
+        options: Mapping[str, str],
+    ) -> None:
+        self.metric = metric
+        self._judge = judge
+        self._extractor = extractor
+        self._options = dict(options)
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The extractor, the judges with their prompts, and every parameter."""
+        identity = self._judge.identity
+        return {
+            "extractor": self._extractor.label,
+            "judge": self._judge.name,
+            "judge_model": str(identity),
+            "judge_prompts": identity.template,
+            **{f"judge.{name}": value for name, value in identity.parameters},
+            **self._options,
+            "max_response_chars": str(MAX_RESPONSE_CHARS),
+        }
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """One result for each item: all claims of a batch go to the judge together."""
+        answers = checked(items, TriHeItem)
+        results: dict[int, ItemResult] = {}
+        for index, item in enumerate(answers):
+            if problem := self._problem(item):
+                results[index] = _without_claims(item, problem)
+        extracted = await self._claims(
+            {i: item for i, item in enumerate(answers) if i not in results}
+        )
+        for index, claims in extracted.items():
+            if problem := _claims_problem(answers[index], claims, self._extractor.label):
+                results[index] = _without_claims(answers[index], problem)
+        asked = {i: claims for i, claims in extracted.items() if i not in results}
+        judged = await self._judge.judge(
+            [_request(answers[i], claims.claims) for i, claims in asked.items()]
+        )
+        for (index, claims), verdicts in zip(asked.items(), judged, strict=True):
+            results[index] = self._result(answers[index], claims, verdicts)
+        return [results[index] for index in range(len(answers))]
+
+    async def _claims(self, items: Mapping[int, TriHeItem]) -> dict[int, ExtractedClaims]:
+        """Given claims as they are, the others taken from the answers in one go."""
+        texts = {i: item.response for i, item in items.items() if item.claims is None}
+        found = await self._extractor.extract([text or "" for text in texts.values()])
+        taken = dict(zip(texts, found, strict=True))
+        return {
+            index: taken[index]
+            if item.claims is None
+            else ExtractedClaims(claims=item.claims, spans=(None,) * len(item.claims))
+            for index, item in items.items()
+        }
+
+    async def estimate(
+        self, items: Sequence[Item], counter: TokenCounter | None = None
+    ) -> list[Estimate]:
+        """What each language model would be asked, were it asked about everything.
+
+        Nobody is asked. Answers are taken apart first where that costs nothing; the claims of the
+        others can't be known, and are not in the judges' figures.
+
+        Args:
+            items: The run's items.
+            counter: Counts prompts; None: each model's own, see :func:`counter_of`.
+        """
+        answers = {
+            index: item
+            for index, item in enumerate(checked(items, TriHeItem))
+            if self._problem(item) is None
+        }
+        texts = {i: item.response or "" for i, item in answers.items() if item.claims is None}
+        plans = {i: plan for i, text in texts.items() if (plan := self._extractor.planned(text))}
+        unknown = {index for index, plan in plans.items() if not plan.cached}
+        extracted = await self._claims({i: a for i, a in answers.items() if i not in unknown})
+        asked = [_request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
+        judges = [judge for judge in self._judge.judges if isinstance(judge, LlmJudge)]
+        return [
+            *await self._extractor.estimates(plans.values(), counter),
+            *[await estimate(judge, asked, counter) for judge in judges],
+        ]
+
+    def _problem(self, item: TriHeItem) -> tuple[str, str] | None:
+        """Why an item can't be scored at all, before anybody is asked."""
+        if item.claims is None and self._extractor.reads_texts:
+            return _text_problem(item.response) or _graph_problem(item)
+        if any(not part.strip() for claim in item.claims or () for part in claim):
+            return "CLAIMS_INVALID", "a claim that came with the answer has an empty part"
+        return _graph_problem(item)
+
+    def _result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
+        verdicts = _with_places(item, claims, judged.verdicts)
+        evidence = TriHeEvidence(
+            claims=verdicts,
+            extractor="" if item.claims is not None else self._extractor.label,
+            judging=judged.judging(),
+            human_scores=item.human_scores,
+        )
+        if (reason := self.metric.unscored_reason(verdicts)) is not None:
+            return unscored(item, *reason, evidence)
+        result = self.metric.score_answer(verdicts)
+        return scored(item, result.statistics, result.scores, evidence)
+
+
+def _with_places(
+    item: TriHeItem, claims: ExtractedClaims, verdicts: Sequence[ClaimVerdict]
+) -> tuple[ClaimVerdict, ...]:
+    """The verdicts with what only the item knows: places, its whole graph, kinds of error."""
+    graph = item.reference_triplets or ()
+    scene = Scene.of(graph, item.reference_objects, canonical=lemma_key)
+    starts = [word.start() for word in _WORD.finditer(item.response or "")]
+    return tuple(
+        replace(
+            verdict,
+            span=span,
+            within_words=bisect_left(starts, span[1]) if span else None,
+            prediction_error=is_prediction_error(verdict, scene),
+            # A judge that names no triplets has read the whole graph.
+            held_against=verdict.held_against
+            or (() if verdict.verdict is Verdict.UNSCORED else graph),
+        )
+        for verdict, span in zip(verdicts, claims.spans, strict=True)
+    )
+
+
+def _request(item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
+    assert item.reference_triplets is not None  # items without were sorted out before
+    return JudgeRequestItem(
+        id=item.id,
+        claims=claims,
+        reference_triplets=item.reference_triplets,
+        reference_objects=item.reference_objects,
+    )
+
+
+def _without_claims(item: TriHeItem, problem: tuple[str, str]) -> ItemResult:
+    """An item that nobody judged; people's scores of it tell of each other all the same."""
+    known = TriHeEvidence(claims=(), human_scores=item.human_scores) if item.human_scores else None
+    return unscored(item, *problem, known)
+
+
+def _text_problem(response: str | None) -> tuple[str, str] | None:
+    if response is None:
+        return "RESPONSE_MISSING", "neither a response nor claims"
+    if len(response) > MAX_RESPONSE_CHARS:
+        return (
+            "RESPONSE_TOO_LONG",
+            f"the response has {len(response)} characters; at most {MAX_RESPONSE_CHARS} are read",
+        )
+    return None
+
+
+def _graph_problem(item: TriHeItem) -> tuple[str, str] | None:
+    if not item.reference_triplets:
+        known = "no scene graph for this image"
+        return "REFERENCE_MISSING", known if item.reference_triplets is None else f"{known}: empty"
+    return None
+
+
+def _claims_problem(
+    item: TriHeItem, claims: ExtractedClaims, extractor: str
+) -> tuple[str, str] | None:
+    if claims.reason:
+        return claims.reason, f"{extractor}: {claims.detail}"
+    if claims.claims:
+        return None
+    if item.claims is not None:
+        return "NO_CLAIMS", "the list of claims that came with the answer is empty"
+    return "NO_CLAIMS", f"{extractor} finds nothing in the response that could be judged"
+
+
+def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
+    def number(name: str) -> float:
+        try:
+            return float(options.get(name, getattr(_DEFAULTS, name)))
+        except ValueError as err:
+            raise InvalidInputError(f"option {name!r} is {options[name]!r}; give a number") from err
+
+    return MatcherSettings(
+        protocol=options.get("protocol", _DEFAULTS.protocol),
+        model=options.get("matcher_model", _DEFAULTS.model),
+        nli_model=options.get("nli_model", _DEFAULTS.nli_model),
+        backend=options.get("backend", _DEFAULTS.backend),
+        device=options.get("device", _DEFAULTS.device),
+        **{name: number(name) for name in _NUMBERS},  # type: ignore[arg-type]  # floats by name
+    )
+
+
+def _refuse_folders(options: Mapping[str, str]) -> None:
+    """Keeps callers from afar off this machine's disk: they name models by id.
+
+    Raises:
+        InvalidInputError: An option is, or may be, a path.
+    """
+    for name in ("matcher_model", "nli_model"):
+        value = options.get(name, "")
+        if value and (not _MODEL_ID.fullmatch(value) or Path(value).exists()):
+            raise InvalidInputError(
+                f"option {name!r} is {value!r}; name a model by its id, such as "
+                "sentence-transformers/all-mpnet-base-v2: folders are the server's own"
+            )
+
+
+def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
+    options = spec.options
+    roster = resources.judges
+    if not resources.local:
+        _refuse_folders(options)
+    judge = roster.judge(options.get("judge", JUDGE_NAMES[0]), _matcher_settings(options))
+    extractor = ClaimSource(options.get("extractor", EXTRACTORS[0]), roster)
+    identity = judge.identity
+    metric = TriHeMetric(
+        variant=spec.variant or TriHeMetric.variants[0],
+        judge=",".join(value for _, value in identity.signature_fields()),
+        extractor=extractor.label,
+    )
+    return TriHePipeline(metric, judge, extractor, options)
+
+
+ENTRY = MetricEntry(
+    name=TriHeMetric.name,
+    description="How much of what an answer claims is not in the scene graph (Wu et al. 2024).",
+    variants=TriHeMetric.variants,
+    score_names=tuple(score.name for score in TriHeMetric.scores),
+    item_type=TriHeItem,
+    options=(
+        OptionEntry(
+            name="extractor",
+            default=EXTRACTORS[0],
+            choices=EXTRACTORS,
+            description="who takes claims from answers: rules, a language model, or none of both: "
+            "whole sentences; given: answers come with their claims",
+        ),
+        OptionEntry(
+            name="judge",
+            default=JUDGE_NAMES[0],
+            choices=JUDGE_NAMES,
+            description="who gives the verdicts; router asks the server's judges in order",
+        ),
+        OptionEntry(
+            name="protocol",
+            default=_DEFAULTS.protocol,
+            choices=PROTOCOLS,
+            description="how the matcher compares: as released, or by an entailment model",
+        ),
+        OptionEntry(
+            name="matcher_model",
+            default=_DEFAULTS.model,
+            description="the matcher's encoder: minilm, mpnet, a model id or a folder",
+        ),
+        OptionEntry(
+            name="nli_model",
+            default=_DEFAULTS.nli_model,
+            description="the entailment model of protocol nli: a model id or a folder",
+        ),
+        OptionEntry(
+            name="backend",
+            default=_DEFAULTS.backend,
+            choices=BACKENDS,
+            description="what runs the encoder",
+        ),
+        OptionEntry(
+            name="device", default=_DEFAULTS.device, description="where torch runs, such as cuda"
+        ),
+        *(
+            OptionEntry(
+                name=name,
+                default=str(getattr(_DEFAULTS, name)),
+                description=f"the matcher's threshold {name}",
+            )
+            for name in _NUMBERS
+        ),
+    ),
+    extract=extract,
+    judges=True,
+    open=_open,
+)

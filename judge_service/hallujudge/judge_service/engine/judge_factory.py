@@ -1,0 +1,311 @@
+"""The judges and extractors that some settings describe, made on first use and shared."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, get_args
+
+from ..errors import InvalidInputError
+from ..judges.llm import LlmJudge
+from ..judges.router import Router
+from ..judges.values import Judge
+from ..llm.budget import Budget, Prices
+from ..llm.cache import VerdictCache
+from ..llm.chat import Dialect, Sampling
+from ..llm.client import ChatClient, ChatSettings
+from ..llm.http import Endpoint
+from ..llm.loads import SharedLoads
+from ..llm.retry import RetryPolicy
+from ..llm.vllm import VllmServer, VllmSettings
+
+if TYPE_CHECKING:
+    from ..extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
+    from ..judges.matcher import MatcherJudge
+    from ..matchers import MatcherSettings
+    from ..settings.judges import JudgeKeys, JudgeSettings
+
+__all__ = ["JUDGE_NAMES", "JudgeRoster", "vllm_server"]
+
+# Matchers hold models: callers who try one threshold after the other must not fill the memory.
+_KEPT_MATCHERS = 4
+
+JUDGE_NAMES = ("matcher", "llm", "router")
+"""What may be asked for by name; a router asks the judges of ``judge_order``."""
+
+
+class JudgeRoster:
+    """Makes judges and extractors of the settings, each once; safe to use from several threads.
+
+    Args:
+        settings: Which judges there are.
+        keys: Their keys.
+        llm_endpoint: Where the judge is, if we started its server; None: where the settings say.
+    """
+
+    def __init__(
+        self,
+        settings: JudgeSettings | None = None,
+        keys: JudgeKeys | None = None,
+        llm_endpoint: Endpoint | None = None,
+    ) -> None:
+        from ..settings.judges import JudgeKeys, JudgeSettings
+
+        self.settings = settings or JudgeSettings()
+        self._keys = keys or JudgeKeys()
+        self._llm_endpoint = llm_endpoint
+        self._lock = threading.RLock()
+        self._cache: VerdictCache | None = None
+        self._shared: Budget | None = None
+        self._judges: dict[str, LlmJudge] = {}
+        self._matchers: SharedLoads[MatcherSettings, MatcherJudge] = SharedLoads(_KEPT_MATCHERS)
+
+    def judge(self, name: str, matcher: MatcherSettings | None = None) -> Router:
+        """A judge by name: ``matcher``, ``llm``, or ``router`` for the order in the settings.
+
+        A matcher's models are loaded here, which may take seconds: an event loop that others
+        share calls this in a thread.
+
+        Args:
+            name: Its name.
+            matcher: How the matcher compares; None: its defaults.
+
+        Raises:
+            InvalidInputError: There is none of that name, or it isn't set up.
+        """
+        if name not in JUDGE_NAMES:
+            raise InvalidInputError(
+                f"there is no judge {name!r}; choose one of {', '.join(JUDGE_NAMES)}"
+            )
+        return Router([self._one(part, matcher) for part in self._order(name)])
+
+    def llm(self, name: str = "llm") -> LlmJudge:
+        """The judge ``llm`` or ``fallback``.
+
+        Raises:
+            InvalidInputError: It isn't set up.
+        """
+        with self._lock:
+            if name not in self._judges:
+                self._judges[name] = self._fallback() if name == "fallback" else self._llm()
+            return self._judges[name]
+
+    def triplet_extractor(self) -> LlmTripletExtractor:
+        """Takes claims out of texts with the judge's model."""
+        from ..extractors.llm import LlmTripletExtractor
+
+        judge = self.llm()
+        revision = self.settings.llm_revision
+        return LlmTripletExtractor(judge.client, cache=self.cache, revision=revision)
+
+    def keyword_extractor(self) -> LlmKeywordExtractor:
+        """Takes keywords out of texts with the judge's model."""
+        from ..extractors.llm import LlmKeywordExtractor
+
+        judge = self.llm()
+        revision = self.settings.llm_revision
+        return LlmKeywordExtractor(judge.client, cache=self.cache, revision=revision)
+
+    @property
+    def cache(self) -> VerdictCache | None:
+        """The verdict cache; None: the settings name no file."""
+        with self._lock:
+            if self._cache is None and self.settings.verdict_cache:
+                self._cache = VerdictCache(self.settings.verdict_cache)
+            return self._cache
+
+    async def prepare(self) -> None:
+        """Learns the server versions of the judges that are set up, before the first run."""
+        names = ["llm"] if self.settings.llm_model or self.settings.vllm else []
+        names += ["fallback"] if self.settings.fallback_model else []
+        for name in names:
+            await self.llm(name).prepare()
+
+    async def close(self) -> None:
+        """Closes connections and the cache."""
+        for judge in self._judges.values():
+            await judge.close()
+        if self._cache is not None:
+            self._cache.close()
+            self._cache = None
+
+    def _order(self, name: str) -> list[str]:
+        if name != "router":
+            return [name]
+        order = [part.strip() for part in self.settings.judge_order.split(",") if part.strip()]
+        known = ("matcher", "llm", "fallback")
+        if unknown := [part for part in order if part not in known]:
+            raise InvalidInputError(
+                f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
+            )
+        # The fallback is off unless it is set up; the others are wanted when they are named.
+        wanted = [part for part in order if part != "fallback" or self.settings.fallback_model]
+        if not wanted:
+            raise InvalidInputError(
+                f"judge_order is {self.settings.judge_order!r}, and no judge of it is set up; name "
+                f"some of {', '.join(known)}; for the fallback, set fallback_model as well"
+            )
+        return wanted
+
+    def _one(self, name: str, matcher: MatcherSettings | None) -> Judge:
+        return self._matcher(matcher) if name == "matcher" else self.llm(name)
+
+    def _matcher(self, settings: MatcherSettings | None) -> MatcherJudge:
+        from ..judges.matcher import MatcherJudge
+        from ..matchers import MatcherSettings, open_matcher
+
+        settings = settings or MatcherSettings()
+        if self.settings.matcher_download:
+            settings = replace(settings, allow_download=True)
+        return self._matchers.get(settings, lambda: MatcherJudge(open_matcher(settings)))
+
+    def _llm(self) -> LlmJudge:
+        settings = self.settings
+        model = settings.llm_model or settings.vllm
+        if not (settings.llm_url or self._llm_endpoint) or not model:
+            raise InvalidInputError(
+                "no llm judge is set up; set llm_url and llm_model (HALLUJUDGE_LLM_URL, "
+                "HALLUJUDGE_LLM_MODEL), or start the server with --vllm MODEL",
+                reason="JUDGE_NOT_CONFIGURED",
+            )
+        endpoint = self._llm_endpoint or Endpoint(
+            url=settings.llm_url,
+            key=self._keys.llm,
+            timeout_seconds=settings.llm_timeout_seconds,
+        )
+        chat = ChatSettings(
+            endpoint=endpoint,
+            model=model,
+            dialect=_dialect(settings.llm_dialect),
+            constraint=settings.llm_constraint,
+            sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.llm_omit)),
+            retry=RetryPolicy(attempts=settings.llm_attempts),
+            in_flight=settings.llm_in_flight,
+            tokenizer=settings.llm_tokenizer,
+        )
+        return LlmJudge(
+            "llm",
+            ChatClient(chat, self._budget(self._llm_prices())),
+            cache=self.cache,
+            claims_per_call=settings.llm_claims_per_call,
+            revision=settings.llm_revision,
+        )
+
+    def _fallback(self) -> LlmJudge:
+        settings = self.settings
+        if not settings.fallback_model:
+            raise InvalidInputError(
+                "no fallback is set up; set fallback_model (HALLUJUDGE_FALLBACK_MODEL)",
+                reason="JUDGE_NOT_CONFIGURED",
+            )
+        chat = ChatSettings(
+            endpoint=Endpoint(
+                url=settings.fallback_url,
+                key=self._keys.fallback,
+                proxy=settings.fallback_proxy,
+                timeout_seconds=settings.llm_timeout_seconds,
+            ),
+            model=settings.fallback_model,
+            dialect=_dialect(settings.fallback_dialect),
+            constraint=settings.fallback_constraint,
+            sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.fallback_omit)),
+            retry=RetryPolicy(attempts=settings.llm_attempts),
+            in_flight=settings.fallback_in_flight,
+            tokenizer=settings.fallback_tokenizer,
+        )
+        return LlmJudge(
+            "fallback",
+            ChatClient(chat, self._budget(self._fallback_prices(), settings.fallback_max_calls)),
+            cache=self.cache,
+            claims_per_call=settings.fallback_claims_per_call,
+        )
+
+    def _budget(self, prices: Prices | None, max_calls: int = -1) -> Budget:
+        """A judge's own budget, within that of all."""
+        if self.settings.max_cost >= 0 and prices is None:
+            raise InvalidInputError(
+                f"max_cost is {self.settings.max_cost:g}, but no prices are set; set the price of "
+                "a million prompt tokens and of a million generated tokens beside it"
+            )
+        with self._lock:
+            if self._shared is None:
+                self._shared = Budget(
+                    max_calls=self.settings.max_calls if self.settings.max_calls >= 0 else None,
+                    max_cost=self.settings.max_cost if self.settings.max_cost >= 0 else None,
+                )
+        return Budget(
+            max_calls=max_calls if max_calls >= 0 else None, prices=prices, within=self._shared
+        )
+
+    def _llm_prices(self) -> Prices | None:
+        settings = self.settings
+        if settings.llm_price_prompt >= 0 and settings.llm_price_generated >= 0:
+            return Prices(prompt=settings.llm_price_prompt, generated=settings.llm_price_generated)
+        # A vLLM server is somebody's own: its tokens have no price unless one is set.
+        return Prices(prompt=0.0, generated=0.0) if settings.llm_dialect == "vllm" else None
+
+    def _fallback_prices(self) -> Prices | None:
+        settings = self.settings
+        if settings.price_prompt < 0 or settings.price_generated < 0:
+            return None
+        return Prices(
+            prompt=settings.price_prompt,
+            generated=settings.price_generated,
+            shared=settings.price_shared if settings.price_shared >= 0 else None,
+        )
+
+
+def vllm_server(
+    settings: JudgeSettings,
+    *,
+    environ: Mapping[str, str],
+    data_folder: Path,
+    progress: Callable[[str], None],
+) -> VllmServer:
+    """The vLLM server that the settings ask for, not yet started.
+
+    Args:
+        settings: Which judges there are.
+        environ: The environment that it gets, from the one module that reads it. Its hub is
+            switched off in it unless ``vllm_download`` is set.
+        data_folder: Where its log is written.
+        progress: Told in one line what goes on.
+
+    Raises:
+        InvalidInputError: An address is set as well.
+    """
+    if settings.llm_url:
+        raise InvalidInputError(
+            f"both vllm ({settings.vllm!r}) and llm_url ({settings.llm_url!r}) are set; "
+            "start a server or use one, not both"
+        )
+    offline = {} if settings.vllm_download else {"HF_HUB_OFFLINE": "1"}
+    return VllmServer(
+        _vllm_settings(settings, data_folder), environ={**environ, **offline}, progress=progress
+    )
+
+
+def _vllm_settings(settings: JudgeSettings, data_folder: Path) -> VllmSettings:
+    return VllmSettings(
+        model=settings.vllm,
+        data_folder=data_folder,
+        tensor_parallel_size=settings.vllm_tensor_parallel_size,
+        max_model_len=settings.vllm_max_model_len,
+        executable=tuple(shlex.split(settings.vllm_command)) or ("vllm",),
+        extra_arguments=tuple(shlex.split(settings.vllm_arguments)),
+    )
+
+
+def _dialect(name: str) -> Dialect:
+    if name not in get_args(Dialect):
+        raise InvalidInputError(
+            f"the dialect is {name!r}; choose one of {', '.join(get_args(Dialect))}"
+        )
+    return cast("Dialect", name)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

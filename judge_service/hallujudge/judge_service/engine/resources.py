@@ -1,0 +1,113 @@
+"""What pipelines share: graphs, read once and kept by content, and judges, made on first use."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hallujudge.synonym_graphs import (
+    GraphError,
+    GraphInvalidError,
+    GraphNotFoundError,
+    SynonymGraph,
+    load_graph,
+    parse_graph,
+    shipped_graphs,
+    validate_graph,
+)
+
+from ..errors import InvalidInputError, NotFoundError
+from .spec import GraphSource, ShippedGraph
+
+if TYPE_CHECKING:
+    from .judge_factory import JudgeRoster
+
+__all__ = ["Resources", "read_graph"]
+
+# Graphs that callers sent and that are kept compiled; the oldest goes first.
+_KEPT_GRAPHS = 32
+
+
+class Resources:
+    """Graphs and judges that pipelines share, safe to use from several threads.
+
+    Args:
+        make_judges: Makes the judges when the first metric asks for them; None: by the default
+            settings, without any language model.
+        local: Whether specs come from this process's own user. Those of others can't name files
+            and folders of this machine.
+    """
+
+    def __init__(
+        self, make_judges: Callable[[], JudgeRoster] | None = None, *, local: bool = True
+    ) -> None:
+        self.local = local
+        self._graphs: OrderedDict[GraphSource, SynonymGraph] = OrderedDict()
+        self._make_judges = make_judges
+        self._judges: JudgeRoster | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def judges(self) -> JudgeRoster:
+        """The judges that the settings describe."""
+        with self._lock:
+            if self._judges is None:
+                self._judges = self._make_judges() if self._make_judges else _no_models()
+            return self._judges
+
+    async def close(self) -> None:
+        """Closes the judges' connections and cache."""
+        with self._lock:
+            judges, self._judges = self._judges, None
+        if judges is not None:
+            await judges.close()
+
+    def graph(self, source: GraphSource) -> SynonymGraph:
+        """The graph, read and validated.
+
+        Raises:
+            NotFoundError: No graph of that name ships.
+            InvalidInputError: The graph's text is not a graph.
+        """
+        with self._lock:
+            if source in self._graphs:
+                self._graphs.move_to_end(source)
+                return self._graphs[source]
+        graph = read_graph(source)
+        with self._lock:
+            self._graphs[source] = graph
+            while len(self._graphs) > _KEPT_GRAPHS:
+                self._graphs.popitem(last=False)
+        return graph
+
+
+def _no_models() -> JudgeRoster:
+    from .judge_factory import JudgeRoster
+
+    return JudgeRoster()
+
+
+def read_graph(source: GraphSource) -> SynonymGraph:
+    """The graph, read afresh and validated; see :meth:`Resources.graph`."""
+    try:
+        if isinstance(source, ShippedGraph):
+            # Only names: a path from a caller must not be opened on the server's disk.
+            if source.name not in shipped_graphs():
+                raise GraphNotFoundError(source.name, shipped=shipped_graphs())
+            return load_graph(source.name)
+        graph = parse_graph(source.text, layout=source.layout, name=source.name)
+        if problems := validate_graph(graph):
+            raise GraphInvalidError(problems, name=source.name)
+        return graph
+    except GraphNotFoundError as err:
+        raise NotFoundError(
+            str(err), reason="GRAPH_UNKNOWN", metadata={"graph": source.name}
+        ) from err
+    except GraphError as err:
+        raise InvalidInputError(
+            str(err),
+            reason="GRAPH_INVALID",
+            metadata={"graph": source.name},
+        ) from err

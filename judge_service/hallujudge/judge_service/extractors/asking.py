@@ -1,0 +1,253 @@
+"""Asking a language model for what a text holds, and reading its answer strictly.
+
+One call for each source, its answer held to a JSON schema and checked again here: what breaks the
+schema is no extraction, and an item without one is unscored, never "nothing found".
+"""
+
+from __future__ import annotations
+
+import abc
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ..errors import UnavailableError
+
+if TYPE_CHECKING:
+    from ..judges import Usage
+    from ..llm.cache import Record, VerdictCache
+    from ..llm.chat import ChatRequest
+    from ..llm.client import ChatClient
+    from ..llm.estimate import PlannedCall
+    from ..llm.templates import Template
+
+__all__ = ["SHOWN_CHARS", "Extraction", "LlmExtractor", "list_under", "with_keys"]
+
+SHOWN_CHARS = 80
+"""How much of what a model wrote is shown in the reason."""
+
+_S = TypeVar("_S")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction(Generic[_T]):
+    """What was taken out of one source, or why nothing could be."""
+
+    found: _T | None
+    """What was found; None: the source could not be read, and the item is unscored."""
+    reason: str = ""
+    """Why not."""
+    detail: str = ""
+    """The reason in words."""
+    usage: Usage | None = None
+    """What the answer took."""
+
+
+class LlmExtractor(abc.ABC, Generic[_S, _T]):
+    """Asks about sources, a few at a time, and remembers the answers.
+
+    A subclass says what stands in the prompt, which schema the answer has, and what it means.
+
+    Args:
+        client: Talks to the model.
+        cache: Remembers answers.
+        revision: The weights' revision, where known.
+        max_tokens: Tokens of an answer at most; a longer one is cut off, and its item unscored.
+    """
+
+    template_name: str
+
+    def __init__(
+        self,
+        client: ChatClient,
+        *,
+        cache: VerdictCache | None = None,
+        revision: str = "",
+        max_tokens: int = 4096,
+    ) -> None:
+        self._client = client
+        self._cache = cache
+        self._revision = revision
+        self._max_tokens = max_tokens
+
+    @property
+    def label(self) -> str:
+        """Model and prompt, such as ``llm:MODEL@REVISION:extract-triplets-1@HASH``."""
+        revision = f"@{self._revision}" if self._revision else ""
+        return f"llm:{self._client.settings.model}{revision}:{self._template.label}"
+
+    async def try_many(self, sources: Sequence[_S]) -> list[Extraction[_T]]:
+        """What each source holds, or why it could not be told; in the order given.
+
+        Raises:
+            InvalidInputError: The key is refused or the model isn't there.
+        """
+        from ..llm.pool import run_bounded
+
+        done: list[Extraction[_T]] = [Extraction(found=None)] * len(sources)
+
+        async def work(index: int) -> None:
+            done[index] = await self._one(sources[index])
+
+        workers = min(self._client.settings.in_flight, len(sources))
+        await run_bounded(range(len(sources)), work, workers)
+        return done
+
+    def planned(self, source: _S) -> PlannedCall | None:
+        """The call that a source needs, for estimates; None: what it holds is clear without one."""
+        from ..llm.estimate import PlannedCall
+
+        if self._known(source) is not None:
+            return None
+        request = self._request(source)
+        key = self._key(request.messages)
+        return PlannedCall(key=key, cached=self._record(key) is not None, request=request)
+
+    @property
+    def client(self) -> ChatClient:
+        """What talks to the model."""
+        return self._client
+
+    async def _all(self, sources: Sequence[_S]) -> list[_T]:
+        results = await self.try_many(sources)
+        for index, result in enumerate(results):
+            if result.found is None:
+                raise UnavailableError(
+                    f"no claims could be taken from text {index}: {result.reason}: {result.detail}",
+                    reason="EXTRACTION_FAILED",
+                )
+        return [result.found for result in results if result.found is not None]
+
+    @abc.abstractmethod
+    def _slots(self, source: _S) -> Mapping[str, str]:
+        """The template's slots: judged text, fenced."""
+
+    @abc.abstractmethod
+    def _schema(self, source: _S) -> Mapping[str, object]:
+        """The JSON schema of the answer."""
+
+    @abc.abstractmethod
+    def _checked(self, value: object, source: _S) -> _T:
+        """What a parsed answer says; a ``ValueError`` where it breaks the schema."""
+
+    def _known(self, source: _S) -> _T | None:  # noqa: ARG002  # for subclasses
+        """What is clear without asking; None: the model has to be asked."""
+        return None
+
+    @property
+    def _template(self) -> Template:
+        from ..llm.templates import load_template
+
+        return load_template(self.template_name)
+
+    async def _one(self, source: _S) -> Extraction[_T]:
+        if (known := self._known(source)) is not None:
+            return Extraction(found=known)
+        request = self._request(source)
+        key = self._key(request.messages)
+        if (record := self._record(key)) is not None:
+            return self._remembered(record, source)
+        return await self._asked(request, key, source)
+
+    def _request(self, source: _S) -> ChatRequest:
+        from ..llm.chat import ChatRequest
+
+        return ChatRequest(
+            messages=self._template.messages(self._slots(source)),
+            max_tokens=self._max_tokens,
+            schema=self._schema(source),
+            schema_name="extraction",
+        )
+
+    def _record(self, key: str) -> Record | None:
+        return self._cache.get(key) if self._cache else None
+
+    async def _asked(self, request: ChatRequest, key: str, source: _S) -> Extraction[_T]:
+        from ..judges.reading import whole_reply_problem
+        from ..llm.failures import CallFailedError
+
+        try:
+            answer = await self._client.ask(request)
+        except CallFailedError as failure:
+            return Extraction(found=None, reason=failure.kind.value, detail=failure.detail)
+        if problem := whole_reply_problem(answer.reply):
+            return Extraction(found=None, reason=problem.reason, detail=problem.detail)
+        result = replace(self._read(answer.reply.content, source), usage=answer.usage)
+        if self._cache is not None and result.found is not None:
+            kept: Record = {"content": answer.reply.content, "usage": answer.usage.to_json()}
+            self._cache.put(key, self.label, kept)
+        return result
+
+    def _remembered(self, record: Record, source: _S) -> Extraction[_T]:
+        from ..judges import Usage
+
+        usage = record.get("usage")
+        content = record.get("content")
+        result = self._read(content if isinstance(content, str) else "", source)
+        return replace(result, usage=Usage(**usage) if isinstance(usage, dict) else None)  # type: ignore[arg-type]  # written by to_json
+
+    def _key(self, messages: Sequence[Mapping[str, str]]) -> str:
+        from ..llm.cache import cache_key
+
+        settings = self._client.settings
+        return cache_key(
+            {
+                "kind": "extraction",
+                "model": settings.model,
+                "revision": self._revision,
+                "template": self._template.digest,
+                "parameters": settings.sampling.parameters(settings.dialect),
+                "constraint": settings.sent_constraint,
+                "max_tokens": self._max_tokens,
+                "messages": list(messages),
+            }
+        )
+
+    def _read(self, content: str, source: _S) -> Extraction[_T]:
+        """What an answer says, checked against the schema once more."""
+        try:
+            value = json.loads(content, object_pairs_hook=_no_doubles)
+            return Extraction(found=self._checked(value, source))
+        except (ValueError, RecursionError) as err:
+            kind = "REPLY_NOT_JSON" if _is_syntax(err) else "REPLY_WRONG_SCHEMA"
+            shown = repr(content[:SHOWN_CHARS])
+            return Extraction(found=None, reason=kind, detail=f"{shown}: {str(err)[:200]}")
+
+
+def with_keys(value: object, names: Sequence[str]) -> Mapping[str, object]:
+    """An object that has exactly these keys.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise ValueError(f"no object with the keys {', '.join(names)} alone")
+    return value
+
+
+def list_under(value: Mapping[str, object], key: str, most: int) -> list[object]:
+    """The list under a key.
+
+    Raises:
+        ValueError: There is none, or it has too many entries.
+    """
+    entries = value[key]
+    if not isinstance(entries, list):
+        raise ValueError(f"no list {key!r}")  # noqa: TRY004  # of the answer, not of a caller
+    if len(entries) > most:
+        raise ValueError(f"{len(entries)} entries in {key!r}; at most {most} are believed")
+    return entries
+
+
+def _no_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object; two values under one key are no answer, since either could be meant."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key that stands twice")
+    return value
+
+
+def _is_syntax(err: Exception) -> bool:
+    return isinstance(err, json.JSONDecodeError | RecursionError)

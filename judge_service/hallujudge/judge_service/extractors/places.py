@@ -1,0 +1,130 @@
+"""Where words that a model took out of a text stand in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from hallujudge.metrics.framework.triplets import Triplet
+
+from .rules.analysis import shared_analyser
+from .rules.morph import Morphology
+from .rules.tokens import sentences
+from .values import ExtractedTriplet, Keyword, Span
+
+__all__ = ["Places", "root_form"]
+
+NOWHERE = Span(0, 0)
+"""The place of words that don't stand in the text."""
+
+_MOST_STARTS = 100
+"""Places tried for one keyword, so that a text that repeats a word stays cheap."""
+
+_GAP = 4
+"""Tokens after a verb in which its particle is looked for: "picks the red ball up"."""
+
+
+class _Inflected(NamedTuple):
+    """A token and what it may be a form of."""
+
+    forms: frozenset[str]
+    """The token itself, its singular and its verb's base form, lower case."""
+    span: Span
+    """Where it stands."""
+
+
+def root_form(verb: str) -> str:
+    """The base form of a verb's form: ``ride`` for ``riding``; what is one already stays.
+
+    A word that is a base form of its own stays too, such as ``saw`` and ``found``.
+    """
+    lexicon = shared_analyser().lexicon
+    lemma, weight, form = Morphology(lexicon).verb(verb)
+    return verb if form == "b" or weight < 0 or lexicon.is_verb(verb) else lemma
+
+
+@dataclass(frozen=True)
+class Places:
+    """Looks words up in a text, without regard to case and white space."""
+
+    text: str
+    """The text."""
+
+    def of(self, words: str, after: int = 0) -> Span:
+        """Where words stand first as they are, not before a character; ``(0, 0)``: nowhere."""
+        pattern = r"\s+".join(map(re.escape, words.split()))
+        bounded = rf"(?<!\w){pattern}(?!\w)"
+        match = re.compile(bounded, re.IGNORECASE).search(self.text, after) if pattern else None
+        return Span(*match.span()) if match else NOWHERE
+
+    def extracted(self, claim: Triplet) -> ExtractedTriplet:
+        """A claim with its places: the second object is looked for behind the first."""
+        first = self.of(claim.object1)
+        second = self.of(claim.object2, first.end)
+        second = second if second.end else self.of(claim.object2)
+        known = [span for span in (first, second) if span.end]
+        return ExtractedTriplet(
+            subject=claim.object1,
+            relation=claim.relation,
+            object=claim.object2,
+            start=min((span.start for span in known), default=0),
+            end=max((span.end for span in known), default=0),
+            subject_span=first,
+            object_span=second,
+            negated=bool(re.search(r"\b(not|no|never|n't)\b", claim.relation, re.IGNORECASE)),
+        )
+
+    def object(self, word: str) -> Keyword:
+        """An object with its place, in the plural too."""
+        return self._keyword(word, gap=1)
+
+    def behavior(self, word: str) -> Keyword:
+        """A behaviour with its place, in any form, and with something before its particle."""
+        return self._keyword(word, gap=_GAP)
+
+    def _keyword(self, word: str, gap: int) -> Keyword:
+        span = self.of(word)
+        if not span.end:
+            span = self._inflected(word.split(), gap)
+        return Keyword(text=word, start=span.start, end=span.end)
+
+    def _inflected(self, words: list[str], gap: int) -> Span:
+        """Where forms of the words stand first, each at most so many tokens behind the last."""
+        for start in self._starts.get(words[0], ())[:_MOST_STARTS]:
+            end = self._followed(words, start, gap)
+            if end >= 0:
+                return Span(self._tokens[start].span.start, self._tokens[end].span.end)
+        return NOWHERE
+
+    def _followed(self, words: list[str], start: int, gap: int) -> int:
+        """The token of the last word if the others follow a token; -1: they don't."""
+        at = start
+        for word in words[1:]:
+            near = range(at + 1, min(at + 1 + gap, len(self._tokens)))
+            at = next((i for i in near if word in self._tokens[i].forms), -1)
+            if at < 0:
+                return -1
+        return at
+
+    @cached_property
+    def _starts(self) -> dict[str, list[int]]:
+        starts: dict[str, list[int]] = {}
+        for index, token in enumerate(self._tokens):
+            for form in token.forms:
+                starts.setdefault(form, []).append(index)
+        return starts
+
+    @cached_property
+    def _tokens(self) -> list[_Inflected]:
+        morph = Morphology(shared_analyser().lexicon)
+        tokens = (token for sentence in sentences(self.text) for token in sentence)
+        return [
+            _Inflected(
+                frozenset((low, morph.noun(low)[0], morph.verb(low)[0])),
+                Span(token.start, token.end),
+            )
+            for token in tokens
+            for low in (token.text.lower(),)
+        ]

@@ -1,0 +1,1 @@
+"""The rule extractors: tagger, chunker, triplets, keywords."""

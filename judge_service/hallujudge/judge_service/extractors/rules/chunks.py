@@ -1,0 +1,382 @@
+"""Tagged sentences to chunks: noun phrases, verb groups, prepositions, and what links them."""
+
+from __future__ import annotations
+
+from .lexicon import Lexicon
+from .morph import Morphology
+from .phrases import Chunk, NounPhrase, VerbGroup
+from .tokens import Token
+from .verbs import joined, main_verb
+from .wordbook import Word
+from .words import ALWAYS_ADVERB_PARTICLES, MEASURE_NOUNS, PARTICLES, SPLIT_ON, listed
+
+__all__ = ["Chunker"]
+
+# Adjectives that sort or count and tell nothing of the thing itself.
+_EMPTY_ADJECTIVES = listed(
+    "other same own different certain main possible visible present various several many few more "
+    "most such last next first second third previous following entire whole overall general "
+    "particular specific similar additional single individual actual potential likely typical "
+    "respective further final initial only very numerous multiple"
+)
+
+
+class Chunker:
+    """Groups the tokens of a sentence.
+
+    Args:
+        lexicon: What is known of lemmas, compounds and phrasal verbs.
+        morphology: Which nouns are tangible.
+    """
+
+    def __init__(self, lexicon: Lexicon, morphology: Morphology) -> None:
+        self._lexicon = lexicon
+        self._morphology = morphology
+
+    def chunk(self, tokens: list[Token], words: list[Word], tags: list[str]) -> list[Chunk]:
+        """The sentence's chunks in order; adverbs and interjections are left out."""
+        chunks: list[Chunk] = []
+        i, count = 0, len(tags)
+        while i < count:
+            tag = tags[i]
+            chunk: Chunk | None = None
+            if tag in "DSJNPA":
+                chunk = self._noun_phrase(tokens, words, tags, i)
+            elif (
+                tag in "VBHMOGE"
+                or tag == "T"
+                or (tag == "F" and i + 1 < count and tags[i + 1] in "VGET")
+            ):
+                chunk = self._verb_group(tokens, words, tags, i)
+            if chunk is not None:
+                i = chunk.last
+                if chunk.kind == "A" and i >= 2 and tags[chunk.first - 1] == "F":
+                    chunk.negated = True
+                if not (chunk.kind == "A" and _resultative(chunk, chunks)):
+                    chunks.append(chunk)
+                continue
+            if tag in "IT":
+                if tag == "I" and self._stands_alone(words, tags, i, chunks):
+                    chunks.append(_plain("A", tokens, i))
+                elif not self._late_particle(tokens, words, tags, i, chunks):
+                    chunks.append(_plain("I", tokens, i))
+            elif tag in "CWQX,.:":
+                chunks.append(_plain(tag, tokens, i))
+            elif tag == "R":
+                self._adverb(tokens, words, tags, i, chunks)
+            elif tag == "F" and chunks and isinstance(chunks[-1], VerbGroup):
+                chunks[-1].negated = True
+            i += 1
+        return joined(_without_label(chunks))
+
+    def _adverb(
+        self,
+        tokens: list[Token],
+        words: list[Word],
+        tags: list[str],
+        i: int,
+        chunks: list[Chunk],
+    ) -> None:
+        """Adverbs that belong to a verb, or say where the subject is."""
+        if words[i].lower in PARTICLES:
+            self._late_particle(tokens, words, tags, i, chunks)
+        elif words[i].lower in _PLACES and _after_be(chunks):
+            chunks.append(_plain("A", tokens, i))
+
+    @staticmethod
+    def _stands_alone(words: list[Word], tags: list[str], i: int, chunks: list[Chunk]) -> bool:
+        """Whether a preposition has no noun after it: "the person is inside"."""
+        ends = i + 1 == len(tags) or tags[i + 1] in ".,CQ:"
+        return ends and words[i].lower in _PLACES and _after_be(chunks)
+
+    # Noun phrases.
+
+    def _noun_phrase(
+        self,
+        tokens: list[Token],
+        words: list[Word],
+        tags: list[str],
+        i: int,
+    ) -> Chunk | None:
+        if tags[i] == "P":
+            return self._pronoun(tokens, words, i)
+        end, head = _noun_phrase_end(tags, i)
+        if head < 0:
+            if tags[i] == "A":
+                return _plain("A", tokens, i)
+            return self._bare(tokens, words, i, end)
+        phrase = self._build(tokens, words, tags, i, head)
+        if head + 1 < len(tags) and tags[head + 1] == "Z":
+            return self._possessed(tokens, words, tags, phrase, head + 2)
+        return phrase
+
+    def _possessed(
+        self,
+        tokens: list[Token],
+        words: list[Word],
+        tags: list[str],
+        owner: NounPhrase,
+        i: int,
+    ) -> Chunk:
+        head = _noun_phrase_end(tags, i)[1] if i < len(tags) else -1
+        if head < 0:
+            owner.last = min(i, len(tags))
+            return owner
+        phrase = self._build(tokens, words, tags, i, head)
+        phrase.possessor = owner
+        phrase.first, phrase.start = owner.first, owner.start
+        if head + 1 < len(tags) and tags[head + 1] == "Z":
+            return self._possessed(tokens, words, tags, phrase, head + 2)
+        return phrase
+
+    def _pronoun(self, tokens: list[Token], words: list[Word], i: int) -> NounPhrase:
+        token = tokens[i]
+        phrase = NounPhrase(words[i].lower, i, i + 1, token.start, token.end)
+        phrase.pronoun = True
+        phrase.plural = words[i].plural
+        phrase.negated = words[i].lower in ("none", "nobody", "nothing", "no one")
+        return phrase
+
+    @staticmethod
+    def _bare(tokens: list[Token], words: list[Word], i: int, end: int) -> NounPhrase:
+        """A determiner or number that stands for a noun: "both", "two of them"."""
+        last = max(end, i + 1)
+        token = tokens[last - 1]
+        phrase = NounPhrase(words[last - 1].lower, i, last, tokens[i].start, token.end)
+        phrase.pronoun = True
+        phrase.plural = words[i].lower != "one"
+        return phrase
+
+    def _build(
+        self, tokens: list[Token], words: list[Word], tags: list[str], first: int, head: int
+    ) -> NounPhrase:
+        start, end = tokens[first].start, tokens[head].end
+        phrase = NounPhrase("", first, head + 1, start, end)
+        phrase.lemma = words[head].noun_lemma if tags[head] == "N" else words[head].lower
+        phrase.plural = words[head].plural
+        phrase.tangible = tags[head] == "N" and self._morphology.tangible(phrase.lemma)
+        if first == head and words[head].verb > words[head].noun + 5:
+            phrase.tangible = False  # a bare noun that is mostly a verb is often one here too
+        phrase.measured = phrase.lemma in MEASURE_NOUNS
+        named = head
+        for k in range(head - 1, first - 1, -1):
+            tag, lower = tags[k], words[k].lower
+            if tag == "N":
+                if named == k + 1 and head - k <= 2:
+                    named = k
+                    if k == head - 1:
+                        phrase.modifier = lower
+            elif tag in "AEG":
+                named = self._modify(phrase, tokens[k], lower, k, named, head)
+            elif tag in "DS":
+                phrase.determiner = lower
+                phrase.negated = phrase.negated or lower in ("no", "neither")
+        if phrase.modifier:
+            self._as_compound(phrase)
+        phrase.name_start = tokens[named].start
+        phrase.text = " ".join([_cased(tokens[k], words[k], k) for k in range(named, head + 1)])
+        return phrase
+
+    def _as_compound(self, phrase: NounPhrase) -> None:
+        """A listed compound is tangible or not by itself: a cutting board is, a bus route isn't."""
+        reading = self._lexicon.reading(f"{phrase.modifier}_{phrase.lemma}")
+        if reading.noun >= 0:
+            phrase.tangible = reading.tangible >= 3
+            phrase.measured = False
+
+    def _modify(
+        self, phrase: NounPhrase, token: Token, lower: str, k: int, named: int, head: int
+    ) -> int:
+        """Takes an adjective into the name or the attributes; gives where the name now starts."""
+        reading = self._lexicon.reading(lower)
+        person = reading.visible and self._lexicon.reading(phrase.lemma).person
+        sided = lower in _SIDED
+        if (
+            k == head - 1
+            and not person
+            and not sided
+            and self._lexicon.is_noun(f"{lower}_{phrase.lemma}")
+        ):
+            phrase.modifier = lower
+            return k
+        if lower in _EMPTY_ADJECTIVES:
+            return named
+        activity = lower.endswith("ing") and self._lexicon.is_noun(lower)
+        seen = (reading.visible or reading.adjective < 0 or lower.endswith("ed")) and not activity
+        if seen and not lower.endswith(("ic", "ical")):
+            phrase.attributes.insert(0, (token.text.lower(), token.start, token.end))
+            return named
+        if named == k + 1:
+            if k == head - 1 and lower.endswith(("ic", "ical", "oid")):
+                phrase.modifier = lower
+            return k
+        return named
+
+    # Verb groups.
+
+    def _verb_group(
+        self, tokens: list[Token], words: list[Word], tags: list[str], i: int
+    ) -> VerbGroup | None:
+        main, negated, passive, infinitive = main_verb(tags, i)
+        if main < 0:
+            return None
+        word, tag = words[main], tags[main]
+        group = VerbGroup(word.lower, i, main + 1, tokens[i].start, tokens[main].end)
+        group.verb_start = tokens[main].start
+        group.lemma = word.verb_lemma
+        group.negated = negated
+        group.passive = passive
+        if infinitive:
+            group.form = "infinitive"
+        elif main == i and tag == "G":
+            group.form = "ing"
+        elif tag == "E" and (main == i or words[i].lower == "being"):
+            group.form = "participle"
+            group.passive = True
+        if tags[main] in "MO" and group.lemma != "do":
+            return None
+        if tag in "VGE":
+            self._early_particle(group, tokens, words, tags, main + 1)
+        return group
+
+    def _early_particle(
+        self, group: VerbGroup, tokens: list[Token], words: list[Word], tags: list[str], i: int
+    ) -> None:
+        """A particle right after the verb."""
+        if i >= len(tags) or words[i].lower not in PARTICLES or tags[i] not in "IR":
+            return
+        lower = words[i].lower
+        starts = i + 1 < len(tags) and (tags[i + 1] in "DSJNPG" or words[i + 1].nominal)
+        if tags[i] == "I" and i + 1 < len(tags) and tags[i + 1] == "A" and not starts:
+            return
+        if self._is_particle(group.lemma, lower, starts):
+            _take_particle(group, tokens[i], lower, i + 1)
+
+    def _is_particle(self, lemma: str, lower: str, before_noun: bool) -> bool:
+        known = self._lexicon.is_verb(f"{lemma}_{lower}")
+        if lower in ALWAYS_ADVERB_PARTICLES:
+            return True
+        if not before_noun:
+            return known or lower in ("up", "down", "out", "off", "over", "around", "upright")
+        if lower in ("on", "off"):
+            return known and (lemma in SPLIT_ON or (lower == "off" and lemma not in _MOVES))
+        if lower in ("in", "by", "through", "past", "about", "across", "along", "around"):
+            return False
+        if lower in ("down", "over") and lemma in _MOVES:
+            return False
+        return known
+
+    def _late_particle(
+        self,
+        tokens: list[Token],
+        words: list[Word],
+        tags: list[str],
+        i: int,
+        chunks: list[Chunk],
+    ) -> bool:
+        """A particle after the object ("puts the helmet on"): joined to its verb."""
+        lower = words[i].lower
+        if lower not in PARTICLES or not chunks:
+            return False
+        following = tags[i + 1] if i + 1 < len(tags) else "."
+        if tags[i] == "I" and (following in "DSJNPAG" or following == "W"):
+            return False
+        last = chunks[-1]
+        verb = chunks[-2] if isinstance(last, NounPhrase) and len(chunks) > 1 else last
+        if not isinstance(verb, VerbGroup) or verb.particle or verb.lemma == "be":
+            return False
+        known = self._lexicon.is_verb(f"{verb.lemma}_{lower}")
+        if known or (lower in ALWAYS_ADVERB_PARTICLES and "ward" not in lower):
+            _take_particle(verb, tokens[i], lower, verb.last)
+            return True
+        return False
+
+
+_SIDED = listed("left right upper lower long short small big little great")
+"""Adjectives that stay attributes even in compounds that WordNet lists, as "right hand"."""
+_PLACES = listed(
+    "outdoors indoors nearby alone upright upstairs downstairs inside outside together overhead "
+    "apart upside down underwater aloft"
+)
+_MOVES = listed(
+    "walk run drive ride roll slide fly jump climb fall move go come leap crawl march sail ski "
+    "skate travel flow hang bend lean look hover sit stand lie hop swim step race skateboard "
+    "gallop stumble trip slip stretch tumble glide cycle"
+)
+
+
+_OPENED = listed("open shut closed")
+_OPENING = listed(
+    "pull push slide swing tear cut crack pry force break kick throw flip smash slam yank"
+)
+
+
+def _resultative(chunk: Chunk, chunks: list[Chunk]) -> bool:
+    """Takes "open" in "pulls it open" into the verb; whether it did."""
+    if chunk.text not in _OPENED or not chunks:
+        return False
+    verb = chunks[-2] if isinstance(chunks[-1], NounPhrase) and len(chunks) > 1 else chunks[-1]
+    if not isinstance(verb, VerbGroup) or verb.particle or verb.lemma not in _OPENING:
+        return False
+    verb.particle, verb.particle_span = chunk.text, (chunk.start, chunk.end)
+    return True
+
+
+def _after_be(chunks: list[Chunk]) -> bool:
+    last = chunks[-1] if chunks else None
+    return isinstance(last, VerbGroup) and last.lemma in ("be", "stand", "remain", "stay")
+
+
+def _take_particle(group: VerbGroup, token: Token, lower: str, last: int) -> None:
+    group.particle = lower
+    group.particle_span = (token.start, token.end)
+    group.last = last
+    group.end = max(group.end, token.end)
+
+
+def _plain(kind: str, tokens: list[Token], i: int) -> Chunk:
+    token = tokens[i]
+    return Chunk(kind, token.text.lower(), i, i + 1, token.start, token.end)
+
+
+def _cased(token: Token, word: Word, position: int) -> str:
+    """The word as written; a sentence's capital is taken off unless the word may be a name."""
+    return token.text.lower() if position == 0 and word.known else token.text
+
+
+def _noun_phrase_end(tags: list[str], i: int) -> tuple[int, int]:
+    """Where the phrase that starts at i ends, and its head; -1 where it has none."""
+    head, k, count = -1, i, len(tags)
+    while k < count:
+        tag = tags[k]
+        if tag == "N":
+            head = k
+            k += 1
+        elif head >= 0:
+            # Only a number may follow the head: "Platform 9".
+            break
+        elif (
+            tag in "DSJA"
+            or (tag in "EG" and k + 1 < count and tags[k + 1] in "NA" and k > i)
+            or (tag == "R" and k + 1 < count and tags[k + 1] in "AJ" and k + 2 < count)
+            or (tag in ",C" and k > i and tags[k - 1] == "A" and _adjective_goes_on(tags, k + 1))
+        ):
+            k += 1
+        else:
+            break
+    return k, head
+
+
+def _adjective_goes_on(tags: list[str], k: int) -> bool:
+    """Whether adjectives and then a noun follow: "light, casual clothing"."""
+    seen = False
+    while k < len(tags) and tags[k] in "AR":
+        seen = True
+        k += 1
+    return seen and k < len(tags) and tags[k] == "N"
+
+
+def _without_label(chunks: list[Chunk]) -> list[Chunk]:
+    """The chunks after a label: "Foreground: a red bus"."""
+    labelled = len(chunks) > 2 and chunks[0].kind == "N" and chunks[1].text == ":"
+    return chunks[2:] if labelled else chunks

@@ -1,0 +1,332 @@
+"""Part-of-speech tags by rule: each word's readings, weighed by count and by what stands around.
+
+A word outside the closed classes has up to four readings, with WordNet's logarithmic counts as
+weights. Context adds to them and takes from them; the heaviest wins. The window is one word back,
+one word ahead, and what the clause has had so far.
+"""
+
+from __future__ import annotations
+
+from .lexicon import Lexicon
+from .wordbook import NEVER, Word
+from .words import FEELINGS, PERSON_WORDS
+
+__all__ = ["Tagger"]
+
+
+_LIVING = frozenset("dof")
+"""Lexicographer files of what acts, beside persons: tops, groups, animals."""
+_DETERMINING = frozenset("DSZJ")
+_NOUN_START = frozenset("DSJP")
+_AUXILIARY = frozenset("BHMO")
+
+
+class Tagger:
+    """Gives every token of a sentence a tag.
+
+    Args:
+        lexicon: What is known of lemmas.
+    """
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+
+    def tag(self, words: list[Word]) -> list[str]:
+        """One tag for each word."""
+        tags: list[str] = []
+        has_verb = owed = plural = False
+        prev = "."
+        last = len(words) - 1
+        for i, word in enumerate(words):
+            following = words[i + 1] if i < last else _END
+            tag = word.tag or self._choose(word, prev, following, words, tags, has_verb, plural)
+            if word.contextual:
+                tag = _settle(word, prev, following, tag)
+            tags.append(tag)
+            if tag == "N" or tag == "P":
+                plural = word.plural
+            if tag in "VBMHO":
+                # The first verb of "the man who has a hat sleeps" is the relative clause's.
+                has_verb = not owed
+                owed = owed and tag in "MBHO" and following.form in ("g", "b", "d", "e")
+            elif tag == "W" and prev == "N" and not has_verb:
+                owed = True
+            elif (
+                tag in "QW:"
+                or (tag == "," and following.tag in ("P", "D", "X", "S"))
+                or (tag == "C" and following.tag in ("P", "D", "X"))
+            ):
+                has_verb = False
+            if (tag != "R" and tag != "F") or prev not in "BHMON":
+                prev = tag
+        return tags
+
+    def _choose(
+        self,
+        word: Word,
+        prev: str,
+        following: Word,
+        words: list[Word],
+        tags: list[str],
+        has_verb: bool,
+        plural: bool,
+    ) -> str:
+        if word.form == "g" and word.verb > NEVER:
+            return self._choose_ing(word, prev, following, words, tags)
+        if word.form in ("d", "e", "p") and word.verb > NEVER:
+            return self._choose_past(word, prev, following, words, tags, has_verb)
+        noun, verb, adjective, adverb = word.noun, word.verb, word.adjective, word.adverb
+        if prev in _DETERMINING:
+            verb -= 40
+            adverb -= 30
+            if following.nominal and following.tag in ("", "N", "A"):
+                adjective += 7
+            elif not following.nominal and not _adjectives_go_on(words, len(tags)):
+                adjective -= 14
+        elif prev == "T":
+            if word.form == "b":
+                verb += 16
+            noun -= 2
+            adverb -= 10
+        elif prev == "M" or prev == "O":
+            verb += 25
+            adverb += 2
+        elif prev == "P":
+            verb += -10 if len(tags) > 1 and tags[-2] in "VGEI" else 14
+            noun -= 14
+        elif prev == "N":
+            verb += self._after_noun(word, following, has_verb, plural)
+            adjective -= 5 if plural else 9
+            noun -= 8 if plural else 0
+        elif prev == "A":
+            verb -= 25
+            adverb -= 12
+            noun += 4
+        elif prev == "R":
+            verb += 6 if not has_verb else -6
+        elif prev == "I":
+            verb -= 30
+            adverb -= 12
+        elif prev == "B":
+            verb -= 30
+            adjective += 9
+            if word.plural or following.nominal:
+                noun += 3
+        elif prev == "C" or prev == ",":
+            verb += self._after_and(word, following, tags, words, has_verb)
+            if words[len(tags) - 1].lower == "or" and len(tags) > 1 and words[len(tags) - 2].plural:
+                verb -= 10
+            if len(tags) > 1 and tags[-2] == "A":
+                adjective += 12
+        elif prev == "W":
+            verb += 12
+        elif prev in "VGEH":
+            verb -= 22
+        else:
+            verb -= 12
+            adverb += 2
+        if following.tag in _NOUN_START and not word.plural:
+            verb += 4
+            noun -= 2
+        elif following.tag in ("B", "M", "H") or (following.noun < 0 <= following.verb):
+            noun += 8
+            verb -= 16
+        elif following.tag == "N" or (not following.tag and following.noun > following.verb):
+            adjective += 5
+        if adjective >= noun and adjective >= verb and adjective >= adverb:
+            return "A"
+        if noun >= verb and noun >= adverb:
+            return "N"
+        return "V" if verb >= adverb else "R"
+
+    def _after_noun(self, word: Word, following: Word, has_verb: bool, plural: bool) -> int:
+        """What a noun before it says for a verb."""
+        if has_verb:
+            return -14 if word.form == "s" else -20
+        if word.form == "s":
+            return -2 if plural else 13
+        if plural:
+            return 13
+        return -12 if following.tag in ("B", "M", "H") or following.form == "s" else -9
+
+    def _after_and(
+        self, word: Word, following: Word, tags: list[str], words: list[Word], has_verb: bool
+    ) -> int:
+        """What a coordinator before it says for a verb: the same form as the last verb's."""
+        for i in range(len(tags) - 1, max(-1, len(tags) - 14), -1):
+            if tags[i] == "V" and i and tags[i - 1] == "T" and word.form == "s":
+                continue
+            if tags[i] == "V" or tags[i] in _AUXILIARY:
+                form = "b" if words[i].verb_lemma == words[i].lower else words[i].form
+                same = form == word.form or tags[i] in ("M", "O")
+                if not same:
+                    return -14
+                if following.tag in _VERB_FOLLOWERS or following.tag == "":
+                    return 13
+                return 9 if word.form == "s" else -6
+            if tags[i] in "QW":
+                break
+        return 2 if has_verb else -12
+
+    def _choose_ing(
+        self, word: Word, prev: str, following: Word, words: list[Word], tags: list[str]
+    ) -> str:
+        nominal = following.tag in ("", "N") and following.noun > NEVER
+        if prev == "B" and word.noun > word.verb + 6:
+            return "N"
+        if prev == "C" and nominal and len(tags) > 1 and tags[-2] == "A":
+            return "A"
+        if prev == "B" or prev == "T":
+            return "A" if word.adjective >= word.verb and following.tag != "D" else "G"
+        if prev in _DETERMINING or prev == "A":
+            if nominal and following.noun >= following.verb:
+                return "A"
+            if prev in "DS" and word.adjective > NEVER and _adjectives_go_on(words, len(tags)):
+                return "A"
+            return "N" if word.noun > NEVER or prev in "DS" else "G"
+        if prev == "I" and nominal and (word.adjective > 5 or following.plural):
+            return "A" if word.adjective > NEVER else "G"
+        if prev == "N" and word.noun > NEVER and following.tag in (".", ",", "C"):
+            return "G" if self._lives(words[len(tags) - 1].noun_lemma) else "N"
+        if prev in ".,C" and word.noun > NEVER and following.tag in ("B", "M", "H"):
+            return "N"
+        if word.noun >= word.verb + 8:
+            return "N"
+        if word.adjective >= word.verb + 4 and nominal:
+            return "A"
+        return "G"
+
+    def _lives(self, noun: str) -> bool:
+        """Whether the noun acts, so that an -ing form after it is what it does."""
+        reading = self._lexicon.reading(noun)
+        return reading.person or reading.file in _LIVING or noun in PERSON_WORDS
+
+    def _choose_past(
+        self,
+        word: Word,
+        prev: str,
+        following: Word,
+        words: list[Word],
+        tags: list[str],
+        has_verb: bool,
+    ) -> str:
+        if word.form == "p":
+            return "V" if word.noun < word.verb + 8 or prev not in _DETERMINING else "N"
+        if prev in "BH":
+            mood = word.lower in FEELINGS or word.adjective > word.verb
+            stative = prev == "B" and mood and following.lower != "by"
+            return "A" if stative else "E"
+        if prev in _DETERMINING or prev == "A":
+            if prev == "J" or (word.noun > word.verb + 4 and following.noun <= word.noun - 8):
+                return "N" if word.noun > NEVER else "E"
+            return "A"
+        if word.form == "e":
+            return "E"
+        if prev == "I" and following.nominal:
+            return "A"
+        if word.adjective > word.verb + 6 and prev != "P":
+            return "A"
+        if word.noun > word.verb + 6 and prev not in "PN":
+            return "N"
+        if prev == "P":
+            return "V"
+        if prev in "VG" and following.nominal and following.tag in ("", "N"):
+            return "A"
+        if prev in ".," and following.nominal and following.tag in ("", "N") and len(tags) < 2:
+            return "A"
+        if has_verb and prev not in "CRW":
+            return "E"
+        if prev == "N" and _present(words, tags):
+            return "E"
+        if prev == "C" or prev == "R":
+            return _like_the_last(tags)
+        if following.lower in ("by", "with") or _finite_ahead(words, len(tags)):
+            return "E"
+        return "V"
+
+
+_END = Word(".", ".")
+_VERB_FOLLOWERS = frozenset("DSIPTRJG")
+
+
+def _settle(word: Word, prev: str, following: Word, tag: str) -> str:
+    """Closed-class words with two readings, by their neighbours."""
+    lower = word.lower
+    if lower == "'s":
+        return "B" if prev in "PXW" else "Z"
+    if lower == "likely" or lower == "unlikely":
+        return "A" if following.tag in ("T", ".", ",", "C") else "R"
+    if lower == "home":
+        return "R" if prev in "NVGP" and not following.nominal else tag
+    if lower == "first":
+        return "A" if prev in "DS" else "R"
+    if lower == "no":
+        return "K" if prev == "." and following.lower == "," else "D"
+    if lower == "can":
+        return "N" if prev in ("D", "A", "J") or following.lower == "of" else tag
+    if lower == "there":
+        near = following.tag in ("B", "M") or following.lower in ("seem", "seems", "appear")
+        return "X" if near or following.lower in ("appears", "exist", "exists", "'s") else "R"
+    if lower == "that":
+        if prev == "N":
+            return "W"
+        return "Q" if following.tag in ("D", "P", "S", "X") or prev in "VG" else "D"
+    if lower == "her":
+        return "S" if following.nominal and following.tag != "P" else "P"
+    if lower == "both" and prev == "P":
+        return "R"
+    if lower in ("those", "all", "both", "some", "each") and following.form == "g":
+        return "P"
+    if lower in ("this", "these", "those", "some", "all", "both", "each", "many", "several"):
+        nominal = following.nominal or following.tag in ("D", "S", "J", "R", "?")
+        return "D" if nominal and following.lower != "of" else "P"
+    if lower in ("another", "most", "either", "few", "any", "neither", "much"):
+        return "D" if following.nominal or following.tag in ("D", "J", "R") else "P"
+    if lower == "so" and following.tag not in ("P", "D", "S", "X"):
+        return "R"
+    if lower == "like" and prev in ("P", "T", "M"):
+        return "V"
+    if lower == "one" and (following.tag in ("I", "B", "W", "M", ",", ".") or prev in "AD"):
+        return "J" if following.nominal else "P"
+    return tag
+
+
+def _present(words: list[Word], tags: list[str]) -> bool:
+    """Whether the sentence is told in the present, so that a past form is a participle."""
+    return any(
+        (tag == "V" and word.form == "s") or word.lower in ("is", "are")
+        for word, tag in zip(words, tags, strict=False)
+    )
+
+
+def _adjectives_go_on(words: list[Word], i: int) -> bool:
+    """Whether a link and another adjective follow word i: "a rough or uneven path"."""
+    if i + 2 >= len(words) or words[i + 1].tag not in ("C", ","):
+        return False
+    after = words[i + 2]
+    return after.adjective > NEVER and after.adjective >= after.noun
+
+
+def _like_the_last(tags: list[str]) -> str:
+    """A past form after "and": a participle after participles, a past after pasts."""
+    for tag in reversed(tags):
+        if tag in "VE":
+            return tag
+        if tag in "BH":
+            return "E"
+        if tag == "G":
+            return "E"
+    return "V"
+
+
+def _finite_ahead(words: list[Word], i: int) -> bool:
+    """Whether a plain finite verb follows in the same clause, which makes word i a participle."""
+    for word in words[i + 1 : i + 9]:
+        tag = word.tag
+        if tag in ("B", "M", "O"):
+            return True
+        if tag in (",", "Q", "W", "C", ".", ":"):
+            return False
+        if not tag and word.form == "s" and word.verb > word.noun + 6:
+            return True
+    return False

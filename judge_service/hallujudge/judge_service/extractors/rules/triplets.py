@@ -1,0 +1,390 @@
+"""Chunks to claims: a left-to-right walk over a sentence that remembers clause, verb and objects.
+
+The rules, each with an example:
+
+* attribute: "a red bus" and "the bus is red" give (bus, is, red); a participle is one too.
+* preposition: after a noun, "a cup on the table" gives (cup, on, table); after a verb, "lies on the
+  couch" gives (dog, lies on, couch); after "be" the preposition alone.
+* verb: "holds up a sign" gives (man, holds up, sign); without an object, (dog, is, running).
+* passive: the participle and its preposition, (pizza, eaten by, man).
+* possession: "the man's hat", "his hat" (when it is known whose) give (man, has, hat).
+* coordination: every partner gets the claim.
+* relative clauses and participles speak of the noun before them.
+* existence: "there is a dog", "the image shows a dog", and a tangible thing that no other rule
+  places give (dog, is, present).
+* negation: "is not wearing", "no people" keep ``not`` in the relation.
+"""
+
+from __future__ import annotations
+
+from ..values import ExtractedTriplet
+from .claims import Claims, ing_form, placed_relation, said
+from .lexicon import Lexicon
+from .measures import without_measures
+from .mentions import Mentions
+from .phrases import Chunk, NounPhrase, VerbGroup
+from .roles import (
+    CAUSING,
+    CLAUSE_TOO,
+    EQUATING,
+    HEDGES,
+    LOOSE,
+    NAMING,
+    OWNED,
+    SAYING_NOTHING,
+    VIEWERS,
+    Role,
+    own_place,
+    worth_stating,
+)
+from .verbs import DOUBTS
+from .words import COPULAS, EVIDENCE_PREPOSITIONS, MEDIUM_NOUNS, PRESENTING_VERBS
+
+__all__ = ["TripletRules"]
+
+
+class TripletRules:
+    """Walks over the sentences of one text and collects its claims.
+
+    Args:
+        lexicon: Tells persons from things.
+    """
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._mentions = Mentions(lexicon)
+        self._claims = Claims()
+        self._reset()
+
+    @property
+    def found(self) -> list[ExtractedTriplet]:
+        """The claims so far, in the order of the text."""
+        return sorted(self._claims.found, key=lambda claim: (claim.start, claim.end))
+
+    def _reset(self) -> None:
+        self._phrases: list[NounPhrase] = []
+        self._subjects: tuple[NounPhrase, ...] = ()
+        self._verb: VerbGroup | None = None
+        self._verb_subjects: tuple[NounPhrase, ...] = ()
+        self._verb_said = True
+        self._objects: list[NounPhrase] = []
+        self._last: NounPhrase | None = None
+        self._prep: Chunk | None = None
+        self._role: Role | None = None
+        self._fronted: list[tuple[Chunk, NounPhrase]] = []
+        self._relative: NounPhrase | None = None
+        self._existential = False
+        self._linked = False
+        self._had_main_verb = False
+        self._predicate: Chunk | None = None
+        self._aside = False
+        self._outer: tuple[NounPhrase, ...] = ()
+        self._gap: NounPhrase | None = None
+        self._denied = False
+
+    def sentence(self, chunks: list[Chunk]) -> None:
+        """Reads one sentence."""
+        self._reset()
+        self._claims.next_sentence()
+        chunks = without_measures(chunks)
+        for i, chunk in enumerate(chunks):
+            following = chunks[i + 1] if i + 1 < len(chunks) else None
+            before = chunks[i - 1] if i else None
+            if isinstance(chunk, NounPhrase):
+                self._noun_phrase(chunk, following)
+            elif isinstance(chunk, VerbGroup):
+                self._verb_group(chunk, before, following)
+            else:
+                self._link(chunk, before)
+        self._end_verb()
+        verbless = not any(isinstance(chunk, VerbGroup) for chunk in chunks)
+        for phrase in self._phrases:
+            if worth_stating(phrase, verbless):
+                self._claims.state(phrase)
+
+    # Links.
+
+    def _link(self, chunk: Chunk, before: Chunk | None) -> None:
+        kind = chunk.kind
+        if kind == "I":
+            self._prep = chunk
+            self._linked = False
+        elif kind == "A":
+            self._adjective(chunk, before)
+        elif kind in "C,":
+            self._linked = True
+            self._prep = None
+        elif kind == "W":
+            self._relative = self._last if self._last is not None else None
+            self._prep = None
+        elif kind == "X":
+            self._end_verb()
+            self._verb = self._role = None
+            self._existential, self._linked = True, False
+        else:
+            self._end_verb()
+            self._verb = None
+            self._prep = None
+            self._role = None
+            self._existential = self._linked = False
+
+    def _adjective(self, chunk: Chunk, before: Chunk | None) -> None:
+        if chunk.text in HEDGES or chunk.text in DOUBTS:
+            self._denied = chunk.text in DOUBTS
+            return
+        verb = self._verb
+        if verb is not None and verb.lemma in COPULAS and not self._objects:
+            for subject in self._verb_subjects:
+                negated = verb.negated or chunk.negated
+                self._claims.attribute(subject, chunk.text, chunk.start, chunk.end, negated)
+            self._verb_said = True
+            self._predicate = chunk
+        elif before is not None and before is self._last and not self._last.pronoun:
+            self._claims.attribute(self._last, chunk.text, chunk.start, chunk.end, False)
+
+    # Noun phrases.
+
+    def _noun_phrase(self, phrase: NounPhrase, following: Chunk | None) -> None:
+        self._phrases.append(phrase)
+        if phrase.pronoun:
+            acting = self._verb is not None and not self._opens_clause(following)
+            subjects = self._verb_subjects if acting else ()
+            whole = tuple(s.named if s.named is not None else s for s in subjects)
+            phrase.named = self._mentions.named(phrase.text, besides=whole)
+        if phrase.possessor is not None:
+            self._mentions.saw(phrase.possessor, subject=False)
+            self._phrases.append(phrase.possessor)
+            self._claims.relate(phrase.possessor, "has", phrase, False)
+        elif phrase.determiner in OWNED:
+            self._owned(phrase)
+        opens_clause = self._opens_clause(following)
+        if self._relative is not None and self._prep is None and isinstance(following, VerbGroup):
+            self._nested()
+            opens_clause = True
+        if self._prep is not None and not (opens_clause and self._prep.text in CLAUSE_TOO):
+            self._after_preposition(phrase, self._prep)
+        elif self._linked and self._aside and not opens_clause and not phrase.pronoun:
+            pass  # another reason or example: "given the coats and the snow"
+        elif self._linked and self._role is not None and own_place(phrase, self._role, following):
+            self._role = None  # "a cup on the left and a bowl near the sink"
+        elif self._linked and self._role is not None and not opens_clause:
+            role = self._role
+            for subject in role.subjects:
+                self._claims.relate(subject, role.relation, phrase, role.negated)
+            if self._verb is not None:
+                self._objects.append(phrase)
+        elif self._existential and self._verb is not None:
+            self._exists(phrase)
+        elif self._verb is not None and not opens_clause and not self._linked:
+            self._object(phrase)
+        else:
+            self._subject(phrase)
+        for text, start, end in phrase.attributes:
+            self._claims.attribute(phrase, text, start, end, False)
+        self._last = phrase
+        self._prep = None
+        self._linked = False
+
+    def _nested(self) -> None:
+        """A relative clause with a subject of its own: "the cup that the man holds is red"."""
+        self._end_verb()
+        self._outer, self._gap = self._subjects, self._relative
+        self._relative = self._verb = None
+        self._linked = False
+
+    def _opens_clause(self, following: Chunk | None) -> bool:
+        """Whether a finite verb follows that speaks of this phrase.
+
+        In "a woman wearing sunglasses holds" and "the man who has a hat holds" it speaks of the
+        phrase before the participle or the relative clause instead.
+        """
+        if not isinstance(following, VerbGroup) or following.form != "finite":
+            return False
+        nested = self._verb is not None and not self._had_main_verb and bool(self._subjects)
+        return self._linked or not nested
+
+    def _owned(self, phrase: NounPhrase) -> None:
+        owner = self._mentions.named(phrase.determiner)
+        if owner is not None and phrase.tangible:
+            self._claims.own(owner, phrase)
+
+    def _subject(self, phrase: NounPhrase) -> None:
+        joins = self._linked and self._subjects and self._verb is None
+        self._end_verb()
+        self._subjects = (*self._subjects, phrase) if joins else (phrase,)
+        self._verb = None
+        self._objects = []
+        self._role = None
+        self._existential = False
+        if not joins:
+            self._had_main_verb = False
+            self._place_fronted(phrase)
+        self._mentions.saw(phrase, subject=True)
+
+    def _place_fronted(self, phrase: NounPhrase) -> None:
+        for prep, place in self._fronted:
+            if not phrase.pronoun:
+                self._claims.relate(phrase, prep.text, place, phrase.negated)
+        self._fronted = []
+
+    def _object(self, phrase: NounPhrase) -> None:
+        verb = self._verb
+        assert verb is not None
+        if self._presents(verb):
+            self._exists(phrase)
+            return
+        relation = "is" if verb.lemma in EQUATING else said(verb)
+        self._objects.append(phrase)
+        self._mentions.saw(phrase, subject=False)
+        self._role = Role(self._verb_subjects, relation, verb.negated)
+        for subject in self._verb_subjects:
+            self._claims.relate(subject, relation, phrase, verb.negated)
+        if not phrase.pronoun or phrase.named is not None:
+            self._verb_said = True
+
+    def _presents(self, verb: VerbGroup) -> bool:
+        if verb.lemma not in PRESENTING_VERBS or verb.passive or not self._verb_subjects:
+            return False
+        subject = self._verb_subjects[0]
+        return subject.lemma in MEDIUM_NOUNS or subject.text in VIEWERS
+
+    def _exists(self, phrase: NounPhrase) -> None:
+        """What "there is" or "the image shows" brings in becomes the subject of what follows."""
+        verb = self._verb
+        joins = self._linked and self._subjects and self._existential
+        negated = verb is not None and verb.negated
+        phrase.negated = phrase.negated or negated
+        self._subjects = (*self._subjects, phrase) if joins else (phrase,)
+        self._verb_subjects = ()
+        self._existential = True
+        self._verb_said = True
+        self._role = None
+        self._objects = []
+        if not joins:
+            self._place_fronted(phrase)
+        self._mentions.saw(phrase, subject=True)
+
+    def _after_preposition(self, phrase: NounPhrase, prep: Chunk) -> None:
+        self._mentions.saw(phrase, subject=False)
+        verb = self._verb
+        self._aside = prep.text in EVIDENCE_PREPOSITIONS
+        if self._aside:
+            self._role = None
+            return
+        if verb is not None and self._verb_subjects and self._attaches_to_verb(verb, prep):
+            relation = placed_relation(verb, prep.text)
+            if self._predicate is not None and self._predicate.last == prep.first:
+                relation = f"{self._predicate.text} {prep.text}"
+            subjects = self._verb_subjects
+            negated = verb.negated
+            if self._predicate is not None and self._predicate.last == prep.first:
+                negated = negated or self._predicate.negated
+            self._verb_said = True
+        elif self._last is not None:
+            subjects, relation = (self._last,), prep.text
+            negated = self._last.negated
+        else:
+            self._fronted.append((prep, phrase))
+            return
+        self._role = Role(subjects, relation, negated, placing=True)
+        for subject in subjects:
+            self._claims.relate(subject, relation, phrase, negated)
+
+    def _attaches_to_verb(self, verb: VerbGroup, prep: Chunk) -> bool:
+        if prep.text == "of":
+            return self._last is None or self._last.first < verb.first
+        if self._last is None or self._last.first < verb.first:
+            return True
+        if prep.text in ("with", "by") and self._objects and self._objects[-1] is self._last:
+            subject = self._verb_subjects[0]
+            return verb.lemma not in COPULAS and (subject.tangible or subject.pronoun)
+        return False
+
+    # Verbs.
+
+    def _verb_group(self, verb: VerbGroup, before: Chunk | None, following: Chunk | None) -> None:
+        if self._existential and self._verb is None and verb.lemma in ("be", "exist", "seem"):
+            self._verb, self._verb_subjects, self._verb_said = verb, (), True
+            self._objects = []
+            return
+        self._aside = False
+        if verb.form == "ing" and self._prep is not None and self._prep.text in NAMING:
+            self._gerund(verb, self._prep)
+            return
+        if self._denied:
+            verb.negated, self._denied = True, False
+        subjects = self._subjects_of(verb, before)
+        self._end_verb()
+        if self._relative is None and verb.form == "finite":
+            self._had_main_verb = True
+        self._relative = None
+        self._existential = False
+        self._verb = verb
+        self._verb_subjects = subjects
+        opens = isinstance(following, VerbGroup) and following.form == "infinitive"
+        self._verb_said = opens or verb.lemma in COPULAS
+        self._objects = []
+        self._role = None
+        self._prep = None
+        self._linked = False
+        if verb.passive and verb.form == "finite" and verb.lemma in PRESENTING_VERBS:
+            verb.lemma = "be"
+        if self._gap is not None:
+            self._fill_gap(verb, self._gap, following)
+
+    def _fill_gap(self, verb: VerbGroup, gap: NounPhrase, following: Chunk | None) -> None:
+        """The noun before a relative clause is its object where it has no other."""
+        self._gap = None
+        if verb.lemma in COPULAS or isinstance(following, NounPhrase) or verb.passive:
+            return
+        if following is not None and following.kind == "I":
+            return
+        for subject in self._verb_subjects:
+            self._claims.relate(subject, said(verb), gap, verb.negated)
+        self._verb_said = True
+
+    def _gerund(self, verb: VerbGroup, prep: Chunk) -> None:
+        """An activity named after a preposition: (barrels, used for, aging)."""
+        named = NounPhrase(verb.text, verb.first, verb.last, verb.start, verb.end)
+        self._after_preposition(named, prep)
+        self._end_verb()
+        self._verb, self._verb_subjects, self._verb_said = verb, (), True
+        self._objects = []
+        self._last, self._prep, self._linked = named, None, False
+
+    def _subjects_of(self, verb: VerbGroup, before: Chunk | None) -> tuple[NounPhrase, ...]:
+        if self._relative is not None:
+            return (self._relative,)
+        if verb.form in ("ing", "participle"):
+            if isinstance(before, NounPhrase) and not before.pronoun and verb.lemma not in LOOSE:
+                joined = self._subjects and before is self._subjects[-1]
+                return self._subjects if joined else (before,)
+            if isinstance(before, VerbGroup):
+                return self._verb_subjects
+            if before is None or self._verb is None:
+                return self._subjects
+            linked = before.kind == "C" or self._verb.form == verb.form
+            return self._verb_subjects if linked else self._subjects
+        if verb.form == "infinitive":
+            caused = self._objects and self._verb is not None and self._verb.lemma in CAUSING
+            return (self._objects[-1],) if caused else self._verb_subjects or self._subjects
+        if self._outer and self._verb is not None and before is not None and before.kind != "C":
+            self._subjects, self._outer = self._outer, ()
+            return self._subjects
+        if before is not None and before.kind == "C" and self._verb is not None:
+            finite = self._verb.form == "finite"
+            return self._verb_subjects or self._subjects if finite else self._subjects
+        return self._subjects
+
+    def _end_verb(self) -> None:
+        """A verb that got neither object nor place is said of its subject: (dog, is, running)."""
+        verb = self._verb
+        if verb is None or self._verb_said:
+            return
+        self._verb_said = True
+        if verb.form == "infinitive" or verb.lemma in SAYING_NOTHING:
+            return
+        text = verb.text if verb.passive or verb.form == "ing" else ing_form(verb.lemma)
+        if verb.particle:
+            text = f"{text} {verb.particle}"
+        for subject in self._verb_subjects:
+            self._claims.attribute(subject, text, verb.verb_start, verb.end, verb.negated)

@@ -1,0 +1,158 @@
+"""A hard budget: a call is made only if the worst that it can cost still fits."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from ..errors import InvalidInputError
+from ..judges.values import Usage
+
+__all__ = ["Budget", "Prices", "Reservation"]
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What a million tokens cost, in one currency."""
+
+    prompt: float
+    """Of prompts."""
+    generated: float
+    """Of answers."""
+    shared: float | None = None
+    """Of prompt tokens that the server had already; None: like the others."""
+
+    def cost(self, prompt: int, generated: int, shared: int = 0) -> float:
+        """The price of a call."""
+        cheap = self.prompt if self.shared is None else self.shared
+        return (
+            (prompt - shared) * self.prompt + shared * cheap + generated * self.generated
+        ) / _MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Room in the budget, held for one call."""
+
+    cost: float
+    """The most that the call can cost."""
+
+
+class Budget:
+    """Calls and money that may still be spent; shared by every call of a judge.
+
+    What a call can cost at most (its prompt at one token for each byte, and every token that it may
+    generate) is set aside before it is sent, so that many calls in flight can't pass the limit
+    together. It is replaced by the real price when the answer is there. Every attempt counts as a
+    call. An attempt that broke off keeps its reservation: it may have been charged for.
+
+    Args:
+        max_calls: Calls at most; None: any number.
+        max_cost: Money at most; None: any amount.
+        prices: What tokens cost; None: nothing, or it isn't known.
+        within: A wider budget that every call counts in as well.
+
+    Raises:
+        InvalidInputError: A limit is negative.
+    """
+
+    def __init__(
+        self,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+        prices: Prices | None = None,
+        within: Budget | None = None,
+    ) -> None:
+        for name, value in (("max_calls", max_calls), ("max_cost", max_cost)):
+            if value is not None and not value >= 0:
+                raise InvalidInputError(f"{name} is {value!r}; give zero or more")
+        self._max_calls = max_calls
+        self._max_cost = max_cost
+        self._within = within
+        self.prices = prices
+        self.calls = 0
+        self.spent = 0.0
+        self._held = 0.0
+        self._holders = 0
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def cost_of(self, usage: Usage) -> float | None:
+        """The price of a call; None without prices."""
+        if self.prices is None:
+            return None
+        return self.prices.cost(usage.prompt_tokens, usage.generated_tokens, usage.shared_tokens)
+
+    async def reserve(self, most_prompt: int, most_generated: int) -> Reservation | None:
+        """Room for one call; None: the budget doesn't hold it.
+
+        Where it would, were it not for what is held for calls in flight, their end is waited for:
+        they mostly cost less than was held.
+
+        Args:
+            most_prompt: Prompt tokens at most.
+            most_generated: Generated tokens at most.
+        """
+        cost = self.prices.cost(most_prompt, most_generated) if self.prices else 0.0
+        while True:
+            crowded = [budget for budget in self._all() if budget._only_held(cost)]
+            if not crowded:
+                break
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            crowded[0]._waiting.append(turn)
+            await turn
+        if any(budget._problem(cost) for budget in self._all()):
+            return None
+        for budget in self._all():
+            budget.calls += 1
+            budget._holders += 1
+            budget._held += cost
+        return Reservation(cost)
+
+    def settle(self, reservation: Reservation, cost: float | None) -> None:
+        """Replaces a reservation by what the call cost."""
+        for budget in self._all():
+            budget._holders -= 1
+            # Sums of what was added and taken away again needn't end at zero.
+            budget._held = budget._held - reservation.cost if budget._holders else 0.0
+            budget.spent += cost or 0.0
+            waiting, budget._waiting = budget._waiting, []
+            for turn in waiting:
+                if not turn.done():
+                    turn.set_result(None)
+
+    def keep(self, reservation: Reservation) -> None:
+        """Counts a reservation as spent: the call may have been charged for."""
+        self.settle(reservation, reservation.cost)
+
+    def exhausted_detail(self) -> str:
+        """Why no further call is made, in words."""
+        limits = []
+        for budget in self._all():
+            if budget._max_calls is not None:
+                limits.append(f"{budget.calls} of {budget._max_calls} calls made")
+            if budget._max_cost is not None:
+                gone = budget.spent + budget._held
+                limits.append(f"{gone:.6f} of {budget._max_cost:.6f} spent or held")
+        return f"{', '.join(limits)}; raise max_calls or max_cost to go on"
+
+    def _all(self) -> list[Budget]:
+        return [self, *(self._within._all() if self._within is not None else ())]
+
+    def _problem(self, cost: float) -> bool:
+        """Whether a call doesn't fit now."""
+        if self._max_calls is not None and self.calls >= self._max_calls:
+            return True
+        return self._max_cost is not None and self.spent + self._held + cost > self._max_cost
+
+    def _only_held(self, cost: float) -> bool:
+        """Whether a call doesn't fit now, and may when those in flight are back."""
+        if self._max_calls is not None and self.calls >= self._max_calls:
+            return False
+        limit = self._max_cost
+        return (
+            limit is not None
+            and bool(self._holders)
+            and (self.spent + self._held + cost > limit >= self.spent + cost)
+        )

@@ -1,0 +1,272 @@
+"""Chat completions as values: what is asked, what comes back, and the layout between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from .failures import CallFailedError, FailureKind
+from .templates import Message
+
+__all__ = [
+    "ChatReply",
+    "ChatRequest",
+    "Dialect",
+    "Sampling",
+    "TokenChoice",
+    "parse_reply",
+    "payload_of",
+]
+
+Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
+"""Whose extensions a server understands: OpenAI's own names, vLLM's more, or neither."""
+
+_MAX_TOP = 20
+# What servers report is held to what can be: JSON and messages have no room for more.
+_MAX_TOKENS = 1_000_000_000
+_MAX_LOGPROB = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """Every parameter that decides how an answer is drawn; all are sent, none is left to a server.
+
+    vLLM, for one, takes what isn't sent from the model folder's ``generation_config.json``.
+    """
+
+    temperature: float = 0.0
+    """0: always the most likely token."""
+    top_p: float = 1.0
+    """1: no nucleus."""
+    seed: int = 0
+    """For servers that draw with a temperature."""
+    presence_penalty: float = 0.0
+    """0: none."""
+    frequency_penalty: float = 0.0
+    """0: none."""
+    top_k: int = 0
+    """0: no limit. Sent to vLLM only, as are the next two."""
+    min_p: float = 0.0
+    """0: no limit."""
+    repetition_penalty: float = 1.0
+    """1: none."""
+    top_logprobs: int = 8
+    """Alternatives reported for each token, for margins; 0: none are asked for."""
+    omit: tuple[str, ...] = ()
+    """Names of parameters that the server refuses, and that are therefore left out."""
+
+    def parameters(self, dialect: Dialect) -> dict[str, object]:
+        """The parameters as they are sent."""
+        values: dict[str, object] = {
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "seed": self.seed,
+            "presence_penalty": self.presence_penalty,
+            "frequency_penalty": self.frequency_penalty,
+            "n": 1,
+            "stream": False,
+            "logprobs": self.top_logprobs > 0,
+        }
+        if self.top_logprobs:
+            values["top_logprobs"] = min(self.top_logprobs, _MAX_TOP)
+        if dialect == "vllm":
+            values |= {
+                "top_k": self.top_k,
+                "min_p": self.min_p,
+                "repetition_penalty": self.repetition_penalty,
+            }
+        return {name: value for name, value in values.items() if name not in self.omit}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """A question to a chat model."""
+
+    messages: list[Message]
+    """The conversation so far."""
+    max_tokens: int
+    """Tokens generated at most."""
+    choices: tuple[str, ...] = ()
+    """The answers allowed; empty: see the schema."""
+    schema: Mapping[str, object] | None = None
+    """The JSON schema that the answer follows; None: no constraint beside the choices."""
+    pattern: str = ""
+    """The same schema as a regular expression without white space, for servers that take one."""
+    schema_name: str = "answer"
+    """What the schema is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChoice:
+    """A generated token and what else it could have been."""
+
+    text: str
+    """The token's text."""
+    logprob: float
+    """Natural logarithm of its probability."""
+    top: tuple[tuple[str, float], ...]
+    """Text and log-probability of the likeliest tokens in its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatReply:
+    """A model's answer."""
+
+    content: str
+    """The text; empty where the model refused."""
+    finish_reason: str = ""
+    """Why it ended: ``stop``, ``length``, ``content_filter``."""
+    refusal: str = ""
+    """What the model said instead of an answer."""
+    tokens: tuple[TokenChoice, ...] = ()
+    """The text's tokens, where log-probabilities were reported."""
+    prompt_tokens: int = 0
+    """Tokens sent."""
+    shared_tokens: int = 0
+    """Those that the server had already."""
+    generated_tokens: int = 0
+    """Tokens received."""
+    model: str = ""
+    """What the server calls the model."""
+
+
+def payload_of(
+    request: ChatRequest, model: str, sampling: Sampling, dialect: Dialect, constraint: str
+) -> dict[str, object]:
+    """The body of a chat completion request.
+
+    Args:
+        request: What is asked.
+        model: The model's name at the server.
+        sampling: How the answer is drawn.
+        dialect: Whose extensions the server understands.
+        constraint: ``json_schema``, ``structured_outputs`` (vLLM's) or ``none``.
+    """
+    length = "max_completion_tokens" if dialect == "openai" else "max_tokens"
+    body: dict[str, object] = {
+        "model": model,
+        "messages": request.messages,
+        length: request.max_tokens,
+        **sampling.parameters(dialect),
+    }
+    if constraint == "none" or (request.schema is None and not request.choices):
+        return body
+    if constraint == "structured_outputs":
+        body["structured_outputs"] = _structured(request)
+    elif request.schema is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {
+                "name": request.schema_name,
+                "strict": True,
+                "schema": dict(request.schema),
+            },
+        }
+    return body
+
+
+def _structured(request: ChatRequest) -> dict[str, object]:
+    """Constraints in vLLM's own words, which leave no room for white space.
+
+    A schema alone lets a model write line breaks between two keys until its tokens are used up, and
+    a small one does.
+    """
+    if request.choices:
+        return {"choice": list(request.choices)}
+    if request.pattern:
+        return {"regex": request.pattern}
+    return {"json": dict(request.schema or {}), "disable_any_whitespace": True}
+
+
+def parse_reply(body: bytes) -> ChatReply:
+    """A server's answer, read strictly.
+
+    Raises:
+        CallFailedError: It isn't a chat completion: truncated, another layout, no choice.
+    """
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as err:
+        raise CallFailedError(
+            FailureKind.BAD_REPLY, f"the answer is not JSON ({len(body)} bytes: {err})"
+        ) from err
+    try:
+        return _reply_of(content)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as err:
+        raise CallFailedError(
+            FailureKind.BAD_REPLY,
+            f"the answer is not a chat completion ({type(err).__name__}: {str(err)[:100]})",
+        ) from err
+
+
+def _reply_of(content: dict[str, object]) -> ChatReply:
+    choices = content["choices"]
+    if not isinstance(choices, list) or not choices:
+        raise ValueError("no choices")
+    choice = choices[0]
+    message = choice["message"]
+    text = message.get("content")
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"content is of type {type(text).__name__}")
+    refusal = message.get("refusal") or ""
+    if text is None and not refusal and choice.get("finish_reason") != "content_filter":
+        raise ValueError("neither content nor refusal")
+    prompt, shared, generated = _usage_of(content.get("usage"))
+    return ChatReply(
+        content=text or "",
+        finish_reason=str(choice.get("finish_reason") or ""),
+        refusal=str(refusal),
+        tokens=_tokens_of(choice.get("logprobs")),
+        prompt_tokens=prompt,
+        shared_tokens=shared,
+        generated_tokens=generated,
+        model=str(content.get("model") or ""),
+    )
+
+
+def _usage_of(usage: object) -> tuple[int, int, int]:
+    if not isinstance(usage, dict):
+        return 0, 0, 0
+    details = usage.get("prompt_tokens_details")
+    shared = details.get("cached_tokens") if isinstance(details, dict) else 0
+    counts = (usage.get("prompt_tokens"), shared, usage.get("completion_tokens"))
+    prompt, shared, generated = map(_count_of, counts)
+    return prompt, min(shared, prompt), generated
+
+
+def _count_of(value: object) -> int:
+    """A number of tokens; 0, which stands for "not told", where it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0
+    return int(value) if 0 <= value <= _MAX_TOKENS else 0
+
+
+def _tokens_of(logprobs: object) -> tuple[TokenChoice, ...]:
+    """The reported tokens; none where they can't be read: a margin is worth no verdict."""
+    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
+    try:
+        return tuple(
+            TokenChoice(
+                *_token_of(entry),
+                tuple(map(_token_of, filter(_is_possible, entry.get("top_logprobs") or ()))),
+            )
+            for entry in entries or ()
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ()
+
+
+def _token_of(entry: Mapping[str, object]) -> tuple[str, float]:
+    token, logprob = entry["token"], entry["logprob"]
+    if not isinstance(token, str) or not isinstance(logprob, (int, float)):
+        raise TypeError("a token without text or log-probability")
+    if not abs(logprob) <= _MAX_LOGPROB:
+        raise ValueError(f"the log-probability {logprob!r:.40}")
+    return token, float(logprob)
+
+
+def _is_possible(entry: Mapping[str, object]) -> bool:
+    """Whether a token could have come; servers may list those that a constraint rules out."""
+    return entry["logprob"] != float("-inf")

@@ -1,0 +1,214 @@
+"""What a run would cost, before anything is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from ..errors import InvalidInputError, MissingExtraError
+from ..judges.llm import LlmJudge
+from ..judges.values import JudgeRequestItem
+from .budget import Prices
+from .chat import ChatRequest
+from .client import ChatClient
+from .failures import CallFailedError
+from .templates import Message
+
+__all__ = [
+    "Estimate",
+    "PlannedCall",
+    "TokenCounter",
+    "approximate_counter",
+    "counter_of",
+    "estimate",
+    "estimate_calls",
+    "file_counter",
+]
+
+_BYTES_PER_TOKEN = 4
+_MESSAGE_TOKENS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCounter:
+    """Counts a prompt's tokens."""
+
+    count: Callable[[list[Message]], Awaitable[int]]
+    """Counts one prompt."""
+    exact: bool
+    """Whether it is the model's own tokenizer and chat template."""
+    label: str
+    """How it counts, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCall:
+    """A call that a run would make."""
+
+    key: str
+    """Its cache key: equal calls have equal keys."""
+    cached: bool
+    """Whether the cache answers it."""
+    request: ChatRequest
+    """What would be sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What one judge, or extractor, would be asked if it were asked about everything."""
+
+    judge: str
+    """Its name."""
+    calls: int
+    """Calls that would be sent."""
+    cached: int
+    """Calls that the cache answers."""
+    repeated: int
+    """Calls equal to another one of the run, which are sent once where a cache is set."""
+    prompt_tokens: int
+    """Tokens that would be sent."""
+    most_generated: int
+    """Tokens that could be generated at most; a choice mostly takes two or three."""
+    cost_at_most: float | None
+    """Price of both; None without prices."""
+    exact: bool
+    """Whether prompts were counted by the model's own tokenizer."""
+    counter: str
+    """How they were counted."""
+
+
+async def estimate(
+    judge: LlmJudge,
+    items: Iterable[JudgeRequestItem],
+    counter: TokenCounter | None = None,
+    prices: Prices | None = None,
+) -> Estimate:
+    """Counts what a run would send. No chat call is made.
+
+    Args:
+        judge: The judge, with its cache.
+        items: The run's items.
+        counter: Counts prompts; None: the best that there is, see :func:`counter_of`.
+        prices: What tokens cost; None: what the judge's budget knows.
+    """
+    await judge.identify()
+    calls = (
+        PlannedCall(
+            key=judge.key_of(question),
+            cached=judge.is_cached(question),
+            request=judge.request_of(question),
+        )
+        for item in items
+        for question in judge.questions(item)
+    )
+    return await estimate_calls(judge.name, judge.client, calls, counter, prices)
+
+
+async def estimate_calls(
+    name: str,
+    client: ChatClient,
+    calls: Iterable[PlannedCall],
+    counter: TokenCounter | None = None,
+    prices: Prices | None = None,
+) -> Estimate:
+    """Counts calls that would be made; see :func:`estimate`.
+
+    Args:
+        name: Who would be asked.
+        client: What would ask.
+        calls: The calls.
+        counter: Counts prompts.
+        prices: What tokens cost.
+    """
+    prices = prices or client.budget.prices
+    counter = counter or await counter_of(client)
+    seen: set[str] = set()
+    cached = repeated = prompt = generated = 0
+    for call in calls:
+        if call.cached:
+            cached += 1
+        elif call.key in seen:
+            repeated += 1
+        else:
+            seen.add(call.key)
+            prompt += await counter.count(call.request.messages)
+            generated += call.request.max_tokens
+    return Estimate(
+        judge=name,
+        calls=len(seen),
+        cached=cached,
+        repeated=repeated,
+        prompt_tokens=prompt,
+        most_generated=generated,
+        cost_at_most=prices.cost(prompt, generated) if prices else None,
+        exact=counter.exact,
+        counter=counter.label,
+    )
+
+
+def approximate_counter() -> TokenCounter:
+    """A quarter of the bytes: near for English and wide of the mark for other scripts."""
+
+    async def count(messages: list[Message]) -> int:
+        size = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+        return -(-size // _BYTES_PER_TOKEN) + _MESSAGE_TOKENS * len(messages)
+
+    return TokenCounter(count=count, exact=False, label="approximation: four bytes a token")
+
+
+def file_counter(path: str | Path) -> TokenCounter:
+    """The model's own tokenizer from a ``tokenizer.json``; the chat template is approximated.
+
+    Raises:
+        MissingExtraError: The tokenizers package isn't installed.
+        InvalidInputError: The file can't be read.
+    """
+    try:
+        tokenizers = import_module("tokenizers")
+    except ImportError as err:
+        raise MissingExtraError.of("counting tokens by a tokenizer file", "matcher-onnx") from err
+    file = Path(path)
+    file = file / "tokenizer.json" if file.is_dir() else file
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(file))
+    except Exception as err:  # the library raises bare exceptions
+        raise InvalidInputError(f"tokenizer {str(file)!r} can't be read: {err}") from err
+
+    async def count(messages: list[Message]) -> int:
+        encoded = tokenizer.encode_batch([message["content"] for message in messages])
+        return sum(len(entry.ids) for entry in encoded) + _MESSAGE_TOKENS * len(messages)
+
+    return TokenCounter(
+        count=count, exact=False, label=f"{file}, {_MESSAGE_TOKENS} more for each message"
+    )
+
+
+async def counter_of(client: ChatClient) -> TokenCounter:
+    """The best count of a model's prompts: by its tokenizer's file, by its server, or roughly.
+
+    Raises:
+        MissingExtraError: A file is named, and the tokenizers package isn't installed.
+        InvalidInputError: The file can't be read.
+    """
+    if client.settings.tokenizer:
+        return file_counter(client.settings.tokenizer)
+    return await _server_counter(client) or approximate_counter()
+
+
+async def _server_counter(client: ChatClient) -> TokenCounter | None:
+    """The count of a vLLM server, chat template included; None where the server has none."""
+
+    async def count(messages: list[Message]) -> int:
+        body = {"model": client.settings.model, "messages": messages}
+        return int(json.loads(await client.http.post("/tokenize", body))["count"])
+
+    if client.settings.dialect != "vllm":
+        return None
+    try:
+        await count([{"role": "user", "content": "hello"}])
+    except (CallFailedError, ValueError, KeyError, TypeError):
+        return None
+    return TokenCounter(count=count, exact=True, label="the server's own tokenizer")

@@ -1,0 +1,185 @@
+"""HTTP to one endpoint: JSON out, bytes in, every failure as a value that says what follows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ..errors import InvalidInputError, MissingExtraError
+from ..version import __version__
+from .failures import CallFailedError, FailureKind, failure_of_status
+from .secret import Secret
+
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = ["Endpoint", "HttpEndpoint"]
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where an OpenAI-compatible server is, and how it is talked to."""
+
+    url: str
+    """Its base address, such as ``http://127.0.0.1:8000/v1``."""
+    key: Secret = field(default_factory=lambda: Secret(""))
+    """The API key; empty: none is sent."""
+    proxy: str = ""
+    """Proxy on the way, such as ``http://proxy:3128``; empty: none."""
+    timeout_seconds: float = 120.0
+    """Time for one call, from sending to the last byte: a slow drip doesn't prolong it."""
+    connect_seconds: float = 10.0
+    """Time for a connection."""
+    max_reply_bytes: int = 8 << 20
+    """Largest answer that is read."""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidInputError(
+                f"the judge's address {_without_password(self.url)!r} is no web address; "
+                "write one such as http://127.0.0.1:8000/v1"
+            )
+        if parts.username or parts.password:
+            raise InvalidInputError(
+                "the judge's address holds a user name or password; put the key into the "
+                "environment or a file"
+            )
+        if any(char in self.key.reveal() for char in "\r\n\0"):
+            raise InvalidInputError("the judge's key has a line break in it; give one line")
+
+
+def _without_password(url: str) -> str:
+    return url.rpartition("@")[2]
+
+
+class HttpEndpoint:
+    """A connection pool to one endpoint. Opened on first use, in the loop that uses it.
+
+    Args:
+        endpoint: Where it is.
+        connections: Connections at most.
+    """
+
+    def __init__(self, endpoint: Endpoint, connections: int) -> None:
+        self.endpoint = endpoint
+        self._connections = connections
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def post(self, path: str, body: Mapping[str, object]) -> bytes:
+        """Sends JSON and gives the answer's body.
+
+        Raises:
+            CallFailedError: There is none; the failure says why and what follows.
+        """
+        data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "replace"
+        )
+        return await self._request("POST", path, data)
+
+    async def get(self, path: str) -> bytes:
+        """Gives the body behind a path below the base address, or from the root with ``/``.
+
+        Raises:
+            CallFailedError: There is none.
+        """
+        return await self._request("GET", path, None)
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        session, self._session = self._session, None
+        if session is not None and self._loop is asyncio.get_running_loop():
+            await session.close()
+
+    async def _request(self, method: str, path: str, data: bytes | None) -> bytes:
+        session = self._open()
+        import aiohttp
+
+        try:
+            async with session.request(
+                method,
+                self._address(path),
+                data=data,
+                allow_redirects=False,
+                proxy=self.endpoint.proxy or None,
+            ) as response:
+                body = await self._read(response)
+                if response.status == 200:
+                    return body
+                raise self._scrubbed(
+                    failure_of_status(response.status, response.headers, body, now=time.time())
+                )
+        except TimeoutError as err:
+            raise CallFailedError(
+                FailureKind.TIMEOUT, f"no whole answer in {self.endpoint.timeout_seconds:g} s"
+            ) from err
+        except aiohttp.ClientPayloadError as err:
+            raise CallFailedError(
+                FailureKind.CONNECTION, "the connection broke within the answer"
+            ) from err
+        except (aiohttp.ClientError, OSError) as err:
+            raise CallFailedError(FailureKind.CONNECTION, _plain(err)) from err
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        limit = self.endpoint.max_reply_bytes
+        if (response.content_length or 0) <= _CHUNK and response.content_length is not None:
+            return await response.read()
+        pieces, size = [], 0
+        async for piece in response.content.iter_chunked(_CHUNK):
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                raise CallFailedError(
+                    FailureKind.BAD_REPLY, f"the answer is larger than {limit} bytes"
+                )
+        return b"".join(pieces)
+
+    def _address(self, path: str) -> str:
+        base = self.endpoint.url.rstrip("/")
+        if path.startswith("/"):
+            parts = urlsplit(base)
+            return f"{parts.scheme}://{parts.netloc}{path}"
+        return f"{base}/{path}"
+
+    def _scrubbed(self, failure: CallFailedError) -> CallFailedError:
+        # Servers quote a wrong key in their message.
+        failure.detail = self.endpoint.key.scrubbed(failure.detail)
+        failure.args = (f"{failure.kind.value}: {failure.detail}",)
+        return failure
+
+    def _open(self) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._session.closed or self._loop is not loop:
+            self._session, self._loop = self._new_session(), loop
+        return self._session
+
+    def _new_session(self) -> aiohttp.ClientSession:
+        try:
+            import aiohttp
+        except ImportError as err:
+            raise MissingExtraError.of("a judge behind a web address", "openai") from err
+        headers = {"Content-Type": "application/json", "User-Agent": f"hallujudge/{__version__}"}
+        if self.endpoint.key:
+            headers["Authorization"] = f"Bearer {self.endpoint.key.reveal()}"
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connections),
+            timeout=aiohttp.ClientTimeout(
+                total=self.endpoint.timeout_seconds, connect=self.endpoint.connect_seconds
+            ),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+
+def _plain(err: BaseException) -> str:
+    """An error in one line, without addresses of objects."""
+    text = str(err) or type(err).__name__
+    return text.splitlines()[0][:200]

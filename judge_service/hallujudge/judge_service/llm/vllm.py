@@ -1,0 +1,306 @@
+"""A vLLM server of our own: started, watched, started again, and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InvalidInputError, MissingExtraError, UnavailableError
+from .failures import CallFailedError
+from .http import Endpoint, HttpEndpoint
+from .secret import Secret
+
+__all__ = ["VllmServer", "VllmSettings"]
+
+_LOG_TAIL_BYTES = 2_000
+
+
+_COMPACT_JSON = '{"backend":"guidance","disable_any_whitespace":true}'
+"""Of vLLM's engines for structured output the one that keeps to every rule of our schemas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VllmSettings:
+    """How ``vllm serve`` is run."""
+
+    model: str
+    """Model id or local folder."""
+    data_folder: Path
+    """Where its log is written."""
+    tensor_parallel_size: int = 1
+    """GPUs that a layer is spread over."""
+    host: str = "127.0.0.1"
+    """Address that it listens at."""
+    port: int = 0
+    """Port that it listens at; 0: a free one."""
+    max_model_len: int = 0
+    """Longest prompt with its answer, in tokens; 0: what the model has."""
+    executable: tuple[str, ...] = ("vllm",)
+    """The program, with what comes before ``serve``."""
+    extra_arguments: tuple[str, ...] = ()
+    """More arguments, put last."""
+    startup_seconds: float = 1800.0
+    """Time to load the model; a 70B model from a cold disk takes many minutes."""
+    restarts: int = 5
+    """Restarts in a row before it is given up."""
+    backoff_seconds: float = 2.0
+    """Wait before the first restart; doubled each time, at most a minute."""
+    stable_seconds: float = 300.0
+    """Time of health after which earlier restarts are forgotten."""
+    stop_seconds: float = 20.0
+    """Time that it gets to stop before it is killed."""
+    poll_seconds: float = 0.5
+    """Time between two looks at its health."""
+
+    def arguments(self, port: int) -> tuple[str, ...]:
+        """The command line.
+
+        Prefix caching is switched on by name, so that claims of an image share their prompt's
+        beginning; the next option has the server say how much was shared.
+        ``--generation-config vllm`` keeps the model folder's own sampling defaults out: everything
+        is sent with each request. JSON has no white space in it: a model that pads it would be cut
+        off in the middle, and tokens cost time. The key stands in the environment, not here.
+        """
+        if self.model.startswith("-"):
+            raise InvalidInputError(f"{self.model!r} is no model id; it begins with a dash")
+        length = ("--max-model-len", str(self.max_model_len)) if self.max_model_len else ()
+        return (
+            *self.executable,
+            "serve",
+            self.model,
+            "--host",
+            self.host,
+            "--port",
+            str(port),
+            "--tensor-parallel-size",
+            str(self.tensor_parallel_size),
+            "--enable-prefix-caching",
+            "--enable-prompt-tokens-details",
+            "--generation-config",
+            "vllm",
+            "--structured-outputs-config",
+            _COMPACT_JSON,
+            *length,
+            *self.extra_arguments,
+        )
+
+
+class VllmServer:
+    """Runs ``vllm serve`` in a process group of its own and keeps it running.
+
+    Args:
+        settings: How it is run.
+        environ: The environment that it gets; a key for this run is added. None: that of this
+            process, without a key.
+        progress: Told in one line what goes on.
+    """
+
+    def __init__(
+        self,
+        settings: VllmSettings,
+        *,
+        environ: Mapping[str, str] | None = None,
+        progress: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        self.settings = settings
+        self.log_path = settings.data_folder / "vllm.log"
+        self._key = Secret(secrets.token_urlsafe(32) if environ is not None else "")
+        self._environ = None if environ is None else {**environ, "VLLM_API_KEY": self._key.reveal()}
+        self._progress = progress
+        self._port = settings.port
+        self._process: asyncio.subprocess.Process | None = None
+        self._group: int | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._stopping = False
+        self.starts = 0
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it can be reached once it is started."""
+        return Endpoint(url=f"http://{self.settings.host}:{self._port}/v1", key=self._key)
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.returncode is None
+
+    async def start(self) -> None:
+        """Starts it and waits until it is healthy.
+
+        Raises:
+            MissingExtraError: The program isn't there.
+            UnavailableError: It doesn't get healthy; the message ends with the end of its log.
+        """
+        self._stopping = False
+        try:
+            await self._start_with_retries()
+        except BaseException:
+            await self.stop()
+            raise
+        self._watcher = asyncio.ensure_future(self._watch())
+
+    async def stop(self) -> None:
+        """Stops it and whatever it started, and nothing else."""
+        self._stopping = True
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None and watcher is not asyncio.current_task():
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+        await self._end_group()
+
+    async def _start_with_retries(self) -> None:
+        wait = self.settings.backoff_seconds
+        for restart in range(self.settings.restarts + 1):
+            await self._spawn(self.settings.port or _free_port(self.settings.host))
+            problem = await self._until_healthy()
+            if not problem:
+                return
+            await self._end_group()
+            if restart < self.settings.restarts:
+                self._progress(f"vllm {problem}; starting it again in {wait:.0f} s")
+                await asyncio.sleep(wait)
+                wait = min(60.0, wait * 2)
+        raise UnavailableError(
+            f"vllm serve {self.settings.model} {problem}, {self.starts} times; its log is "
+            f"{self.log_path} and ends:\n{self._log_tail()}",
+            reason="JUDGE_UNREACHABLE",
+        )
+
+    async def _spawn(self, port: int) -> None:
+        self._port = port
+        arguments = self.settings.arguments(port)
+        self.settings.data_folder.mkdir(parents=True, exist_ok=True)
+        with self.log_path.open("ab") as log:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *arguments,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=self._environ,
+                    start_new_session=True,
+                )
+            except FileNotFoundError as err:
+                raise MissingExtraError.of(f"the program {arguments[0]!r}", "vllm") from err
+            except OSError as err:
+                raise UnavailableError(
+                    f"{arguments[0]!r} can't be started: {err.strerror}",
+                    reason="JUDGE_UNREACHABLE",
+                ) from err
+        # A group's id is its first process's, and stays taken as long as anybody is left in it.
+        self._group = self._process.pid
+        self.starts += 1
+        self._progress(f"vllm serve {self.settings.model} starts; its log is {self.log_path}")
+
+    async def _until_healthy(self) -> str:
+        """Waits for health; gives what is wrong, empty if nothing is."""
+        began = time.monotonic()
+        told = began
+        http = HttpEndpoint(self._health_endpoint(), 1)
+        try:
+            while (waited := time.monotonic() - began) < self.settings.startup_seconds:
+                if not self.running:
+                    return f"ended with status {self._status()} while it started"
+                if await _healthy(http):
+                    self._progress(f"vllm is healthy after {waited:.0f} s")
+                    return ""
+                if time.monotonic() - told >= 10:
+                    told = time.monotonic()
+                    self._progress(f"vllm starts, {waited:.0f} s; {self._last_line()}")
+                await asyncio.sleep(self.settings.poll_seconds)
+        finally:
+            await http.close()
+        return f"was not healthy after {self.settings.startup_seconds:.0f} s"
+
+    async def _watch(self) -> None:
+        """Starts it again whenever it ends, until it ends too often."""
+        wait, healthy_since, restarts = self.settings.backoff_seconds, time.monotonic(), 0
+        while not self._stopping:
+            assert self._process is not None
+            await self._process.wait()
+            if time.monotonic() - healthy_since > self.settings.stable_seconds:
+                wait, restarts = self.settings.backoff_seconds, 0
+            restarts += 1
+            await self._end_group()
+            if restarts > self.settings.restarts:
+                self._progress(f"vllm ended {restarts} times and is given up; see {self.log_path}")
+                return
+            self._progress(
+                f"vllm ended with status {self._status()}; starting it again in {wait:.0f} s"
+            )
+            await asyncio.sleep(wait)
+            wait = min(60.0, wait * 2)
+            # The same port again: clients know no other.
+            await self._spawn(self._port)
+            healthy_since = time.monotonic()
+            if problem := await self._until_healthy():
+                self._progress(f"vllm {problem}")
+                await self._end_group()
+
+    async def _end_group(self) -> None:
+        """Ends the process and its group: vLLM's engine and workers are processes of their own."""
+        process, group, self._group = self._process, self._group, None
+        if process is None or group is None:
+            return
+        _signal_group(group, signal.SIGTERM)
+        deadline = time.monotonic() + self.settings.stop_seconds
+        while _group_lives(group) and time.monotonic() < deadline:
+            if process.returncode is None:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), 0.1)
+            else:
+                await asyncio.sleep(0.05)
+        if _group_lives(group):
+            _signal_group(group, signal.SIGKILL)
+        await process.wait()
+
+    def _health_endpoint(self) -> Endpoint:
+        return Endpoint(url=self.endpoint.url, timeout_seconds=5.0, connect_seconds=2.0)
+
+    def _status(self) -> int | None:
+        return self._process.returncode if self._process is not None else None
+
+    def _log_tail(self) -> str:
+        with contextlib.suppress(OSError), self.log_path.open("rb") as log:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(0, log.tell() - _LOG_TAIL_BYTES))
+            return self._key.scrubbed(log.read().decode("utf-8", "replace")).strip()
+        return ""
+
+    def _last_line(self) -> str:
+        return (self._log_tail().splitlines() or [""])[-1][:160]
+
+
+async def _healthy(http: HttpEndpoint) -> bool:
+    try:
+        await http.get("/health")
+    except CallFailedError:
+        return False
+    return True
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def _signal_group(group: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

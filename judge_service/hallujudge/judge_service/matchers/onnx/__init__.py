@@ -1,0 +1,1 @@
+"""Sentence encoders on onnxruntime: the graph writer, its cache and the encoder."""

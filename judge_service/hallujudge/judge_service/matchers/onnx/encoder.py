@@ -1,0 +1,134 @@
+"""Sentence encoders on onnxruntime: no torch, the same vectors, a fraction of the start."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import TYPE_CHECKING
+
+from ...errors import InternalError, InvalidInputError, MissingExtraError
+from ..models import ModelFolder, changes_texts, encoder_shape
+from ..texts import plain
+from ..vectors import encode_by_length
+from .cache import GraphCache
+from .golden import GOLDEN_SHA256, GOLDEN_TEXTS, GOLDEN_VECTORS
+from .graph import GRAPH_VERSION, WRITABLE, EncoderShape, write_graph
+
+if TYPE_CHECKING:
+    from ..values import Vectors
+
+__all__ = ["OnnxEncoder", "can_write"]
+
+_GOLDEN_TOLERANCE = 1e-4
+
+
+def can_write(model: ModelFolder) -> bool:
+    """Whether a graph can be written for the model, with what is installed."""
+    needed = ("onnxruntime", "onnx", "tokenizers", "safetensors")
+    return (
+        model.config.get("model_type") in WRITABLE
+        and model.config.get("hidden_act", "gelu") == "gelu"
+        and model.config.get("position_embedding_type", "absolute") == "absolute"
+        and not changes_texts(model)
+        and (model.path / "tokenizer.json").is_file()
+        and all(importlib.util.find_spec(name) for name in needed)
+    )
+
+
+class OnnxEncoder:
+    """A sentence encoder as an ONNX graph that is written once and kept.
+
+    Args:
+        model: The model.
+        cache: Where written graphs are kept.
+        threads: Threads of onnxruntime; 0 leaves it to it.
+
+    Raises:
+        MissingExtraError: onnxruntime, onnx, tokenizers or safetensors is not installed.
+        InvalidInputError: The model is of an architecture that can't be written.
+    """
+
+    label = "onnx-fp32"
+
+    def __init__(self, model: ModelFolder, cache: GraphCache, threads: int = 0) -> None:
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as err:
+            raise MissingExtraError.of("the onnx backend", "matcher-onnx") from err
+        shape = encoder_shape(model)
+        path = model.path / "tokenizer.json"
+        if not path.is_file() or changes_texts(model):
+            raise InvalidInputError(
+                f"the model {model.name} has no tokenizer.json, or prepares texts in a way of its "
+                "own; use the torch backend",
+                metadata={"model": model.name},
+            )
+        self._tokenizer = Tokenizer.from_file(str(path))
+        # Files ask for padding to a fixed length and for a cut that the encoder does not make.
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(shape.max_tokens)
+        self._options = onnxruntime.SessionOptions()
+        self._options.intra_op_num_threads = threads
+        self._options.log_severity_level = 3
+        self.size = int(model.config["hidden_size"])
+        self._start(cache.graph(_key(model, shape), lambda: self._write(model, shape)))
+        if model.sha256 == GOLDEN_SHA256:
+            self._check(GOLDEN_VECTORS)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """One unit vector for each text; a text longer than the model reads is cut, as always."""
+        import numpy as np
+
+        tokens = [found.ids for found in self._tokenizer.encode_batch([plain(t) for t in texts])]
+
+        def run(batch: list[int]) -> Vectors:
+            ids = np.array([tokens[position] for position in batch], dtype=np.int32)
+            feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+            rows: Vectors = self._session.run(["vectors"], feed)[0]
+            return rows
+
+        return encode_by_length([len(ids) for ids in tokens], self.size, run)
+
+    def _start(self, graph: bytes) -> None:
+        from onnxruntime import InferenceSession
+
+        self._session = InferenceSession(graph, self._options, providers=["CPUExecutionProvider"])
+
+    def _write(self, model: ModelFolder, shape: EncoderShape) -> bytes:
+        graph = _written(model, shape)
+        self._start(graph)
+        if model.sha256 != GOLDEN_SHA256 and importlib.util.find_spec("sentence_transformers"):
+            # No vectors of this model are known beforehand, so the reference is asked, once.
+            from ..torch_encoder import TorchEncoder
+
+            self._check(TorchEncoder(model).encode(GOLDEN_TEXTS))
+        return graph
+
+    def _check(self, expected: Sequence[Sequence[float]] | Vectors) -> None:
+        import numpy as np
+
+        wanted = np.asarray(expected, dtype=np.float32)
+        off = float(np.abs(self.encode(GOLDEN_TEXTS)[:, : wanted.shape[1]] - wanted).max())
+        if not off < _GOLDEN_TOLERANCE:
+            raise InternalError(
+                f"onnxruntime gives vectors that differ by {off:g} from the reference; "
+                "use the torch backend and report the version of onnxruntime"
+            )
+
+
+def _key(model: ModelFolder, shape: EncoderShape) -> str:
+    """Weights, shape and version of the graph: whatever changes the file."""
+    text = repr((model.sha256, astuple(shape), GRAPH_VERSION))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _written(model: ModelFolder, shape: EncoderShape) -> bytes:
+    try:
+        import onnx  # noqa: F401
+        from safetensors.numpy import load_file
+    except ImportError as err:
+        raise MissingExtraError.of("the onnx backend", "matcher-onnx") from err
+    return write_graph(shape, load_file(model.weights))

@@ -1,0 +1,1 @@
+"""The gRPC server: servicer, interceptors, lifecycle."""

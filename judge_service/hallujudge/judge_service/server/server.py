@@ -1,0 +1,194 @@
+"""The gRPC server: health, reflection, admission, drain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import grpc
+
+from hallujudge.judge.v1 import judge_service_pb2, judge_service_pb2_grpc
+
+from ..engine import Engine
+from ..engine.resources import Resources
+from ..errors import InvalidInputError, MissingExtraError
+from ..settings.server import ResolvedSettings, ServerSettings, child_environment, state_folder
+from .interceptors import Admission, GuardInterceptor
+from .servicer import JudgeServicer
+
+if TYPE_CHECKING:
+    from ..engine.judge_factory import JudgeRoster
+    from ..llm.vllm import VllmServer
+    from ..settings.judges import JudgeSettings
+
+try:
+    from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+    from grpc_reflection.v1alpha import reflection
+except ModuleNotFoundError as err:
+    raise MissingExtraError.of("the server", "service") from err
+
+__all__ = ["RunningServer", "serve", "start"]
+
+_LOG = logging.getLogger(__name__)
+_SERVICE = judge_service_pb2.DESCRIPTOR.services_by_name["JudgeService"].full_name
+
+
+class RunningServer:
+    """A server that listens.
+
+    Attributes:
+        port: The port it listens at.
+        address: Host and port, as clients give them.
+    """
+
+    def __init__(
+        self,
+        server: grpc.aio.Server,
+        checks: health.aio.HealthServicer,
+        settings: ServerSettings,
+        port: int,
+    ) -> None:
+        self._server = server
+        self._checks = checks
+        self._settings = settings
+        self.port = port
+        self.address = f"{settings.host}:{port}"
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Takes no more calls, lets those at work finish, then stops."""
+        await self._checks.enter_graceful_shutdown()
+        await self._server.stop(self._settings.drain_seconds if grace is None else grace)
+
+
+async def start(settings: ServerSettings, engine: Engine | None = None) -> RunningServer:
+    """Starts a server.
+
+    Raises:
+        InvalidInputError: The address is taken or can't be listened at.
+    """
+    admission = Admission(running=settings.max_running_calls, waiting=settings.max_waiting_calls)
+    # gRPC's own bound on waiting calls cancels without a word; ours comes first.
+    pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
+    server = grpc.aio.server(
+        interceptors=[GuardInterceptor(admission)],
+        options=[
+            ("grpc.max_receive_message_length", settings.max_message_bytes),
+            ("grpc.max_send_message_length", settings.max_message_bytes),
+            ("grpc.server.max_pending_requests", pending),
+            ("grpc.server.max_pending_requests_hard_limit", pending),
+            ("grpc.so_reuseport", 0),
+        ],
+    )
+    judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(
+        JudgeServicer(engine or Engine(), settings), server
+    )
+    checks = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+    reflection.enable_server_reflection(
+        (_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+    )
+    port = _bind(server, settings)
+    await server.start()
+    for name in ("", _SERVICE):
+        await checks.set(name, health_pb2.HealthCheckResponse.SERVING)
+    return RunningServer(server, checks, settings, port)
+
+
+def _bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
+    address = f"{settings.host}:{settings.port}"
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError as err:
+        raise _cannot_listen(address) from err
+    if port == 0:
+        raise _cannot_listen(address)
+    return port
+
+
+def _cannot_listen(address: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"can't listen at {address}: it is taken, or not an address of this machine; "
+        "give another --host or --port (0 takes a free port)"
+    )
+
+
+async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> None:
+    """Serves until SIGTERM or SIGINT, then drains.
+
+    Args:
+        resolved: How to serve, and with which judges.
+        announce: Told the address once calls are taken.
+
+    Raises:
+        HallujudgeError: The address can't be listened at, or a judge can't be started.
+    """
+    settings = resolved.server
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    async with _judges(resolved, stopping) as resources:
+        if not stopping.is_set():
+            running = await start(settings, Engine(resources))
+            announce(running.address)
+            await stopping.wait()
+            _LOG.info("draining for up to %g s", settings.drain_seconds)
+            await running.stop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Told twice, while Python goes down, it would print a traceback about a closed loop.
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)
+
+
+@asynccontextmanager
+async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncIterator[Resources]:
+    """What scoring needs, with a vLLM of our own where the settings ask for one."""
+    settings = resolved.judges
+    vllm = _own_vllm(settings) if settings.vllm else None
+    endpoint = None
+    try:
+        if vllm is not None:
+            await _first(vllm.start(), stopping)
+            endpoint = None if stopping.is_set() else vllm.endpoint
+
+        def make() -> JudgeRoster:
+            from ..engine.judge_factory import JudgeRoster
+
+            return JudgeRoster(settings, resolved.keys, endpoint)
+
+        resources = Resources(make, local=False)
+        try:
+            yield resources
+        finally:
+            await resources.close()
+    finally:
+        if vllm is not None:
+            await vllm.stop()
+
+
+async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> None:
+    """Runs work until it is done or the server is told to stop."""
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not task.done():
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return
+    await task
+
+
+def _own_vllm(settings: JudgeSettings) -> VllmServer:
+    from ..engine.judge_factory import vllm_server
+
+    return vllm_server(
+        settings,
+        environ=child_environment(),
+        data_folder=state_folder(settings),
+        progress=lambda line: _LOG.info("vllm: %s", line),
+    )

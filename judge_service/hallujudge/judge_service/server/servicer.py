@@ -1,0 +1,196 @@
+"""JudgeService over the engine: messages in, messages out, nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+
+from ..engine import Engine, ScoringSession, metric_names
+from ..engine.entry import MetricEntry
+from ..engine.extraction import extract, normalize
+from ..engine.ordered import ordered_map
+from ..engine.registry import metric_entry
+from ..errors import InvalidInputError
+from ..version import __version__
+from ..wire import convert as _convert
+from ..wire.scene_graphs import without_graphs
+
+if TYPE_CHECKING:
+    import grpc
+
+    from ..settings.server import ServerSettings
+
+__all__ = ["JudgeServicer"]
+
+# Batches of one stream that are worked on at once.
+_BATCHES_IN_FLIGHT = 8
+
+
+class JudgeServicer(pb_grpc.JudgeServiceServicer):
+    """Answers calls with the engine.
+
+    Args:
+        engine: The engine.
+        settings: Limits that calls are held to.
+    """
+
+    def __init__(self, engine: Engine, settings: ServerSettings) -> None:
+        self._engine = engine
+        self._settings = settings
+
+    async def Score(
+        self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ScoreResponse:
+        """Scores a small batch in one call."""
+        session = await self._engine.open(_convert.spec_from_proto(request.spec))
+        self._check_batch(len(request.items))
+        _check_unique(request.items)
+        items = _convert.items_from_proto(request.items)
+        results = without_graphs(items, await session.score(items))
+        report = await asyncio.to_thread(session.report)
+        return pb.ScoreResponse(
+            results=[_convert.result_to_proto(result) for result in results],
+            report=_convert.report_to_proto(report),
+            statistic_names=session.statistic_names,
+        )
+
+    async def ScoreStream(
+        self,
+        request_iterator: AsyncIterable[pb.ScoreStreamRequest],
+        context: grpc.aio.ServicerContext[object, object],
+    ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
+        """Scores any number of items: a spec first, then batches; the report comes last."""
+        requests = aiter(request_iterator)
+        session = await self._opened(requests)
+        yield pb.ScoreStreamResponse(
+            accepted=pb.StreamAccepted(statistic_names=session.statistic_names)
+        )
+
+        async def work(request: pb.ScoreStreamRequest) -> pb.ScoreStreamResponse:
+            return await self._score_batch(session, request)
+
+        async with aclosing(ordered_map(requests, work, limit=_BATCHES_IN_FLIGHT)) as responses:
+            async for response in responses:
+                yield response
+        # Intervals over many items take seconds, in which others are answered.
+        report = await asyncio.to_thread(session.report)
+        yield pb.ScoreStreamResponse(report=_convert.report_to_proto(report))
+
+    async def Extract(
+        self, request: pb.ExtractRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ExtractResponse:
+        """Takes claims out of texts."""
+        self._check_batch(len(request.texts))
+        spec = _convert.spec_from_proto(request.spec)
+        texts = await extract(spec, request.texts, self._engine.resources)
+        return pb.ExtractResponse(
+            texts=[
+                pb.TextClaims(claims=[_convert.found_claim_to_proto(claim) for claim in claims])
+                for claims in texts
+            ]
+        )
+
+    async def Judge(
+        self, request: pb.JudgeRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.JudgeResponse:
+        """Judges claims without aggregating."""
+        self._check_batch(len(request.items))
+        _check_unique(request.items)
+        items = _convert.items_from_proto(request.items)
+        results = without_graphs(
+            items, await self._engine.judge(_convert.spec_from_proto(request.spec), items)
+        )
+        return pb.JudgeResponse(results=[_convert.result_to_proto(result) for result in results])
+
+    async def Normalize(
+        self, request: pb.NormalizeRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.NormalizeResponse:
+        """Maps words to their roots."""
+        self._check_batch(len(request.words))
+        graph = _convert.graph_from_proto(request.graph)
+        label, roots = normalize(graph, request.words, self._engine.resources)
+        return pb.NormalizeResponse(
+            words=[
+                pb.NormalizedWord(word=word, roots=found)
+                for word, found in zip(request.words, roots, strict=True)
+            ],
+            graph_label=label,
+        )
+
+    async def ListMetrics(
+        self, request: pb.ListMetricsRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ListMetricsResponse:
+        """Lists metrics."""
+        return pb.ListMetricsResponse(
+            metrics=[_metric_info(metric_entry(name)) for name in metric_names()]
+        )
+
+    async def GetServerInfo(
+        self, request: pb.GetServerInfoRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.GetServerInfoResponse:
+        """Tells version and limits."""
+        from hallujudge.synonym_graphs import shipped_graphs
+
+        return pb.GetServerInfoResponse(
+            version=__version__,
+            graphs=shipped_graphs(),
+            max_message_bytes=self._settings.max_message_bytes,
+            max_batch_items=self._settings.max_batch_items,
+        )
+
+    async def _opened(self, requests: AsyncIterator[pb.ScoreStreamRequest]) -> ScoringSession:
+        first = await anext(requests, None)
+        if first is None or first.WhichOneof("message") != "spec":
+            raise InvalidInputError("the first message of a scoring stream must be the spec")
+        return await self._engine.open(_convert.spec_from_proto(first.spec))
+
+    async def _score_batch(
+        self, session: ScoringSession, request: pb.ScoreStreamRequest
+    ) -> pb.ScoreStreamResponse:
+        if request.WhichOneof("message") != "batch":
+            raise InvalidInputError("after the spec, every message of a stream must be a batch")
+        self._check_batch(len(request.batch.items))
+        items = _convert.items_from_proto(request.batch.items)
+        results = without_graphs(items, await session.score(items))
+        return pb.ScoreStreamResponse(
+            batch=pb.ResultBatch(results=[_convert.result_to_proto(result) for result in results])
+        )
+
+    def _check_batch(self, count: int) -> None:
+        limit = self._settings.max_batch_items
+        if count > limit:
+            raise InvalidInputError(
+                f"{count} entries in one message; send at most {limit}, or use ScoreStream",
+                metadata={"count": str(count), "limit": str(limit)},
+            )
+
+
+def _check_unique(items: object) -> None:
+    seen: set[str] = set()
+    for item in items:  # type: ignore[attr-defined]  # protobuf's repeated container
+        if item.id in seen:
+            raise InvalidInputError(f"item id {item.id!r} stands twice in one batch")
+        seen.add(item.id)
+
+
+def _metric_info(entry: MetricEntry) -> pb.MetricInfo:
+    return pb.MetricInfo(
+        name=entry.name,
+        variants=entry.variants,
+        score_names=entry.score_names,
+        description=entry.description,
+        options=[
+            pb.MetricOption(
+                name=option.name,
+                default_value=option.default,
+                choices=option.choices,
+                description=option.description,
+            )
+            for option in entry.options
+        ],
+    )

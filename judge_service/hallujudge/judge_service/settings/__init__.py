@@ -1,0 +1,1 @@
+"""Settings: argument > environment > file > default."""

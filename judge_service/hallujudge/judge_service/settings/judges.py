@@ -1,0 +1,165 @@
+"""Settings of the judges, and their keys.
+
+Values come from where all settings come from (argument > environment > file > default). Keys don't:
+they come from the environment or from a file that it names, never from an argument, which everybody
+on the machine can read in the list of processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInputError
+from ..llm.secret import Secret
+
+__all__ = ["CHOICES", "JudgeKeys", "JudgeSettings", "load_judge_keys"]
+
+_MAX_KEY_BYTES = 16_384
+
+
+def _setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1) -> Any:
+    """A field with its bounds and what it means."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """Which judges there are, and what they may cost."""
+
+    llm_url: str = _setting("", "base address of the judge's server; empty: no llm judge")
+    """Base address of an OpenAI-compatible server, such as ``http://127.0.0.1:8000/v1``."""
+    llm_model: str = _setting("", "the judge's model, as its server calls it")
+    """The model's name there."""
+    llm_revision: str = _setting("", "revision of the judge's weights, for signatures")
+    """The weights' revision or digest, where known."""
+    llm_dialect: str = _setting("vllm", "vllm, openai or plain: whose extensions the server knows")
+    """Whose extensions the server understands."""
+    llm_constraint: str = _setting("auto", "auto, json_schema, structured_outputs or none")
+    """How answers are held to the choices."""
+    llm_claims_per_call: int = _setting(1, "claims in one call", low=1, high=100)
+    """Claims in one call at most; 1: one claim at a time, as published."""
+    llm_in_flight: int = _setting(64, "calls in flight to the judge", low=1, high=4096)
+    """Calls in flight at most."""
+    llm_timeout_seconds: float = _setting(120.0, "time for one call", low=0.1, high=86_400)
+    """Time for one call."""
+    llm_attempts: int = _setting(5, "calls for one answer, with retries", low=1, high=100)
+    """Calls for one answer at most, the first included."""
+    llm_seed: int = _setting(0, "seed that is sent to the judge")
+    """Seed that is sent with every call."""
+    llm_omit: str = _setting("", "parameters that the server refuses, such as seed,top_logprobs")
+    """Parameters that are left out because the server refuses them, with commas between."""
+    llm_tokenizer: str = _setting("", "the judge's tokenizer.json or its folder, for estimates")
+    """The model's ``tokenizer.json``, or its folder; empty: the server counts, if it can."""
+    vllm: str = _setting("", "model to serve with vllm; empty: none is started")
+    """Model id or folder that ``vllm serve`` is started with."""
+    vllm_tensor_parallel_size: int = _setting(1, "GPUs for one layer", low=1, high=1024)
+    """GPUs that a layer is spread over."""
+    vllm_max_model_len: int = _setting(0, "longest prompt in tokens; 0: the model's own")
+    """Longest prompt with its answer; 0: what the model has."""
+    vllm_command: str = _setting("vllm", "the program, if it is not vllm on the path")
+    """The program that is started, with what comes before ``serve``, with spaces between."""
+    vllm_download: int = _setting(0, "1: vllm may fetch the model from its hub", high=1)
+    """Whether vLLM may fetch the model from its hub: 0 or 1."""
+    vllm_arguments: str = _setting("", "more arguments for vllm serve")
+    """More arguments for ``vllm serve``, with spaces between."""
+    matcher_download: int = _setting(0, "1: models of the matcher may be fetched", high=1)
+    """Whether models of the matcher that are not on this machine may be fetched: 0 or 1."""
+    fallback_url: str = _setting(
+        "https://api.openai.com/v1", "base address of the fallback's server"
+    )
+    """Base address of the fallback."""
+    fallback_model: str = _setting("", "the fallback's model; empty: no fallback")
+    """The fallback's model; empty: there is no fallback."""
+    fallback_dialect: str = _setting("openai", "vllm, openai or plain")
+    """Whose extensions the fallback's server understands."""
+    fallback_constraint: str = _setting("auto", "auto, json_schema, structured_outputs or none")
+    """How the fallback's answers are held to the choices."""
+    fallback_claims_per_call: int = _setting(20, "claims in one fallback call", low=1, high=100)
+    """Claims in one call of the fallback at most."""
+    fallback_in_flight: int = _setting(8, "calls in flight to the fallback", low=1, high=4096)
+    """Calls in flight to the fallback at most."""
+    fallback_omit: str = _setting("", "parameters that the fallback refuses")
+    """Parameters that are left out because the fallback's server refuses them."""
+    fallback_tokenizer: str = _setting("", "the same of the fallback")
+    """The ``tokenizer.json`` of the fallback's model; empty: estimates say that they are rough."""
+    fallback_proxy: str = _setting("", "proxy on the way to the fallback")
+    """Proxy on the way to the fallback, such as ``http://proxy:3128``; empty: none."""
+    max_calls: int = _setting(-1, "calls to language models at most; -1: any number", low=-1)
+    """Calls to all language models at most, retries included; -1: any number."""
+    max_cost: float = _setting(-1.0, "money for language models at most; -1: any amount", low=-1)
+    """Money that all language models may cost at most; needs the prices; -1: any amount."""
+    fallback_max_calls: int = _setting(-1, "calls to the fallback at most", low=-1)
+    """Calls to the fallback at most, within ``max_calls``; -1: any number."""
+    llm_price_prompt: float = _setting(-1.0, "the judge's price of a million prompt tokens", low=-1)
+    """Price of a million prompt tokens of the judge; -1: none, if it is a vLLM server."""
+    llm_price_generated: float = _setting(-1.0, "the same of generated tokens", low=-1)
+    """Price of a million generated tokens of the judge; -1: none, if it is a vLLM server."""
+    price_prompt: float = _setting(-1.0, "the fallback's price of a million prompt tokens", low=-1)
+    """Price of a million prompt tokens of the fallback; -1: not known."""
+    price_shared: float = _setting(-1.0, "the same of cached prompt tokens", low=-1)
+    """Price of a million cached prompt tokens; -1: like the others."""
+    price_generated: float = _setting(-1.0, "the same of generated tokens", low=-1)
+    """Price of a million generated tokens of the fallback; -1: not known."""
+    judge_order: str = _setting("llm,fallback", "judges of the router, the preferred one first")
+    """Judges that the router asks, in order: some of matcher, llm, fallback."""
+    verdict_cache: str = _setting("", "file that keeps verdicts; empty: none are kept")
+    """SQLite file that keeps answers; empty: none are kept."""
+    data_folder: str = _setting("", "folder for logs of what is started; empty: the server's own")
+    """Folder for the logs of processes that are started."""
+
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "llm_dialect": ("vllm", "openai", "plain"),
+    "fallback_dialect": ("vllm", "openai", "plain"),
+    "llm_constraint": ("auto", "json_schema", "structured_outputs", "none"),
+    "fallback_constraint": ("auto", "json_schema", "structured_outputs", "none"),
+}
+"""Values that some settings are limited to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeKeys:
+    """The judges' API keys."""
+
+    llm: Secret = field(default_factory=lambda: Secret(""))
+    """The judge's, from ``HALLUJUDGE_LLM_API_KEY`` or the file ``HALLUJUDGE_LLM_API_KEY_FILE``."""
+    fallback: Secret = field(default_factory=lambda: Secret(""))
+    """The fallback's, from ``HALLUJUDGE_FALLBACK_API_KEY`` or ``…_FILE``."""
+
+
+def load_judge_keys(environ: Mapping[str, str]) -> JudgeKeys:
+    """The keys that the environment holds, or names files of.
+
+    Args:
+        environ: The environment, from the one module that reads it.
+
+    Raises:
+        InvalidInputError: A file can't be read, or both a key and a file are named.
+    """
+    return JudgeKeys(
+        llm=_key(environ, "HALLUJUDGE_LLM_API_KEY"),
+        fallback=_key(environ, "HALLUJUDGE_FALLBACK_API_KEY"),
+    )
+
+
+def _key(environ: Mapping[str, str], name: str) -> Secret:
+    file = environ.get(f"{name}_FILE", "")
+    if not file:
+        return Secret(environ.get(name, ""))
+    if environ.get(name):
+        raise InvalidInputError(f"both {name} and {name}_FILE are set; unset one of them")
+    try:
+        with Path(file).open("rb") as stream:
+            data = stream.read(_MAX_KEY_BYTES + 1)
+        text = data.decode().strip()
+    except (OSError, UnicodeDecodeError) as err:
+        # The error's text may hold bytes of the key.
+        raise InvalidInputError(f"{name}_FILE: {file!r} can't be read as text") from (
+            err if isinstance(err, OSError) else None
+        )
+    if len(data) > _MAX_KEY_BYTES or not text or "\n" in text:
+        raise InvalidInputError(f"{name}_FILE: {file!r} must hold the key alone, in one line")
+    return Secret(text)

@@ -1,0 +1,1 @@
+"""Conversion between values and messages. Public: the SDK uses it too."""

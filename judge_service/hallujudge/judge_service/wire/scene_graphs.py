@@ -1,0 +1,63 @@
+"""Verdicts on the wire without the scene graphs that their items brought.
+
+A language model reads the whole scene graph, so that each claim's verdict holds all of it. Sent as
+it is, a graph of thousands of triplets would come back once for each claim, in messages that no
+client takes. The client has the graph, and puts it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.tri_he.items import TriHeItem
+
+__all__ = ["with_graphs", "without_graphs"]
+
+_Graph = tuple[Triplet, ...]
+
+
+def without_graphs(items: Sequence[Item], results: Sequence[ItemResult]) -> list[ItemResult]:
+    """The results to send: a claim that was held against its item's whole graph holds nothing.
+
+    Args:
+        items: What was scored.
+        results: One for each item, in order, whose graphs are those of the items.
+    """
+    return [_each(*pair, _taken_out) for pair in zip(items, results, strict=True)]
+
+
+def with_graphs(items: Sequence[Item], results: Sequence[ItemResult]) -> list[ItemResult]:
+    """The results as they were before :func:`without_graphs`.
+
+    Args:
+        items: What was sent.
+        results: What came back, in order.
+    """
+    return [_each(*pair, _put_back) for pair in zip(items, results, strict=True)]
+
+
+def _each(
+    item: Item, result: ItemResult, change: Callable[[ClaimVerdict, _Graph], ClaimVerdict]
+) -> ItemResult:
+    evidence = result.evidence
+    if not isinstance(item, TriHeItem) or not isinstance(evidence, TriHeEvidence):
+        return result
+    graph = item.reference_triplets or ()
+    claims = tuple(change(claim, graph) for claim in evidence.claims)
+    return replace(result, evidence=replace(evidence, claims=claims))
+
+
+def _taken_out(claim: ClaimVerdict, graph: _Graph) -> ClaimVerdict:
+    # By identity: a matcher's choice that happens to be the whole graph is small enough.
+    return replace(claim, held_against=()) if claim.held_against is graph else claim
+
+
+def _put_back(claim: ClaimVerdict, graph: _Graph) -> ClaimVerdict:
+    if claim.verdict is Verdict.UNSCORED or claim.held_against:
+        return claim
+    return replace(claim, held_against=graph)

@@ -1,0 +1,46 @@
+"""Evidence of a CHAIR item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..framework.result import JsonValue
+
+__all__ = ["ChairEvidence", "MentionVerdict"]
+
+
+class MentionVerdict(NamedTuple):
+    """An object that a caption mentions, and whether the image lacks it."""
+
+    word: str
+    """The word as the reading took it."""
+    object: str
+    """The object that it stands for."""
+    start: int
+    """First character of the mention in the caption."""
+    end: int
+    """One past its last character."""
+    hallucinated: bool
+    """Whether the object is absent from the reference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChairEvidence:
+    """What a caption's CHAIR scores rest on."""
+
+    mentions: tuple[MentionVerdict, ...]
+    """Every mention, in the order of the caption."""
+    missed: tuple[str, ...] = ()
+    """Reference objects that the caption does not mention."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """``mentioned`` and ``hallucinated`` as [word, object] pairs, with spans beside them."""
+        wrong = [m for m in self.mentions if m.hallucinated]
+        return {
+            "mentioned": [[m.word, m.object] for m in self.mentions],
+            "hallucinated": [[m.word, m.object] for m in wrong],
+            "mentioned_spans": [[m.start, m.end] for m in self.mentions],
+            "hallucinated_spans": [[m.start, m.end] for m in wrong],
+            "missed": list(self.missed),
+        }

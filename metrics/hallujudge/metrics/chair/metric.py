@@ -1,0 +1,212 @@
+"""CHAIR: how often a caption mentions objects that its image lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+
+from ..errors import OptionError, UnknownVariantError
+from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.signature import Signature
+from .evidence import ChairEvidence, MentionVerdict
+
+if TYPE_CHECKING:
+    from ..framework.metric import FloatArray
+
+__all__ = ["ChairMetric", "ChairScored", "FoundMention"]
+
+
+class FoundMention(Protocol):
+    """An object mention as a matcher reports it."""
+
+    @property
+    def word(self) -> str:
+        """The word as the reading took it."""
+        ...
+
+    @property
+    def object(self) -> str:
+        """The object that it stands for."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """First character in the caption."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """One past the last."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChairScored:
+    """A caption's statistics and what they rest on."""
+
+    statistics: tuple[int, ...]
+    """One number for each column of the metric."""
+    scores: dict[str, float | None]
+    """The caption's own scores."""
+    evidence: ChairEvidence
+    """The mentions and their verdicts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChairMetric:
+    """CHAIR (Rohrbach et al., Object Hallucination in Image Captioning, EMNLP 2018).
+
+    With a mention *hallucinated* when its object is not among the image's reference objects:
+
+    * ``chair_i`` = hallucinated mentions / all mentions (section 3.1; papers/pope.txt, formula 1)
+    * ``chair_s`` = captions with a hallucinated mention / all captions (formula 2)
+    * ``recall`` = reference objects mentioned / reference objects, summed over captions, as the
+      later scripts report it
+    * ``mean_words`` = words in all captions / captions (``Len`` in papers/pope.txt, Table 1)
+
+    ``published`` follows the released script to the last digit. What it does that one may not
+    expect:
+
+    * every mention counts, so that an object named five times weighs five times in ``chair_i``;
+    * table rows with a leading space or a capital (`` motor bike``, `` cheesecake``, ``iPhone``)
+      and names of three words (``stove top oven``) can never match;
+    * a caption that names a toilet loses every ``seat``; the script then reports the places of the
+      hallucinated words by an index that this removal has shifted. Spans here are taken from the
+      caption itself, so they are right in both variants;
+    * the script divides by zero when no caption mentions any object; here the score is None;
+    * one lineage scores an unknown image id against an empty reference, so that everything is
+      hallucinated, another stops with an error. Here an item without reference is unscored;
+    * ``mean_words`` counts what single spaces separate, which gives the printed ``Len`` (two words
+      either side of a blank line count as one).
+
+    ``corrected`` reads the graph as it was meant (see the matcher), and counts as words what any
+    white space separates.
+
+    Attributes:
+        variant: ``published`` or ``corrected``.
+        count: What ``chair_i`` counts: every ``mentions``, or each of a caption's ``objects`` once.
+        matcher: How mentions were found, for the signature.
+        graph: Which graph found them, for the signature.
+    """
+
+    name: ClassVar[Literal["chair"]] = "chair"
+    variants: ClassVar[tuple[str, ...]] = ("published", "corrected")
+    counts: ClassVar[tuple[str, ...]] = ("mentions", "objects")
+    unit: ClassVar[Literal["captions"]] = "captions"
+    folds: ClassVar[bool] = True
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column(name="mentioned"),
+        Column(name="hallucinated"),
+        Column(name="captions_with_hallucination"),
+        Column(name="recalled_objects"),
+        Column(name="reference_objects"),
+        Column(name="words"),
+    )
+    scores: ClassVar[tuple[ScoreDefinition, ...]] = (
+        ScoreDefinition(
+            name="chair_i",
+            columns=("hallucinated", "mentioned"),
+            value=ratio("hallucinated", "mentioned"),
+        ),
+        ScoreDefinition(
+            name="chair_s",
+            columns=("captions_with_hallucination", "captions"),
+            value=ratio("captions_with_hallucination", "captions"),
+        ),
+        ScoreDefinition(
+            name="recall",
+            columns=("recalled_objects", "reference_objects"),
+            value=ratio("recalled_objects", "reference_objects"),
+            higher_is_better=True,
+        ),
+        ScoreDefinition(
+            name="mean_words",
+            columns=("words", "captions"),
+            value=ratio("words", "captions"),
+            bounded=False,
+        ),
+    )
+
+    variant: str = "published"
+    count: str = "mentions"
+    matcher: str
+    graph: str
+
+    def __post_init__(self) -> None:
+        if self.variant not in self.variants:
+            raise UnknownVariantError(self.name, self.variant, self.variants)
+        if self.count not in self.counts:
+            raise OptionError(
+                self.name, "count", f"{self.count!r} is not one of {', '.join(self.counts)}"
+            )
+
+    @property
+    def signature(self) -> Signature:
+        """Variant, matcher, graph and what is counted."""
+        return Signature(
+            metric=self.name,
+            fields=(
+                ("var", self.variant),
+                ("match", self.matcher),
+                ("graph", self.graph),
+                ("count", self.count),
+            ),
+        )
+
+    def score_caption(
+        self, caption: str, mentions: Sequence[FoundMention], reference: AbstractSet[str]
+    ) -> ChairScored:
+        """Statistics of one caption.
+
+        Args:
+            caption: What the model wrote.
+            mentions: The objects found in it, in order.
+            reference: Objects of the image, as the graph's roots.
+        """
+        verdicts = tuple(
+            MentionVerdict(m.word, m.object, m.start, m.end, m.object not in reference)
+            for m in mentions
+        )
+        objects = {m.object for m in mentions}
+        recalled = len(objects & reference)
+        if self.count == "objects":
+            mentioned, wrong = len(objects), len(objects) - recalled
+        else:
+            mentioned, wrong = len(verdicts), sum(v.hallucinated for v in verdicts)
+        words = len(caption.split(" ") if self.variant == "published" else caption.split())
+        return ChairScored(
+            statistics=(mentioned, wrong, int(wrong > 0), recalled, len(reference), words),
+            scores={
+                "chair_i": wrong / mentioned if mentioned else None,
+                "chair_s": float(wrong > 0),
+                "recall": recalled / len(reference) if reference else None,
+                "mean_words": float(words),
+            },
+            evidence=ChairEvidence(
+                mentions=verdicts,
+                missed=tuple(sorted(reference - objects)) if recalled < len(reference) else (),
+            ),
+        )
+
+    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Nothing beside the sums."""
+        return clusters
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
+        """An unscored caption at its best names the objects of its image, at its worst others.
+
+        How many it names is taken from the fullest scored caption, and how many there are from the
+        fullest reference.
+        """
+        mentioned = float(observed["mentioned"].max(initial=1.0))
+        reference = float(observed["reference_objects"].max(initial=1.0))
+        return {
+            "mentioned": mentioned,
+            "hallucinated": 0.0 if best else mentioned,
+            "captions_with_hallucination": 0.0 if best else 1.0,
+            "recalled_objects": reference if best else 0.0,
+            "reference_objects": reference,
+            "words": 0.0,
+        }

@@ -1,0 +1,1 @@
+"""What every metric is made of: items, results, tallies, intervals, signatures, reports."""

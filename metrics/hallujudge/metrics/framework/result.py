@@ -1,0 +1,75 @@
+"""The result of one item."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+__all__ = ["Evidence", "ItemResult", "JsonValue", "Outcome"]
+
+
+JsonValue: TypeAlias = (
+    "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] "
+    "| tuple[JsonValue, ...] | None"
+)
+
+
+class Outcome(enum.Enum):
+    """What became of an item."""
+
+    SCORED = "scored"
+    """It has statistics and counts in every score."""
+
+    UNSCORED = "unscored"
+    """It has none, and a reason says why. Never the same as wrong."""
+
+
+class Evidence(Protocol):
+    """What an item's outcome rests on; every protocol has its own shape."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The evidence as it stands in ``items.jsonl``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemResult:
+    """One item's outcome, statistics and evidence."""
+
+    id: str
+    """The item's id."""
+    group_id: str
+    """What intervals are resampled by: the image or the video."""
+    outcome: Outcome
+    """Whether the item is scored."""
+    reason: str = ""
+    """Why it is not, such as ``RESPONSE_MISSING``."""
+    detail: str = ""
+    """The reason in words."""
+    statistics: tuple[float, ...] = ()
+    """What the aggregate is made of, one number for each of the metric's columns."""
+    scores: Mapping[str, float | None] = field(default_factory=dict)
+    """The item's own scores; None where one is not defined."""
+    evidence: Evidence | None = None
+    """What the outcome rests on."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Values that results may be grouped by."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The line of ``items.jsonl``."""
+        line: dict[str, JsonValue] = {
+            "id": self.id,
+            "group_id": self.group_id,
+            "outcome": self.outcome.value,
+        }
+        if self.outcome is Outcome.UNSCORED:
+            line["reason"] = self.reason
+            line["detail"] = self.detail
+        if self.fields:
+            # Sorted: on the wire they have no order.
+            line["fields"] = dict(sorted(self.fields.items()))
+        line["scores"] = dict(self.scores)
+        line["evidence"] = self.evidence.to_json() if self.evidence is not None else {}
+        return line

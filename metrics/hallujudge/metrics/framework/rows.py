@@ -1,0 +1,139 @@
+"""Rows of statistics: one for each item; of very many, one for each random group of them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from .metric import Column
+
+    Numbers: TypeAlias = "array[int] | array[float]"
+
+__all__ = ["BUCKETS", "FOLD_ABOVE", "Rows"]
+
+FOLD_ABOVE = 1 << 17
+"""Items up to which every cluster is kept apart."""
+
+BUCKETS = 1 << 16
+"""Random groups that clusters are added to beyond that.
+
+Resampling random groups of clusters estimates the same variance as resampling clusters (Wolter,
+Introduction to Variance Estimation, chapter 2, the random group method); with this many of them the
+two differ by less than replicates do. Which group a cluster is in follows from its key alone, so
+that order and merging can't show.
+"""
+
+
+class Rows:
+    """Numbers of items by column, in memory that stops growing where the metric allows it.
+
+    Args:
+        columns: The statistics of an item.
+        fields: How many grouping fields there are.
+        folds: Whether rows of different clusters may be added up.
+    """
+
+    def __init__(self, columns: Sequence[Column], fields: int, *, folds: bool) -> None:
+        self.keys = array("Q")
+        self.weights = array("q")
+        # Sums of many items need more room than an item does.
+        whole = "q" if folds else "i"
+        self.columns: tuple[Numbers, ...] = tuple(
+            array(whole if column.integral else "d") for column in columns
+        )
+        self.codes = tuple(array("i") for _ in range(fields))
+        self.largest = [0.0] * len(self.columns)
+        self.items = 0
+        self.folded = False
+        self._folds = folds
+        self._fresh = 0
+        self._room = FOLD_ABOVE
+
+    def append(
+        self,
+        keys: Sequence[int],
+        statistics: Sequence[Sequence[float]],
+        codes: Sequence[Sequence[int]],
+    ) -> None:
+        """Adds items.
+
+        Args:
+            keys: Their clusters.
+            statistics: One row of numbers for each.
+            codes: One column of codes for each grouping field.
+        """
+        if not keys:
+            return
+        self.keys.extend(keys)
+        self.weights.extend(repeat(1, len(keys)))
+        for column, numbers in zip(self.columns, zip(*statistics, strict=True), strict=True):
+            column.extend(numbers)
+        for column_codes, code in zip(self.codes, codes, strict=True):
+            column_codes.extend(code)
+        self.items += len(keys)
+        if self._folds and len(self.keys) > self._room:
+            self._fold()
+
+    def extend(self, other: Rows, codes: Sequence[Sequence[int]]) -> None:
+        """Adds all rows of another, with its codes as they are called here."""
+        self._note_largest()
+        other._note_largest()
+        self.largest = list(map(max, self.largest, other.largest))
+        self.keys.extend(other.keys)
+        self.weights.extend(other.weights)
+        for column, more in zip(self.columns, other.columns, strict=True):
+            column.extend(more)  # type: ignore[arg-type]  # of the same type, being of one metric
+        for column_codes, more_codes in zip(self.codes, codes, strict=True):
+            column_codes.extend(more_codes)
+        self.items += other.items
+        self._fresh = len(self.keys)
+        self.folded = self.folded or other.folded
+        if self._folds and self.items > FOLD_ABOVE:
+            self._fold()
+
+    def settle(self) -> None:
+        """Brings everything to one form before it is looked at."""
+        self._note_largest()
+        if self.folded:
+            self._fold()
+
+    def _note_largest(self) -> None:
+        """Keeps the largest number that a single item had in each column."""
+        if self._fresh < len(self.keys):
+            self.largest = [
+                max(before, float(max(column[self._fresh :])))
+                for before, column in zip(self.largest, self.columns, strict=True)
+            ]
+            self._fresh = len(self.keys)
+
+    def _fold(self) -> None:
+        """Adds up rows of the same random group and the same codes."""
+        import numpy as np
+
+        # Copies throughout: a view would forbid the arrays to grow while it lives.
+        self._note_largest()
+        keys = np.array(self.keys, dtype=np.uint64) % np.uint64(BUCKETS)
+        codes = [np.array(column, dtype=np.int32) for column in self.codes]
+        order = np.lexsort([*codes, keys])
+        sorted_by = [keys[order], *(column[order] for column in codes)]
+        changes = np.zeros(len(order), dtype=bool)
+        changes[0] = True
+        for column in sorted_by:
+            changes[1:] |= column[1:] != column[:-1]
+        starts = np.flatnonzero(changes)
+
+        def summed(numbers: Numbers) -> Numbers:
+            kind = np.float64 if numbers.typecode == "d" else np.int64
+            sums = np.add.reduceat(np.array(numbers, dtype=kind)[order], starts)
+            return array(numbers.typecode, sums.tobytes())
+
+        self.keys = array("Q", sorted_by[0][starts].tobytes())
+        self.codes = tuple(array("i", column[starts].tobytes()) for column in sorted_by[1:])
+        self.weights = array("q", summed(self.weights).tobytes())
+        self.columns = tuple(summed(column) for column in self.columns)
+        self.folded = True
+        self._fresh = len(self.keys)
+        self._room = max(FOLD_ABOVE, 2 * len(self.keys))

@@ -1,0 +1,301 @@
+"""Tallies: statistics of items, added up in any order and any number of pieces."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from ..errors import MergeError
+from .intervals import IntervalSettings, bootstrap_interval
+from .metric import ExpandingMetric
+from .report import Bound, Coverage, Report, Score
+from .result import ItemResult, Outcome
+from .rows import BUCKETS, Rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .metric import FloatArray, Metric, ScoreDefinition
+
+__all__ = ["Tally"]
+
+_MISSING = ""
+_WHOLE_BELOW = 2.0**53
+
+
+class Tally:
+    """Statistics of a run's items: map, merge, finish.
+
+    An item costs sixteen bytes, four or eight for each statistic and four for each grouping field;
+    its text, evidence and id are not kept. Beyond 131,072 items, metrics that allow it keep no more
+    than sums of 65,536 random groups of clusters, and memory no longer grows at all.
+
+    Args:
+        metric: The metric whose items are added.
+        group_by: Fields to report groups by.
+    """
+
+    def __init__(self, metric: Metric, group_by: Iterable[str] = ()) -> None:
+        self._metric = metric
+        self._groups = {key: _Codes() for key in group_by}
+        self._rows = Rows(metric.columns, len(self._groups), folds=metric.folds)
+        self._reasons: Counter[str] = Counter()
+        self._unscored_rows = 0
+
+    def add(self, result: ItemResult) -> None:
+        """Adds one item; see :meth:`add_all`."""
+        self.add_all((result,))
+
+    def add_all(self, results: Sequence[ItemResult]) -> None:
+        """Adds items.
+
+        An unscored item has no statistics, but for metrics with a score that says how many answers
+        could not be read: there it has a row that counts in that score alone.
+        """
+        for result in results:
+            if result.outcome is Outcome.UNSCORED:
+                self._reasons[result.reason] += 1
+                self._unscored_rows += bool(result.statistics)
+        rows = [result for result in results if result.statistics]
+        codes = [
+            [of.code(result.fields.get(key, _MISSING)) for result in rows]
+            for key, of in self._groups.items()
+        ]
+        self._rows.append(_keys(rows), [result.statistics for result in rows], codes)
+
+    def merge(self, other: Tally) -> None:
+        """Adds all items of another tally of the same metric.
+
+        Raises:
+            MergeError: The other tally's metric or groups differ.
+        """
+        mine, theirs = str(self._metric.signature), str(other._metric.signature)
+        if mine != theirs or list(self._groups) != list(other._groups):
+            raise MergeError(f"can't merge tallies of {theirs} into tallies of {mine}")
+        theirs_here = [
+            codes.translated(other._groups[key], numbers)
+            for (key, codes), numbers in zip(self._groups.items(), other._rows.codes, strict=True)
+        ]
+        self._rows.extend(other._rows, theirs_here)
+        self._reasons.update(other._reasons)
+        self._unscored_rows += other._unscored_rows
+
+    def finish(self, intervals: IntervalSettings, *, version: str) -> Report:
+        """The report over everything added so far; more may be added after it.
+
+        Args:
+            intervals: How intervals are made.
+            version: The version of Hallujudge, for the signature.
+        """
+        metric, rows = self._metric, self._rows
+        rows.settle()
+        table = _Table(metric, rows.keys, rows.weights, rows.columns)
+        coverage = self._coverage(table)
+        signature = metric.signature.extended(
+            ("ci", f"{intervals.text}-{BUCKETS}-groups" if rows.folded else intervals.text),
+            ("seed", str(intervals.seed)),
+            ("n", str(coverage.items)),
+            ("unscored", str(coverage.unscored)),
+            ("v", version),
+        )
+        return Report(
+            metric=metric.name,
+            variant=metric.variant,
+            signature=str(signature),
+            scores=table.scores(intervals),
+            groups={
+                key: {
+                    value: table.where(codes.mask(value, numbers)).scores(intervals)
+                    for value in codes.values
+                }
+                for (key, codes), numbers in zip(self._groups.items(), rows.codes, strict=True)
+                # A field that no scored item has makes no groups.
+                if codes.values not in ([], [_MISSING])
+            },
+            coverage=coverage,
+            totals={metric.unit: float(rows.items), **table.totals()},
+        )
+
+    def _coverage(self, table: _Table) -> Coverage:
+        unscored = self._reasons.total()
+        scored = self._rows.items - self._unscored_rows
+        return Coverage(
+            items=scored + unscored,
+            scored=scored,
+            unscored=unscored,
+            reasons=dict(sorted(self._reasons.items())),
+            bounds=table.bounds(unscored, self._rows.largest) if unscored else {},
+        )
+
+
+def cluster_key(group_id: str) -> int:
+    """A cluster's 64-bit key: the same on every machine, so that tallies merge anywhere."""
+    return int.from_bytes(
+        blake2b(group_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    )
+
+
+def _keys(results: Iterable[ItemResult]) -> list[int]:
+    """The clusters' keys; items of one cluster usually follow each other, and are hashed once."""
+    keys: list[int] = []
+    last, key = None, 0
+    for result in results:
+        if result.group_id != last:
+            last = result.group_id
+            key = cluster_key(last)
+        keys.append(key)
+    return keys
+
+
+class _Codes:
+    """A small number for each value of a grouping field."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, int] = {}
+
+    def code(self, value: str) -> int:
+        return self._of.setdefault(value, len(self._of))
+
+    def translated(self, other: _Codes, codes: Iterable[int]) -> list[int]:
+        here = [self.code(value) for value in other._of]
+        return [here[code] for code in codes]
+
+    @property
+    def values(self) -> list[str]:
+        """Distinct values in lexical order, so that the order of items can't show."""
+        return sorted(self._of)
+
+    def mask(self, value: str, codes: array[int]) -> NDArray[np.bool_]:
+        import numpy as np
+
+        mask: NDArray[np.bool_] = np.array(codes, dtype=np.int32) == self._of[value]
+        return mask
+
+
+class _Table:
+    """Statistics as columns, by item and by cluster."""
+
+    def __init__(
+        self,
+        metric: Metric,
+        clusters: array[int] | NDArray[np.uint64],
+        weights: array[int] | FloatArray,
+        columns: Iterable[array[int] | array[float] | FloatArray],
+    ) -> None:
+        import numpy as np
+
+        self._metric = metric
+        self._keys = np.array(clusters, dtype=np.uint64)
+        self._items = {metric.unit: np.array(weights, dtype=np.float64)} | {
+            column.name: np.array(numbers, dtype=np.float64)
+            for column, numbers in zip(metric.columns, columns, strict=True)
+        }
+        if isinstance(metric, ExpandingMetric):
+            self._items |= metric.expand(self._items)
+
+    def where(self, mask: NDArray[np.bool_]) -> _Table:
+        """The rows of one group."""
+        columns = [self._items[column.name][mask] for column in self._metric.columns]
+        weights = self._items[self._metric.unit][mask]
+        return _Table(self._metric, self._keys[mask], weights, columns)
+
+    def totals(self) -> dict[str, float]:
+        """Sums of the statistics over all items."""
+        return {
+            column.name: _exact_sum(self._items[column.name])
+            for column in self._metric.columns
+            if not column.label
+        }
+
+    def scores(self, intervals: IntervalSettings) -> dict[str, Score]:
+        """Every score of the metric, with its interval."""
+        clusters = self._derived()
+        return {
+            score.name: self._score(score, clusters, intervals) for score in self._metric.scores
+        }
+
+    def _score(
+        self,
+        score: ScoreDefinition,
+        clusters: Mapping[str, FloatArray],
+        intervals: IntervalSettings,
+    ) -> Score:
+        import numpy as np
+
+        value = _value(score, {name: _exact_sum(clusters[name]) for name in score.columns})
+        rows = np.column_stack([clusters[name] for name in score.columns])
+        ends = bootstrap_interval(rows, score, intervals) if value is not None else None
+        return Score(
+            name=score.name,
+            value=value,
+            ci_low=ends[0] if ends else None,
+            ci_high=ends[1] if ends else None,
+            n=int(_exact_sum(clusters[score.count or self._metric.unit])),
+        )
+
+    def bounds(self, unscored: int, largest: Sequence[float]) -> dict[str, Bound]:
+        """Every bounded score with all unscored items at their best, and at their worst."""
+        import numpy as np
+
+        observed = {
+            column.name: np.array([number])
+            for column, number in zip(self._metric.columns, largest, strict=True)
+        }
+        clusters = self._derived()
+        ends = []
+        for best in (True, False):
+            row = {self._metric.unit: 1.0, **self._metric.extreme(observed, best=best)}
+            imagined = self._metric.derive({name: np.array([row[name]]) for name in self._items})
+            ends.append(
+                {
+                    name: _exact_sum(clusters[name]) + unscored * float(imagined[name][0])
+                    for name in imagined
+                }
+            )
+        return {
+            score.name: Bound(best=best_value, worst=worst_value)
+            for score in self._metric.scores
+            if score.bounded
+            and (best_value := _value(score, ends[0])) is not None
+            and (worst_value := _value(score, ends[1])) is not None
+        }
+
+    def _derived(self) -> Mapping[str, FloatArray]:
+        return self._metric.derive(_cluster_sums(self._keys, self._items))
+
+
+def _cluster_sums(
+    keys: NDArray[np.uint64], items: Mapping[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Sums by cluster, independent of the order in which items came."""
+    import numpy as np
+
+    in_order = np.sort(keys)
+    if not np.any(in_order[1:] == in_order[:-1]):
+        return dict(items)
+    order = np.lexsort([*items.values(), keys])
+    starts = np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))
+    return {name: np.add.reduceat(column[order], starts) for name, column in items.items()}
+
+
+def _exact_sum(numbers: FloatArray) -> float:
+    """The correctly rounded sum, which no order of the numbers can change."""
+    import math
+
+    import numpy as np
+
+    # Whole numbers add up exactly in any order while their sums stay whole in a float.
+    if np.array_equal(numbers, np.rint(numbers)) and np.abs(numbers).sum() < _WHOLE_BELOW:
+        return float(numbers.sum())
+    return math.fsum(numbers.tolist())
+
+
+def _value(score: ScoreDefinition, sums: Mapping[str, float]) -> float | None:
+    import numpy as np
+
+    value = float(score.value({name: np.array([sums[name]]) for name in score.columns})[0])
+    return None if np.isnan(value) else value

@@ -1,0 +1,1 @@
+"""INFACT: answers under induced conditions."""

@@ -1,0 +1,114 @@
+"""How INFACT's answers are read, one by one and in columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ..answers import YES_NO_READERS, read_choice, read_free_answer, says_it_is_unsure
+from ..errors import OptionError
+
+__all__ = ["RIGHT", "UNREAD", "WRONG", "RunReading", "outcomes_of", "read_run"]
+
+WRONG, RIGHT, UNREAD = range(3)
+
+
+class RunReading(NamedTuple):
+    """What an answer says, held against its label."""
+
+    answer: str | None
+    """What was read; None: nothing could be."""
+    correct: bool | None
+    """Whether it is the label; None where nothing was read."""
+    how: str
+    """The rule that read it, or why none could."""
+    unsure: bool
+    """Whether the answer says that it does not know."""
+
+
+_LETTER = re.compile(r"[\s(\[]*([A-Za-z])[\s)\].:]*")
+# "B. opening the door"; few questions have more than eight options, and "J. K. Rowling" is a name.
+_LETTER_AND_TEXT = re.compile(r"\s*[(\[]?([A-Ha-h])[)\].:]\s+(\S.*)", re.DOTALL)
+
+
+@lru_cache(maxsize=1 << 15)
+def read_run(response: str, label: str, options: tuple[tuple[str, str], ...]) -> RunReading:
+    """Reads one answer.
+
+    With options by the shared reader of choices; without, a label that is a letter is read as one,
+    ``yes`` and ``no`` by the strict reader, and any other label as free text. A label such as
+    ``B. opening the door`` is met by its letter and by its text.
+
+    Args:
+        response: What the model wrote.
+        label: What is right.
+        options: Letters and texts; empty: unknown.
+    """
+    answer, right, how = _answer(response, label, dict(options))
+    return RunReading(answer, None if answer is None else right, how, says_it_is_unsure(response))
+
+
+def _answer(response: str, label: str, options: Mapping[str, str]) -> tuple[str | None, bool, str]:
+    letter = _LETTER.fullmatch(label)
+    if options:
+        wanted = read_choice(label, options).choice
+        reading = read_choice(response, options)
+        return reading.choice, reading.choice == wanted, reading.how
+    if letter:
+        reading = read_choice(response)
+        return reading.choice, reading.choice == letter[1].upper(), reading.how
+    if label.strip().casefold() in ("yes", "no"):
+        said = YES_NO_READERS["strict"](response)
+        return said, said == label.strip().casefold(), "strict"
+    if lettered := _LETTER_AND_TEXT.fullmatch(label):
+        reading = read_choice(response)
+        if reading.choice is not None:
+            return reading.choice, reading.choice == lettered[1].upper(), reading.how
+        label = lettered[2]
+    reading = read_free_answer(response, label)
+    return reading.choice, reading.choice == read_free_answer(label, label).choice, reading.how
+
+
+def outcomes_of(rows: Sequence[str], labels: Sequence[str], unread: int) -> bytes:
+    """One byte for each answer: wrong, right or unread."""
+    if len(rows) != len(labels):
+        raise OptionError("infact", "answers", f"{len(rows)} answers to {len(labels)} questions")
+    if not set(labels) <= set(_LETTERS):
+        correct = _Known(lambda pair: _correct_code(pair[0], pair[1], unread))
+        return bytes(map(correct.__getitem__, zip(rows, labels, strict=True)))
+    import numpy as np
+
+    # Where labels are letters, what an answer chose does not depend on its label.
+    chosen = np.frombuffer(bytes(map(_Known(_letter_code).__getitem__, rows)), dtype=np.uint8)
+    wanted = np.frombuffer("".join(labels).encode(), dtype=np.uint8)
+    found = np.where(chosen == wanted, RIGHT, np.where(chosen == 0, unread, WRONG))
+    return found.astype(np.uint8).tobytes()
+
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class _Known(dict[Any, int]):
+    """Key -> code, found out when first asked for; bounded."""
+
+    def __init__(self, find: Callable[[Any], int]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, key: Any) -> int:
+        code = self._find(key)
+        if len(self) < (1 << 16):
+            self[key] = code
+        return code
+
+
+def _letter_code(response: str) -> int:
+    choice = read_choice(response).choice
+    return ord(choice) if choice else 0
+
+
+def _correct_code(response: str, label: str, unread: int) -> int:
+    correct = read_run(response, label, ()).correct
+    return unread if correct is None else int(correct)

@@ -1,0 +1,1 @@
+"""Mementos: objects and behaviours in image sequences."""

@@ -1,0 +1,1 @@
+"""POPE: yes/no questions about objects."""

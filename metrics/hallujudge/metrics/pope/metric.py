@@ -1,0 +1,289 @@
+"""POPE: yes/no questions about objects that an image shows or lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+from ..answers import YES_NO_READERS, YesNo, yes_no_reader
+from ..answers.evidence import AnswerEvidence
+from ..errors import OptionError, UnknownVariantError
+from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.signature import Signature
+
+if TYPE_CHECKING:
+    from ..framework.metric import FloatArray, Sums
+
+__all__ = ["PopeCounts", "PopeMetric", "PopeScored"]
+
+_LABELS = ("yes", "no")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopeScored:
+    """An answer's statistics and what they rest on."""
+
+    statistics: tuple[int, ...]
+    """One number for each column of the metric."""
+    scores: Mapping[str, float | None]
+    """The answer's own scores."""
+    evidence: AnswerEvidence
+    """What was read, and what is right."""
+    readable: bool
+    """Whether the answer counts; ``strict`` leaves what it can't read unscored."""
+
+
+class PopeCounts(NamedTuple):
+    """Answers by outcome."""
+
+    questions: int
+    """All answers."""
+    answered: int
+    """Answers that count in the accuracy."""
+    tp: int
+    """Yes to what is there."""
+    fp: int
+    """Yes to what is not there."""
+    tn: int
+    """No to what is not there."""
+    fn: int
+    """No to what is there, or no yes to it where the reading counts that alike."""
+    unparsed: int
+    """Answers that could not be read."""
+
+
+def _f1(sums: Sums) -> FloatArray:
+    import numpy as np
+
+    top, bottom = 2 * sums["tp"], 2 * sums["tp"] + sums["wrong"]
+    out = np.full(top.shape, np.nan)
+    np.divide(top, bottom, out=out, where=bottom != 0)
+    return out
+
+
+def _sum_over(first: str, second: str, bottom: str) -> Callable[[Sums], FloatArray]:
+    """The ratio of the sum of two columns to a third."""
+    over = ratio("top", "bottom")
+    return lambda sums: over({"top": sums[first] + sums[second], "bottom": sums[bottom]})
+
+
+def _share(top: str, other: str) -> Callable[[Sums], FloatArray]:
+    """The ratio of a column to its sum with another."""
+    over = ratio("top", "bottom")
+    return lambda sums: over({"top": sums[top], "bottom": sums[top] + sums[other]})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopeMetric:
+    """POPE (Li et al., Evaluating Object Hallucination in Large Vision-Language Models, 2023).
+
+    Over questions with the label yes or no (papers/pope.txt, section 5.1, "Metrics"), with yes as
+    the positive class:
+
+    * ``accuracy`` = right answers / answers
+    * ``precision`` = right yes / all yes
+    * ``recall`` = right yes / (right yes + wrong no)
+    * ``f1`` = 2 right yes / (2 right yes + wrong yes + wrong no), the harmonic mean of the two
+    * ``yes_ratio`` = yes / answers, of the *predictions* (one tool reports the labels' share)
+    * ``unparsed_rate`` = answers that the reader can't read / all answers
+
+    A variant is a reader (:data:`hallujudge.metrics.answers.YES_NO_READERS`). ``published`` is what
+    the released script does: whatever is not clearly no is yes, so that nothing is unparsed.
+    ``lmms-eval`` and ``vlmevalkit`` count what they can't read as a wrong answer, as those tools
+    do; precision and recall leave it out in the first, and the second's recall counts it as a no.
+    ``strict`` leaves it unscored.
+
+    Departures from the released scripts: they join answers to questions by their order, and stop
+    with a division by zero where a model never says yes; here the precision is then None, and
+    ``f1`` is 0 as long as anything was wrong.
+
+    Attributes:
+        variant: The reader's name.
+    """
+
+    name: ClassVar[Literal["pope"]] = "pope"
+    variants: ClassVar[tuple[str, ...]] = tuple(YES_NO_READERS)
+    unit: ClassVar[Literal["questions"]] = "questions"
+    folds: ClassVar[bool] = True
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column(name="answered"),
+        Column(name="tp"),
+        Column(name="fp"),
+        Column(name="tn"),
+        Column(name="fn"),
+        Column(name="wrong"),
+        Column(name="unparsed"),
+    )
+    scores: ClassVar[tuple[ScoreDefinition, ...]] = (
+        ScoreDefinition(
+            name="accuracy",
+            columns=("tp", "tn", "answered"),
+            value=_sum_over("tp", "tn", "answered"),
+            count="answered",
+            higher_is_better=True,
+        ),
+        ScoreDefinition(
+            name="precision",
+            columns=("tp", "fp"),
+            value=_share("tp", "fp"),
+            count="answered",
+            higher_is_better=True,
+        ),
+        ScoreDefinition(
+            name="recall",
+            columns=("tp", "fn"),
+            value=_share("tp", "fn"),
+            count="answered",
+            higher_is_better=True,
+        ),
+        ScoreDefinition(
+            name="f1",
+            columns=("tp", "wrong"),
+            value=_f1,
+            count="answered",
+            higher_is_better=True,
+        ),
+        ScoreDefinition(
+            name="yes_ratio",
+            columns=("tp", "fp", "answered"),
+            value=_sum_over("tp", "fp", "answered"),
+            count="answered",
+            bounded=False,
+        ),
+        ScoreDefinition(
+            name="unparsed_rate",
+            columns=("unparsed", "questions"),
+            value=ratio("unparsed", "questions"),
+            bounded=False,
+        ),
+    )
+
+    variant: str = "published"
+    _read: Callable[[str], YesNo | None] = field(init=False, repr=False, compare=False)
+    _outcomes: Mapping[tuple[YesNo | None, str], PopeScored] = field(
+        init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.variant not in self.variants:
+            raise UnknownVariantError(self.name, self.variant, self.variants)
+        object.__setattr__(self, "_read", yes_no_reader(self.variant))
+        answers: tuple[YesNo | None, ...] = ("yes", "no", None)
+        object.__setattr__(
+            self,
+            "_outcomes",
+            {(a, label): self._outcome(a, label) for a in answers for label in _LABELS},
+        )
+
+    @property
+    def signature(self) -> Signature:
+        """The reader."""
+        return Signature(metric=self.name, fields=(("var", self.variant),))
+
+    def read(self, response: str) -> YesNo | None:
+        """What an answer says, by this variant's reader."""
+        return self._read(response)
+
+    def score_answer(self, response: str, label: str) -> PopeScored:
+        """Statistics of one answer.
+
+        Args:
+            response: What the model wrote.
+            label: ``yes`` or ``no``.
+
+        Raises:
+            OptionError: The label is neither.
+        """
+        scored = self._outcomes.get((self._read(response), label))
+        if scored is None:
+            raise OptionError(self.name, "label", f"{label!r} is neither 'yes' nor 'no'")
+        return scored
+
+    def count(self, answers: Iterable[str], labels: Iterable[str]) -> PopeCounts:
+        """Counts over many answers at once, without a result for each.
+
+        Every distinct answer is read once, and the rest is one look-up each.
+
+        Args:
+            answers: What the model wrote.
+            labels: ``yes`` or ``no``, one for each answer.
+
+        Raises:
+            OptionError: A label is neither, or there are more of one than of the other.
+        """
+        import numpy as np
+
+        said = np.frombuffer(bytes(map(_Codes(self._read).__getitem__, answers)), dtype=np.uint8)
+        try:
+            right = np.frombuffer(bytes(map(_LABEL_CODES.__getitem__, labels)), dtype=np.uint8)
+        except KeyError as err:
+            problem = f"{err.args[0]!r} is neither 'yes' nor 'no'"
+            raise OptionError(self.name, "label", problem) from err
+        if len(said) != len(right):
+            raise OptionError(
+                self.name, "labels", f"there are {len(right)} labels for {len(said)} answers"
+            )
+        cells = np.bincount(said * np.uint8(2) + right, minlength=6)
+        totals = [0] * len(self.columns)
+        for cell, number in enumerate(cells.tolist()):
+            row = self._outcomes[_ANSWERS[cell // 2], _LABELS[cell % 2]].statistics
+            totals = [total + number * value for total, value in zip(totals, row, strict=True)]
+        answered, tp, fp, tn, fn, _, unparsed = totals
+        return PopeCounts(len(said), answered, tp, fp, tn, fn, unparsed)
+
+    def _outcome(self, answer: YesNo | None, label: str) -> PopeScored:
+        unread = answer is None
+        right = answer == label
+        tp, fp = int(answer == "yes" and right), int(answer == "yes" and not right)
+        tn, fn = int(answer == "no" and right), int(answer == "no" and not right)
+        if unread and self.variant == "vlmevalkit":
+            fn = int(label == "yes")
+        readable = not (unread and self.variant == "strict")
+        return PopeScored(
+            statistics=(int(readable), tp, fp, tn, fn, fp + fn, int(unread)),
+            scores={"accuracy": float(right), "unparsed_rate": float(unread)} if readable else {},
+            evidence=AnswerEvidence(answer=answer, label=label, correct=right, how=self.variant),
+            readable=readable,
+        )
+
+    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Nothing beside the sums."""
+        return clusters
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
+        """An unscored answer at its best is a right yes; at its worst it is wrong.
+
+        As a wrong yes it lowers the precision and as a wrong no the recall; each bound takes the
+        worse of the two for its own score.
+        """
+        good, bad = float(best), float(not best)
+        return {
+            "answered": 1.0,
+            "tp": good,
+            "fp": bad,
+            "tn": 0.0,
+            "fn": bad,
+            "wrong": bad,
+            "unparsed": 0.0,
+        }
+
+
+_ANSWERS: tuple[YesNo | None, ...] = ("yes", "no", None)
+_LABEL_CODES = {"yes": 0, "no": 1}
+_CODE_OF: Mapping[YesNo | None, int] = {"yes": 0, "no": 1, None: 2}
+_KEPT_CODES = 1 << 16
+
+
+class _Codes(dict[str, int]):
+    """Answer -> 0 (yes), 1 (no) or 2 (neither), read when first asked for; bounded."""
+
+    def __init__(self, read: Callable[[str], YesNo | None]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, answer: str) -> int:
+        code = _CODE_OF[self._read(answer)]
+        if len(self) < _KEPT_CODES and len(answer) <= 400:
+            self[answer] = code
+        return code

@@ -1,0 +1,1 @@
+"""Tri-HE: claims checked against scene graphs."""

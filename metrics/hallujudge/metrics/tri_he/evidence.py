@@ -1,0 +1,35 @@
+"""Evidence of a Tri-HE item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..framework.claims import ClaimVerdict
+from ..framework.result import JsonValue
+
+__all__ = ["TriHeEvidence"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriHeEvidence:
+    """What a response's Tri-HE scores rest on."""
+
+    claims: tuple[ClaimVerdict, ...]
+    """Every claim with its verdict, in the order of the response."""
+    extractor: str = ""
+    """Who took the claims from the response; empty: they were given."""
+    judging: tuple[dict[str, JsonValue], ...] = field(default=())
+    """Who was asked, in order: answers, reasons for going on, tokens, latency and cost."""
+    human_scores: tuple[float, ...] = ()
+    """What people scored the response, one number for each annotator."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """``claims``, with who made and who judged them where that is known."""
+        line: dict[str, JsonValue] = {"claims": [claim.to_json() for claim in self.claims]}
+        if self.extractor:
+            line["extractor"] = self.extractor
+        if self.judging:
+            line["judging"] = list(self.judging)
+        if self.human_scores:
+            line["human_scores"] = list(self.human_scores)
+        return line

@@ -1,0 +1,1 @@
+"""VidHal: choosing and ordering captions of a video."""

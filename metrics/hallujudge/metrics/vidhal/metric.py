@@ -1,0 +1,388 @@
+"""VidHal: which caption fits a video best, and in which order the captions fit it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter, methodcaller
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from ..answers import OrderReading, read_choice, read_order, read_order_published
+from ..answers.evidence import AnswerEvidence
+from ..errors import UnknownVariantError
+from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.signature import Signature
+from .evidence import OrderEvidence
+from .order_codes import MOST_COMMON, expand_orders, order_code
+
+if TYPE_CHECKING:
+    from ..framework.metric import FloatArray, Sums
+
+__all__ = ["VidhalMcqaMetric", "VidhalOrderingMetric", "VidhalScored", "ndcg_of"]
+
+_VARIANTS = ("published", "corrected")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VidhalScored:
+    """An answer's statistics and what they rest on."""
+
+    statistics: tuple[float, ...]
+    """One number for each column of the metric."""
+    scores: Mapping[str, float | None]
+    """The answer's own scores."""
+    evidence: AnswerEvidence | OrderEvidence
+    """What was read."""
+    readable: bool = True
+    """Whether the answer counts."""
+
+
+@lru_cache(maxsize=1 << 14)
+def ndcg_of(ranks: tuple[int, ...]) -> float:
+    """NDCG of an order of all captions (papers/vidhal.txt, formulas 2 to 6).
+
+    Relevance is ``M + 1 - rank``; the discounted sum is stretched so that the right order has 1 and
+    its reverse 0. (Formula 6 prints ``M - j`` where the reverse order needs ``M + 1 - j``.)
+
+    Args:
+        ranks: The rank of each caption, in the order that the model gave; a permutation of 1 … M,
+            with M at least 2.
+    """
+    best = list(range(1, len(ranks) + 1))
+    top, bottom = _dcg(best), _dcg(best[::-1])
+    return (_dcg(ranks) - bottom) / (top - bottom)
+
+
+def _dcg(ranks: Sequence[int]) -> float:
+    """Formula 3, with logarithms to base 2; the base cancels out in the quotient."""
+    size = len(ranks)
+    return sum((size + 1 - rank) / math.log2(place + 2) for place, rank in enumerate(ranks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VidhalMcqaMetric:
+    """VidHal's multiple choice (Choong et al., VidHal, 2024; papers/vidhal.txt, formula 1).
+
+    ``accuracy`` = videos whose most faithful caption was chosen / videos.
+
+    ``published`` follows the released evaluation: the answer is right if it *is* the letter, or if
+    it contains the right caption in lower case, without full stops at its ends. The answer itself
+    is not put into lower case, so that a caption copied with its capital counts as wrong, and so
+    does ``(B)``; nothing is ever unread.
+    ``corrected`` reads the answer with the shared reader of choices; what can't be read is
+    unscored.
+
+    Attributes:
+        variant: ``published`` or ``corrected``.
+    """
+
+    name: ClassVar[Literal["vidhal-mcqa"]] = "vidhal-mcqa"
+    variants: ClassVar[tuple[str, ...]] = _VARIANTS
+    unit: ClassVar[Literal["videos"]] = "videos"
+    folds: ClassVar[bool] = True
+    columns: ClassVar[tuple[Column, ...]] = (Column(name="right"),)
+    scores: ClassVar[tuple[ScoreDefinition, ...]] = (
+        ScoreDefinition(
+            name="accuracy",
+            columns=("right", "videos"),
+            value=ratio("right", "videos"),
+            higher_is_better=True,
+        ),
+    )
+
+    variant: str = "published"
+
+    def __post_init__(self) -> None:
+        if self.variant not in self.variants:
+            raise UnknownVariantError(self.name, self.variant, self.variants)
+
+    @property
+    def signature(self) -> Signature:
+        """The reading."""
+        return Signature(metric=self.name, fields=(("var", self.variant),))
+
+    def score_answer(
+        self, response: str, captions: Sequence[str], display: Mapping[str, int]
+    ) -> VidhalScored:
+        """Statistics of one answer.
+
+        Args:
+            response: What the model wrote.
+            captions: By rank, the most faithful first; may be empty where answers are letters.
+            display: Letter -> rank.
+        """
+        label = next(letter for letter, rank in display.items() if rank == 1)
+        if self.variant == "published":
+            right = response == label
+            if not right and captions:
+                right = captions[0].lower().strip(".") in response
+            answer: str | None = label if right else response if response in display else None
+            return _choice(answer, label, right=right, how="published")
+        options = {
+            letter: captions[rank - 1] if captions else ""
+            for letter, rank in sorted(display.items())
+        }
+        reading = read_choice(response, options)
+        return _choice(
+            reading.choice,
+            label,
+            right=reading.choice == label,
+            how=reading.how,
+            readable=reading.choice is not None,
+        )
+
+    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Nothing beside the sums."""
+        return clusters
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
+        """An unscored answer may have been right, or not."""
+        return {"right": float(best)}
+
+
+@lru_cache(maxsize=1 << 12)
+def _choice(
+    answer: str | None, label: str, *, right: bool, how: str, readable: bool = True
+) -> VidhalScored:
+    return VidhalScored(
+        statistics=(int(right),),
+        scores={"accuracy": float(right)} if readable else {},
+        evidence=AnswerEvidence(answer=answer, label=label, correct=right, how=how),
+        readable=readable,
+    )
+
+
+def _commonest(sums: Sums) -> FloatArray:
+    import numpy as np
+
+    most = np.max(np.stack([sums[name] for name in MOST_COMMON]), axis=0)
+    out = np.full(most.shape, np.nan)
+    np.divide(most, sums["videos"], out=out, where=sums["videos"] != 0)
+    return out
+
+
+_PAIRS = ((2, 1), (3, 1), (3, 2))
+
+
+def _misaligned(high: int, low: int) -> ScoreDefinition:
+    name, below = f"hm_{high}_{low}", f"compared_{high}_{low}"
+    return ScoreDefinition(name=name, columns=(name, below), value=ratio(name, below), count=below)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VidhalOrderingMetric:
+    """VidHal's caption ordering (papers/vidhal.txt, sections 4.2, 5.4).
+
+    * ``ndcg`` (formulas 2 to 6): the mean over videos; an order that is partial, repeats a letter
+      or names one that was not shown scores 0
+    * ``invalid_response_rate``: the share of such orders
+    * ``regurgitation_rate``: the share of videos that got the order of letters that was given most
+      often, over all valid orders
+    * ``hm_j_k`` (formula 8): the share of videos where caption j, which is worse, stands before k
+
+    ``published``: letters are read as the released evaluation reads them, and an invalid order
+    counts in ``hm_j_k``'s denominator, as formula 8 has it (so that invalid orders look aligned).
+    ``corrected``: orders are read whichever way they are written, and ``hm_j_k`` is over videos
+    with a valid order.
+
+    Departures from the released evaluation: it makes up a new random display order where none is
+    given (here that is refused); it scores orders that repeat a letter and stops at letters that
+    were not shown (here both are invalid).
+
+    Attributes:
+        variant: ``published`` or ``corrected``.
+    """
+
+    name: ClassVar[Literal["vidhal-ordering"]] = "vidhal-ordering"
+    variants: ClassVar[tuple[str, ...]] = _VARIANTS
+    unit: ClassVar[Literal["videos"]] = "videos"
+    folds: ClassVar[bool] = False
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column(name="ndcg", integral=False),
+        Column(name="invalid"),
+        *(
+            Column(name=f"{kind}_{high}_{low}")
+            for high, low in _PAIRS
+            for kind in ("hm", "compared")
+        ),
+        Column(name="order", integral=False, label=True),
+    )
+    scores: ClassVar[tuple[ScoreDefinition, ...]] = (
+        ScoreDefinition(
+            name="ndcg",
+            columns=("ndcg", "videos"),
+            value=ratio("ndcg", "videos"),
+            higher_is_better=True,
+        ),
+        ScoreDefinition(
+            name="invalid_response_rate",
+            columns=("invalid", "videos"),
+            value=ratio("invalid", "videos"),
+        ),
+        ScoreDefinition(
+            name="regurgitation_rate",
+            columns=(*MOST_COMMON, "videos"),
+            value=_commonest,
+            bounded=False,
+        ),
+        *(_misaligned(high, low) for high, low in _PAIRS),
+    )
+
+    variant: str = "published"
+
+    def __post_init__(self) -> None:
+        if self.variant not in self.variants:
+            raise UnknownVariantError(self.name, self.variant, self.variants)
+
+    @property
+    def signature(self) -> Signature:
+        """The reading."""
+        return Signature(metric=self.name, fields=(("var", self.variant),))
+
+    def score_answer(
+        self, response: str, captions: Sequence[str], display: Mapping[str, int]
+    ) -> VidhalScored:
+        """Statistics of one order.
+
+        Args:
+            response: What the model wrote; a list as its parts joined by ``, `` or by line ends.
+            captions: By rank, the most faithful first; may be empty where orders are of letters.
+            display: Letter -> rank, a permutation of 1 … M.
+        """
+        if len(response) <= _SHORT:
+            scored = _by_letters(response, tuple(display.items()), self.variant)
+            if scored is not None:
+                return scored
+        # Sorted: of two letters with one caption, which is meant must not hang on the file.
+        shown = tuple(sorted(display.items()))
+        options = {letter: captions[rank - 1] if captions else "" for letter, rank in shown}
+        return _ordered(_READERS[self.variant](response, options), shown, self.variant)
+
+    def total(
+        self, responses: Iterable[str], displays: Iterable[Mapping[str, int]]
+    ) -> dict[str, float]:
+        """Sums of the columns over many orders of letters, without a result for each.
+
+        Every distinct pair of answer and display order is scored once.
+
+        Args:
+            responses: What the model wrote.
+            displays: Letter -> rank, one for each answer.
+
+        Returns:
+            ``videos`` and each summed column; ``commonest`` is how often the commonest order came.
+        """
+        pairs = _counted(responses, list(displays))
+        rows = [
+            (number, self.score_answer(response, (), dict(display)).statistics)
+            for (response, display), number in pairs.items()
+        ]
+        names = [column.name for column in self.columns if not column.label]
+        totals = {
+            name: math.fsum(number * row[place] for number, row in rows)
+            for place, name in enumerate(names)
+        }
+        orders: Counter[float] = Counter()
+        for number, row in rows:
+            orders[row[-1]] += number
+        orders.pop(0.0, None)
+        commonest = max(orders.values(), default=0)
+        return {"videos": float(pairs.total()), **totals, "commonest": float(commonest)}
+
+    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Columns of ones where an item gave one of the commonest orders."""
+        return expand_orders(items["order"])
+
+    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Nothing beside the sums."""
+        return clusters
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
+        """An unscored order may have been the right one, its reverse, or invalid."""
+        bad = float(not best)
+        pairs = {
+            f"{kind}_{high}_{low}": bad if kind == "hm" else 1.0
+            for high, low in _PAIRS
+            for kind in ("hm", "compared")
+        }
+        return {
+            "ndcg": float(best),
+            "invalid": bad,
+            "order": 0.0,
+            **pairs,
+            **dict.fromkeys(MOST_COMMON, 0.0),
+        }
+
+
+def _counted(
+    responses: Iterable[str], shown: Sequence[Mapping[str, int]]
+) -> Counter[tuple[str, tuple[tuple[str, int], ...]]]:
+    """How often each answer came with each display order."""
+    letters = sorted(shown[0]) if shown else []
+    alike = len(letters) > 1 and set(map(len, shown)) == {len(letters)}
+    try:
+        # Where all have the same letters, their ranks tell display orders apart.
+        ranks = list(map(itemgetter(*letters), shown)) if alike else None
+    except KeyError:
+        ranks = None
+    if ranks is None:
+        return Counter(zip(responses, map(tuple, map(_ITEMS, shown)), strict=True))
+    counts = Counter(zip(responses, ranks, strict=True))
+    return Counter(
+        {
+            (response, tuple(zip(letters, row, strict=True))): number
+            for (response, row), number in counts.items()
+        }
+    )
+
+
+_ITEMS: Callable[[Mapping[str, int]], Iterable[tuple[str, int]]] = methodcaller("items")
+_SHORT = 120
+_READERS = {"published": read_order_published, "corrected": read_order}
+_READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
+
+
+@lru_cache(maxsize=1 << 16)
+def _by_letters(
+    response: str, shown: tuple[tuple[str, int], ...], variant: str
+) -> VidhalScored | None:
+    """The outcome of an answer that is made of shown letters alone; None: captions are needed."""
+    reading = _READERS[variant](response, dict.fromkeys((letter for letter, _ in shown), ""))
+    letters = response.replace(",", " ").split()
+    if reading.valid or (
+        reading.problem in _READ_BY_LETTERS and len(letters) == len(reading.letters)
+    ):
+        return _ordered(reading, shown, variant)
+    return None
+
+
+def _ordered(
+    reading: OrderReading, shown: tuple[tuple[str, int], ...], variant: str
+) -> VidhalScored:
+    display = dict(shown)
+    ranks = tuple(display.get(letter, 0) for letter in reading.letters)
+    value = ndcg_of(ranks) if reading.valid else 0.0
+    pairs = _pairs(ranks if reading.valid else None, len(shown), variant)
+    return VidhalScored(
+        statistics=(
+            value,
+            int(not reading.valid),
+            *(number for pair in pairs for number in pair),
+            order_code(reading.letters) if reading.valid else 0.0,
+        ),
+        scores={"ndcg": value, "invalid_response_rate": float(not reading.valid)},
+        evidence=OrderEvidence(order=reading.letters, ranks=ranks, problem=reading.problem),
+    )
+
+
+def _pairs(ranks: tuple[int, ...] | None, size: int, variant: str) -> list[tuple[int, int]]:
+    """For each pair of ranks: whether the worse one stands first, and whether that was asked."""
+    out = []
+    for high, low in _PAIRS:
+        asked = size >= high and (ranks is not None or variant == "published")
+        wrong = ranks is not None and size >= high and ranks.index(high) < ranks.index(low)
+        out.append((int(wrong), int(asked)))
+    return out

@@ -1,0 +1,40 @@
+"""Orders of letters as numbers, so that the commonest of them can be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..framework.metric import FloatArray
+
+__all__ = ["MOST_COMMON", "expand_orders", "order_code"]
+
+MOST_COMMON = tuple(f"commonest_order_{place}" for place in range(1, 9))
+"""Columns for the eight orders that a table holds most often; replicates choose among them."""
+
+_EXACT_LETTERS = 11  # 27 ** 11 < 2 ** 53: a float holds it exactly.
+
+
+def order_code(letters: Sequence[str]) -> float:
+    """A number above 0 for an order: exact for up to eleven letters, a 48-bit hash beyond."""
+    if len(letters) <= _EXACT_LETTERS and all(len(x) == 1 and "A" <= x <= "Z" for x in letters):
+        code = 0
+        for letter in letters:
+            code = code * 27 + ord(letter) - 64
+        return float(code)
+    text = "\0".join(letters).encode("utf-8", "surrogatepass")
+    return float(int.from_bytes(blake2b(text, digest_size=6).digest()) + 1)
+
+
+def expand_orders(codes: FloatArray) -> Mapping[str, FloatArray]:
+    """One column of ones and zeros for each of the commonest orders; code 0 is no order."""
+    import numpy as np
+
+    orders, counts = np.unique(codes[codes != 0], return_counts=True)
+    commonest = orders[np.lexsort([orders, -counts])][: len(MOST_COMMON)]
+    columns = dict.fromkeys(MOST_COMMON, np.zeros(len(codes)))
+    for name, order in zip(MOST_COMMON, commonest, strict=False):
+        columns[name] = (codes == order).astype(np.float64)
+    return columns

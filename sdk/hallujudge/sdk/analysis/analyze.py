@@ -1,0 +1,85 @@
+"""A run's folder -> its analyses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from hallujudge.metrics import ItemResult, Report, UnknownVariantError
+
+from ..errors import ArchiveError, UnsupportedError
+from .mementos import mementos_tables
+from .options import AnalysisOptions
+from .runs import Run
+from .tri_he import tri_he_tables
+from .values import Analysis, AnalysisTable
+
+__all__ = ["ANALYSIS_FILE", "AnalysisOptions", "analyze", "analyze_results"]
+
+ANALYSIS_FILE = "analysis.json"
+"""Its name in a run's folder."""
+
+_Tables: TypeAlias = Callable[[Run, AnalysisOptions], tuple[list[AnalysisTable], list[str]]]
+_METRICS: Mapping[str, _Tables] = {"mementos": mementos_tables, "tri-he": tri_he_tables}
+
+
+def analyze(run: str | Path, options: AnalysisOptions | None = None) -> Analysis:
+    """The papers' analyses of a run, from the verdicts that it kept.
+
+    Nothing is judged again, and no server is asked. For ``tri-he``: the trend over the first words
+    of the answers, relation rates on frequent object pairs, prediction errors, and agreement with
+    people's scores and of people with each other. For ``mementos``: correlation between object and
+    behaviour scores, recall against the length of the episode, and how often a made-up behaviour is
+    the usual companion of a true one.
+
+    Args:
+        run: The folder that ``hallujudge score`` left: ``report.json`` and ``items.jsonl``.
+        options: What can be set.
+
+    Raises:
+        ArchiveError: The folder holds no finished run, or files that are none of ours.
+        UnsupportedError: The run's metric has no such analyses.
+        InvalidInputError: A graph can't be read.
+        NotFoundError: A graph is unknown.
+    """
+    return _analysis(Run.open(Path(run)), options or AnalysisOptions())
+
+
+def analyze_results(
+    report: Report, results: Iterable[ItemResult], options: AnalysisOptions | None = None
+) -> Analysis:
+    """The same of a run in this process.
+
+    Args:
+        report: What :meth:`Client.score` returned.
+        results: All its results, as ``on_batch`` got them, in any order.
+        options: What can be set.
+
+    Raises:
+        ArchiveError: The results are not those of the report.
+        UnsupportedError: See :func:`analyze`.
+        InvalidInputError: See :func:`analyze`.
+        NotFoundError: See :func:`analyze`.
+    """
+    return _analysis(Run.of(report, results), options or AnalysisOptions())
+
+
+def _analysis(run: Run, options: AnalysisOptions) -> Analysis:
+    if (tables_of := _METRICS.get(run.metric)) is None:
+        raise UnsupportedError(
+            f"{run.name}: a run of {run.metric!r}; analyses of one run are there for "
+            f"{', '.join(sorted(_METRICS))}. Those of the others take several runs: see "
+            "docs/how-to/score-questions.md"
+        )
+    try:
+        tables, notes = tables_of(run, options)
+    except UnknownVariantError as err:
+        raise ArchiveError(f"{run.name}: its report is none of ours: {err}") from err
+    return Analysis(
+        metric=run.metric,
+        variant=run.variant,
+        signature=run.signature,
+        tables=tuple(tables),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,134 @@
+"""Mementos: correlation of both kinds, recall against length, usual companions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+from hallujudge.judge_service.engine.resources import read_graph
+from hallujudge.metrics.mementos.analysis import (
+    BehaviorPairs,
+    ScoredSequence,
+    companions,
+    hallucination_correlation,
+    recall_by_length,
+)
+from hallujudge.synonym_graphs import SynonymGraph, shipped_graphs
+
+from ..archives.records import Record
+from ..errors import ArchiveError
+from ..spec import graph_source
+from .options import AnalysisOptions
+from .runs import Run
+from .values import AnalysisTable
+
+__all__ = ["mementos_tables"]
+
+_GENERAL = "general"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sequence:
+    scored: ScoredSequence
+    reference_behaviors: tuple[str, ...]
+
+
+class _Roots:
+    """Behaviours brought to one word by the graph of their domain.
+
+    Args:
+        chosen: Domain -> graph, as :class:`AnalysisOptions` has it.
+    """
+
+    def __init__(self, chosen: Mapping[str, str]) -> None:
+        self._chosen = chosen
+        self._graphs: dict[str, SynonymGraph] = {}
+
+    def of(self, domain: str) -> Callable[[str], str]:
+        """What makes one word of a behaviour's forms, in a domain."""
+        if domain not in self._graphs:
+            self._graphs[domain] = read_graph(graph_source(self._name(domain)))
+        graph = self._graphs[domain]
+
+        def root(word: str) -> str:
+            # Of several roots the first stands for the word: the same on every side.
+            return next(iter(graph.roots_of(word)), word)
+
+        return root
+
+    def _name(self, domain: str) -> str:
+        if (chosen := self._chosen.get(domain, self._chosen.get(""))) is not None:
+            return chosen
+        own = f"{domain}_behaviors"
+        return own if own in shipped_graphs() else f"{_GENERAL}_behaviors"
+
+
+def mementos_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTable], list[str]]:
+    """The analyses of a Mementos run.
+
+    Raises:
+        ArchiveError: A line of the run is not as a run leaves it.
+        NotFoundError: A graph is unknown.
+        InvalidInputError: A graph can't be read.
+    """
+    roots = _Roots(options.behavior_graphs)
+    sequences = [_sequence(record, roots) for record in run.scored()]
+    scored = [sequence.scored for sequence in sequences]
+    pairs = BehaviorPairs(sequence.reference_behaviors for sequence in sequences)
+    return [
+        AnalysisTable(
+            name="correlation",
+            source="Wang et al., Table 3: object with behaviour scores (Pearson), by domain",
+            rows=tuple(asdict(row) for row in hallucination_correlation(scored)),
+        ),
+        AnalysisTable(
+            name="recall_by_length",
+            source="Wang et al., Figure 7: mean recall against events in the sequence",
+            rows=tuple(asdict(row) for row in recall_by_length(scored)),
+        ),
+        AnalysisTable(
+            name="companions",
+            source="ours, after Wang et al., section 3.2: made-up behaviours that are among the "
+            f"{options.companions} usual companions of a true one; expected: by frequency alone",
+            rows=tuple(asdict(row) for row in companions(scored, pairs, k=options.companions)),
+        ),
+    ], []
+
+
+def _sequence(record: Record, roots: _Roots) -> _Sequence:
+    evidence, scores = record.values.get("evidence"), record.values.get("scores")
+    behaviors = evidence.get("behaviors") if isinstance(evidence, Mapping) else None
+    if not (
+        isinstance(evidence, Mapping)
+        and isinstance(behaviors, Mapping)
+        and isinstance(scores, Mapping)
+    ):
+        raise ArchiveError(f"{record.place}: no behaviours in the evidence; a run of mementos?")
+    domain = str(evidence.get("domain", ""))
+    length = evidence.get("episode_length")
+    root = roots.of(domain)
+    try:
+        matched = [str(pair[1]) for pair in behaviors["matched"]]
+        made_up = [str(word) for word in behaviors["hallucinated"]]
+        reference = [str(word) for word in evidence["reference_behaviors"]]
+        values = {name: _number(value) for name, value in scores.items()}
+    except (KeyError, TypeError, ValueError, IndexError) as err:
+        raise ArchiveError(
+            f"{record.place}: not as a run of mementos leaves it: {err!r:.80}"
+        ) from err
+    scored = ScoredSequence(
+        domain=domain,
+        scores=values,
+        episode_length=length if isinstance(length, int) else None,
+        true_behaviors=tuple(map(root, matched)),
+        hallucinated_behaviors=tuple(map(root, made_up)),
+    )
+    return _Sequence(scored=scored, reference_behaviors=tuple(map(root, reference)))
+
+
+def _number(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, (int, float)):
+        return float(value)
+    raise TypeError(f"a score is {value!r:.40}")

@@ -1,0 +1,66 @@
+"""What people scored a response, out of a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..errors import ArchiveError
+from .records import Record
+
+__all__ = ["human_scores"]
+
+_USUAL = ("human_score", "human_scores")
+_MAX_ANNOTATORS = 1000
+# Nobody scores higher, and the squares of larger numbers are none that a float can hold.
+_MAX_SCORE = 1e9
+
+
+def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
+    """The scores of a record, one for each annotator who gave one.
+
+    A key holds a number, or several in a list, or by annotator in an object; null is no score.
+
+    Args:
+        record: The record.
+        keys: The keys; none: the usual ones, which a record may lack.
+
+    Raises:
+        ArchiveError: A named key is missing, or something else than numbers is there.
+    """
+    if missing := [key for key in keys if key not in record.values]:
+        raise ArchiveError(
+            f"{record.place}: no key {missing[0]!r} for people's scores; found "
+            f"{', '.join(sorted(record.values))}. An annotator without a score has null"
+        )
+    found = tuple(
+        _number(value, f"{record.place}, {key}")
+        for key in keys or _USUAL
+        for value in _values(record.values.get(key))
+        if value is not None
+    )
+    if len(found) > _MAX_ANNOTATORS:
+        raise ArchiveError(
+            f"{record.place}: {len(found)} people's scores; at most {_MAX_ANNOTATORS} are read"
+        )
+    return found
+
+
+def _values(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+def _number(value: object, place: str) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if abs(number) <= _MAX_SCORE:
+            return number
+    raise ArchiveError(
+        f"{place}: {value!r:.60} is no score; give a number from {-_MAX_SCORE:g} to "
+        f"{_MAX_SCORE:g}, or null"
+    )

@@ -1,0 +1,106 @@
+"""Ids: mapped, checked for twins, joined."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from hallujudge.metrics.framework.tally import cluster_key
+
+from ..errors import ArchiveError
+from .json_files import read_json
+from .records import Record, canonical_id, named
+
+__all__ = ["IdCheck", "IdMap", "numbered"]
+
+
+_LONGEST_PLACE = 20
+"""More digits than any place in a list has, and fewer than Python minds."""
+
+
+class IdMap:
+    """A list: position or question_id -> image id.
+
+    Args:
+        path: The JSON file that holds it.
+
+    Raises:
+        ArchiveError: The file is not a JSON list of ids.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        content = read_json(self._path)
+        if not isinstance(content, list):
+            raise ArchiveError(f"{path}: an id map is a JSON list of image ids")
+        self._ids = [
+            canonical_id(value, f"{path} entry {index}") for index, value in enumerate(content)
+        ]
+
+    def image_id(self, record: Record, key: str | None) -> str:
+        """The image of a record: by the value of `key`, or by position where it has none.
+
+        Raises:
+            ArchiveError: The map has no such entry.
+        """
+        index: object = record.position if key is None else record.values.get(key)
+        if isinstance(index, str) and index.strip().isdecimal() and len(index) <= _LONGEST_PLACE:
+            index = int(index)
+        valid = isinstance(index, int) and not isinstance(index, bool)
+        if not valid or not 0 <= index < len(self._ids):  # type: ignore[operator]  # an int by now
+            raise ArchiveError(
+                f"{record.place}: {key or 'position'} {index!r:.60} is not an entry of the id map "
+                f"{self._path}, which has entries 0 to {len(self._ids) - 1}"
+            )
+        return self._ids[index]  # type: ignore[call-overload,no-any-return]  # an int by now
+
+
+class IdCheck:
+    """Finds ids that stand twice, at eight bytes for each id."""
+
+    def __init__(self) -> None:
+        self._keys = array("Q")
+
+    def add(self, identifier: str) -> None:
+        """Takes note of an id."""
+        self._keys.append(cluster_key(identifier))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def twins(self, again: Callable[[], Iterable[str]]) -> list[str]:
+        """Ids that stand more than once, in order of their second appearance.
+
+        Args:
+            again: Goes through the ids once more; only called where there are twins.
+        """
+        import numpy as np
+
+        keys = np.sort(np.frombuffer(self._keys, dtype=np.uint64)) if self._keys else None
+        if keys is None or not (suspects := set(keys[1:][keys[1:] == keys[:-1]].tolist())):
+            return []
+        seen: set[str] = set()
+        twins: dict[str, None] = {}
+        for identifier in again():
+            if cluster_key(identifier) in suspects:
+                if identifier in seen:
+                    twins[identifier] = None
+                seen.add(identifier)
+        return list(twins)
+
+
+def numbered(identifiers: Iterable[str]) -> Iterator[str]:
+    """Ids made unique: the second "42" becomes "42#2"."""
+    counts: dict[str, int] = {}
+    for identifier in identifiers:
+        count = counts[identifier] = counts.get(identifier, 0) + 1
+        yield identifier if count == 1 else f"{identifier}#{count}"
+
+
+def refuse(problem: str, identifiers: list[str], remedy: str) -> ArchiveError:
+    """An error that names ids, up to ten, then a count."""
+    return ArchiveError(
+        f"{problem}: {named(identifiers)} ({len(identifiers)} in all). {remedy}",
+        metadata={"count": str(len(identifiers))},
+    )

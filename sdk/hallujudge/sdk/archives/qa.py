@@ -1,0 +1,204 @@
+"""What the readers of answers share: mappings without twins, joins that name what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..errors import ArchiveError
+from .inputs import InputOptions, Responses
+from .joins import IdCheck, refuse
+from .json_files import read_values
+from .records import Record, canonical_id, named, read_records, well_formed
+
+__all__ = [
+    "JoinCheck",
+    "answers_of",
+    "fields_of",
+    "kept",
+    "optional_text",
+    "read_mapping",
+    "text_of",
+]
+
+_MAX_BYTES = 1 << 30
+
+
+def kept(responses: Responses) -> Responses:
+    """The responses such that they can be gone through twice; a generator could not."""
+    return responses if isinstance(responses, (str, Path, Mapping)) else list(responses)
+
+
+def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mapping[str, object]:
+    """One JSON object, id -> value, in which no id stands twice.
+
+    Raises:
+        ArchiveError: It can't be read, is no object, or an id stands twice; each is named.
+    """
+    if isinstance(source, Mapping):
+        return {canonical_id(key, what): value for key, value in source.items()}
+    path = Path(source)
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ArchiveError(f"{path}: more than {_MAX_BYTES} bytes")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as err:
+        raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
+    except UnicodeDecodeError as err:
+        raise ArchiveError(f"{path}: not UTF-8 text ({err.reason} at byte {err.start})") from err
+    twins: list[str] = []
+    try:
+        content = json.loads(text, object_pairs_hook=lambda pairs: _without_twins(pairs, twins))
+    except RecursionError as err:
+        raise ArchiveError(f"{path}: nested too deeply") from err
+    except ValueError as err:
+        raise ArchiveError(f"{path}: not JSON: {err}") from err
+    if not isinstance(content, dict) or not content:
+        raise ArchiveError(f"{path}: {what} are one JSON object with an entry for each id")
+    if twins:
+        raise refuse(f"keys stand twice in one object of {path}", twins, "Remove one of each")
+    return {canonical_id(key, f"{path}"): value for key, value in content.items()}
+
+
+def _without_twins(pairs: list[tuple[str, Any]], twins: list[str]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        twins.extend(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # add() is called for its effect
+    return made
+
+
+def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
+    """Records of answers; an object id -> answer, whose answers may be lists, is one archive too.
+
+    Args:
+        responses: The archive.
+        names: Keys that a record of this protocol has one of.
+    """
+    if isinstance(responses, Mapping) or _is_mapping(responses, names):
+        assert isinstance(responses, (str, Path, Mapping)), "_is_mapping looked at a file"
+        place = "" if isinstance(responses, Mapping) else f"{responses} "
+        for position, (key, value) in enumerate(read_mapping(responses, "answers").items()):
+            whole = isinstance(value, Mapping)
+            values = {"id": key, **value} if whole else {"id": key, "response": value}  # type: ignore[dict-item]  # a mapping by the test before it
+            yield Record(values=values, position=position, place=f"{place}entry {key!r}")
+        return
+    yield from read_records(responses)
+
+
+def _is_mapping(responses: Responses, names: Sequence[str]) -> bool:
+    if not isinstance(responses, (str, Path)):
+        return False
+    first = next(islice(read_values(Path(responses)), 1), None)
+    value = None if first is None else first.value
+    if not isinstance(value, dict) or not value or any(name in value for name in names):
+        return False
+    return all(entry is None or isinstance(entry, (str, list, dict)) for entry in value.values())
+
+
+def text_of(record: Record, key: str) -> str | None:
+    """The answer as text.
+
+    The parts of a list are joined by commas, or by line ends where they have commas or spaces of
+    their own.
+
+    Raises:
+        ArchiveError: It is neither a text nor a list of texts.
+    """
+    value = record.values.get(key)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+        plain = all(part.strip() == part and "," not in part and " " not in part for part in value)
+        return well_formed((", " if plain else "\n").join(value))
+    raise ArchiveError(
+        f"{record.place}: {key!r} is {type(value).__name__}, not a text or a list of texts"
+    )
+
+
+def optional_text(record: Record, keys: Sequence[str]) -> str:
+    """The first of some keys that holds a text or a number; empty where none does."""
+    for key in keys:
+        value = record.values.get(key)
+        if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+            return well_formed(str(value))
+    return ""
+
+
+def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, str]:
+    """Values to group by, from the first record that has each; empty where none has."""
+    out = {}
+    for key in keys:
+        values = (record[key] for record in records if record.get(key) is not None)
+        value = next(values, None)
+        out[key] = "" if value is None else well_formed(str(value))
+    return out
+
+
+class JoinCheck:
+    """Holds the ids of answers against those of their references.
+
+    Args:
+        what: What an id names, in the plural, such as ``questions``.
+        options: What the user allows.
+        known: The references' ids; None where answers carry everything.
+    """
+
+    def __init__(self, what: str, options: InputOptions, known: Mapping[str, object] | None):
+        self._what = what
+        self._options = options
+        self._known = known
+        self._ids = IdCheck()
+        self._unknown: dict[str, None] = {}
+        self._met: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, identifier: str) -> None:
+        """Takes note of an answer's id."""
+        self._ids.add(identifier)
+        if self._known is not None:
+            if identifier in self._known:
+                self._met.add(identifier)
+            else:
+                self._unknown[identifier] = None
+
+    def missing(self) -> list[str]:
+        """References without an answer."""
+        return [known for known in self._known or () if known not in self._met]
+
+    def refuse(self, again: Callable[[], Iterable[str]]) -> None:
+        """Stops the run where ids stand twice, are unknown, or are missing.
+
+        Args:
+            again: Goes through the ids once more.
+
+        Raises:
+            ArchiveError: They do, and the user did not allow it; they are named.
+        """
+        if not self._options.allow_duplicates and (twins := self._ids.twins(again)):
+            raise refuse(
+                f"{self._what} are answered more than once",
+                twins,
+                "Remove the copies, or score every one of them with --allow-duplicates",
+            )
+        if self._unknown and not self._options.allow_unknown:
+            some = named(list(islice(self._known or (), 3)))
+            hint = "" if self._met else f" None is known: the references hold {some}, for example."
+            raise refuse(
+                f"answers are to {self._what} that the references lack",
+                list(self._unknown),
+                f"Give their references, or pass --allow-unknown to leave them unscored.{hint}",
+            )
+        if not self._options.allow_missing and (missing := self.missing()):
+            raise refuse(
+                f"{self._what} have no answer",
+                missing,
+                "Give their answers, or pass --allow-missing to leave them unscored",
+            )

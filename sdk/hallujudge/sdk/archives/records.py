@@ -1,0 +1,157 @@
+"""Records: the entries of an archive, whatever holds them, and their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeGuard
+
+from hallujudge.metrics.framework.texts import well_formed
+
+from ..errors import ArchiveError
+from .json_files import named, read_values
+
+__all__ = ["Record", "canonical_id", "choose_key", "named", "read_records", "well_formed"]
+
+_CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data")
+_ID_KEYS = frozenset(["image_id", "question_id", "id"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One entry of an archive."""
+
+    values: Mapping[str, object]
+    """Its keys and values."""
+    position: int
+    """Its place in the archive, from zero."""
+    place: str
+    """Where it stands, for messages: file and line, or index."""
+
+
+def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -> Iterator[Record]:
+    """The records of a file, of a list of mappings, or of a mapping id -> text or record.
+
+    A bare mapping gives records with the keys ``id`` and ``text``.
+
+    Raises:
+        ArchiveError: The file can't be read, or an entry is no record; its place is named.
+    """
+    for position, (value, place) in enumerate(_entries(source)):
+        if not _is_record(value):
+            raise ArchiveError(
+                f"{place}: expected a JSON object, found {_kind(value)}: {_shown(value)}"
+            )
+        yield Record(values=value, position=position, place=place)
+
+
+def _entries(
+    source: str | Path | Iterable[object] | Mapping[str, object],
+) -> Iterator[tuple[object, str]]:
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        for index, placed in enumerate(read_values(path)):
+            place = f"{path} line {placed.line}"
+            if index == 0 and (held := _held(placed.value)) is not None:
+                yield from ((value, f"{place}, {key}") for key, value in held)
+            else:
+                yield placed.value, place
+    elif isinstance(source, Mapping):
+        yield from ((_as_record(key, value), f"entry {key!r}") for key, value in source.items())
+    else:
+        yield from ((value, f"record {index}") for index, value in enumerate(source))
+
+
+def _held(value: object) -> Iterator[tuple[str, object]] | None:
+    """The records that a top-level object holds; None where it is a record itself."""
+    if not _is_record(value):
+        return None
+    # A record has an id; what else it has may be called as a container is.
+    for name in () if value.keys() & _ID_KEYS else _CONTAINERS:
+        inner = value.get(name)
+        if isinstance(inner, list) and _all_objects(inner):
+            return ((f"{name}[{index}]", entry) for index, entry in enumerate(inner))
+        if _is_record(inner) and _all_objects(inner.values()):
+            return ((f"{name}[{key!r}]", _as_record(key, entry)) for key, entry in inner.items())
+    if value and (_all_objects(value.values()) or _is_id_to_text(value)):
+        return ((repr(key), _as_record(key, entry)) for key, entry in value.items())
+    return None
+
+
+def _all_objects(entries: Collection[object]) -> bool:
+    return bool(entries) and all(isinstance(entry, dict) for entry in entries)
+
+
+def _is_id_to_text(value: Mapping[str, object]) -> bool:
+    """Whether an object maps ids to texts, rather than being one record of texts.
+
+    Ids of images are numbers or file names; names of keys are neither.
+    """
+    return all(
+        (entry is None or isinstance(entry, str)) and any(c.isdigit() for c in key)
+        for key, entry in value.items()
+    )
+
+
+def _as_record(key: object, value: object) -> object:
+    if _is_record(value):
+        return {"id": key, **value}
+    return {"id": key, "text": value}
+
+
+def _is_record(value: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+
+
+def canonical_id(value: object, place: str) -> str:
+    """An id as text: 42, 42.0 and "42" are one id.
+
+    Raises:
+        ArchiveError: The value is no id: null, empty, a truth value, a list.
+    """
+    if isinstance(value, str) and value.strip():
+        return well_formed(value.strip())
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    raise ArchiveError(f"{place}: {_shown(value)} is not an id; give a number or a text")
+
+
+def choose_key(
+    record: Record, wanted: str | None, candidates: Sequence[str], *, what: str, flag: str
+) -> str:
+    """The key that an archive keeps something under, as its first record shows.
+
+    Args:
+        record: The first record.
+        wanted: The key that the user named; None to look for one.
+        candidates: Usual keys, the likeliest first.
+        what: What is looked for, for the message.
+        flag: The option that names the key, for the message.
+
+    Raises:
+        ArchiveError: There is no such key; the keys that are there are named.
+    """
+    for key in (wanted,) if wanted else candidates:
+        if key in record.values:
+            return key
+    looked = wanted or ", ".join(candidates)
+    found = named(sorted(record.values)) or "none"
+    raise ArchiveError(
+        f"{record.place}: no key for {what}: looked for {looked}; found {found}. "
+        f"Name it with {flag}"
+    )
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
+    if value is None:
+        return "null"
+    return names.get(type(value), "a number")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

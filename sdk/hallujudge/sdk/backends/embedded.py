@@ -1,0 +1,94 @@
+"""Scoring in this process, with the server's own engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine.extraction import extract, normalize
+from hallujudge.judge_service.engine.ordered import ordered_map
+from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.version import __version__
+from hallujudge.metrics import Report
+
+from .base import Batch, BatchResult, ServerInfo
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.entry import FoundClaim
+    from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+    from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
+    from hallujudge.judge_service.llm.estimate import Estimate
+    from hallujudge.metrics import Item, ItemResult
+
+__all__ = ["EmbeddedBackend"]
+
+# As many batches at once as the server works on for one stream.
+_BATCHES_IN_FLIGHT = 8
+
+
+class EmbeddedBackend:
+    """Scores with an engine of its own.
+
+    Args:
+        settings: Settings of the judges by name, over those of the environment.
+    """
+
+    def __init__(self, settings: Mapping[str, object] | None = None) -> None:
+        arguments = dict(settings or {})
+        self._engine = Engine(Resources(lambda: _judges(arguments)))
+
+    async def score_stream(
+        self, spec: ScoreSpec, batches: AsyncIterable[Batch]
+    ) -> AsyncGenerator[BatchResult | Report, None]:
+        """Results of batches in order, then the report."""
+        session = await self._engine.open(spec)
+
+        async def work(batch: Batch) -> BatchResult:
+            return BatchResult(items=batch, results=await session.score(batch))
+
+        async with aclosing(ordered_map(batches, work, limit=_BATCHES_IN_FLIGHT)) as results:
+            async for done in results:
+                yield done
+        # Intervals take seconds where there are many items; the caller's loop goes on meanwhile.
+        yield await asyncio.to_thread(session.report)
+
+    async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
+        """Claims of each text, without verdicts."""
+        return await extract(spec, texts, self._engine.resources)
+
+    async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
+        """Verdicts on each item's claims, without a report."""
+        return await self._engine.judge(spec, items)
+
+    async def normalize(
+        self, source: GraphSource, words: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Words -> roots in a graph."""
+        _, roots = normalize(source, words, self._engine.resources)
+        return dict(zip(words, roots, strict=True))
+
+    async def server_info(self) -> ServerInfo:
+        """This process."""
+        from hallujudge.synonym_graphs import shipped_graphs
+
+        return ServerInfo(version=__version__, graphs=shipped_graphs())
+
+    async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:
+        """What judges that cost money would be asked, without asking them."""
+        session = await self._engine.open(spec)
+        return await session.estimate(items)
+
+    async def close(self) -> None:
+        """Closes the judges."""
+        await self._engine.resources.close()
+
+
+def _judges(arguments: Mapping[str, object]) -> JudgeRoster:
+    from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+    from hallujudge.judge_service.settings.server import load_settings
+
+    resolved = load_settings(arguments)
+    return JudgeRoster(resolved.judges, resolved.keys)

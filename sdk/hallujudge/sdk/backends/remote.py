@@ -1,0 +1,323 @@
+"""Scoring at a server, over gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Sequence
+from contextlib import aclosing, closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service.version import __version__
+from hallujudge.judge_service.wire import convert as _convert
+from hallujudge.judge_service.wire.errors import error_from_rpc
+from hallujudge.judge_service.wire.scene_graphs import with_graphs
+from hallujudge.metrics import Report
+
+from ..errors import InternalError, VersionMismatchError
+from .base import Batch, BatchResult, ServerInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from hallujudge.judge.v1 import scoring_pb2 as scoring_pb
+    from hallujudge.judge_service.engine.entry import FoundClaim
+    from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
+    from hallujudge.metrics import Item, ItemResult
+
+__all__ = ["MAX_IN_FLIGHT", "RemoteBackend"]
+
+MAX_IN_FLIGHT = 256
+"""Items sent and not yet answered; more would only fill buffers on both sides."""
+
+_MAX_MESSAGE_BYTES = 64 << 20
+
+# gRPC's own words for a write that came too late, and how long the server's are waited for.
+_WRITE_FAILED = "Internal error from Core"
+_STATUS_SECONDS = 2.0
+
+# gRPC's own retries: only where nothing was done yet, and heeding the server's pushback.
+_SERVICE_CONFIG = {
+    "methodConfig": [
+        {
+            "name": [{"service": "hallujudge.judge.v1.JudgeService"}],
+            "retryPolicy": {
+                "maxAttempts": 4,
+                "initialBackoff": "0.2s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+            },
+        }
+    ]
+}
+
+_CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+    # A server that is back after a restart is found at once, and not minutes later.
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+
+
+class RemoteBackend:
+    """Scores at a server.
+
+    Args:
+        target: Host and port, or any address that gRPC understands.
+        timeout: How long a unary call may take, in seconds.
+        stream_timeout: How long a whole scoring stream may take, in seconds.
+    """
+
+    def __init__(self, target: str, *, timeout: float, stream_timeout: float) -> None:
+        self._target = target
+        self._timeout = timeout
+        self._stream_timeout = stream_timeout
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connect()
+        self._greeted = False
+
+    async def score_stream(
+        self, spec: ScoreSpec, batches: AsyncIterable[Batch]
+    ) -> AsyncGenerator[BatchResult | Report, None]:
+        """Results of batches in order, then the report."""
+        await self._greet()
+        window = _Window(MAX_IN_FLIGHT)
+        sent: deque[Batch] = deque()
+
+        async def requests() -> AsyncIterator[pb.ScoreStreamRequest]:
+            yield pb.ScoreStreamRequest(spec=_convert.spec_to_proto(spec))
+            async for batch in batches:
+                if not await window.enter(len(batch)):
+                    return
+                sent.append(batch)
+                yield pb.ScoreStreamRequest(
+                    batch=pb.ItemBatch(items=[_convert.item_to_proto(item) for item in batch])
+                )
+
+        feed = _Feed(requests())
+        with self._errors(feed), closing(window):
+            call = self._connect().ScoreStream(feed, timeout=self._stream_timeout)
+            async with aclosing(_answers(call)) as answers:
+                async for response in answers:
+                    kind = response.WhichOneof("message")
+                    if kind == "batch":
+                        done = _paired(sent.popleft(), response.batch.results)
+                        window.leave(len(done.items))
+                        yield done
+                    elif kind == "report":
+                        yield _convert.report_from_proto(response.report)
+
+    async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
+        """Claims of each text, without verdicts."""
+        await self._greet()
+        request = pb.ExtractRequest(spec=_convert.spec_to_proto(spec), texts=texts)
+        with self._errors():
+            response = await self._connect().Extract(request, timeout=self._timeout)
+        return [
+            [_convert.found_claim_from_proto(claim) for claim in text.claims]
+            for text in response.texts
+        ]
+
+    async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
+        """Verdicts on each item's claims, without a report."""
+        await self._greet()
+        request = pb.JudgeRequest(
+            spec=_convert.spec_to_proto(spec),
+            items=[_convert.item_to_proto(item) for item in items],
+        )
+        with self._errors():
+            response = await self._connect().Judge(request, timeout=self._timeout)
+        return list(_paired(items, response.results).results)
+
+    async def normalize(
+        self, source: GraphSource, words: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Words -> roots in a graph."""
+        await self._greet()
+        request = pb.NormalizeRequest(graph=_convert.graph_to_proto(source), words=words)
+        with self._errors():
+            response = await self._connect().Normalize(request, timeout=self._timeout)
+        return {word.word: tuple(word.roots) for word in response.words}
+
+    async def server_info(self) -> ServerInfo:
+        """The server's version and graphs."""
+        with self._errors():
+            request = pb.GetServerInfoRequest()
+            info = await self._connect().GetServerInfo(request, timeout=self._timeout)
+        return ServerInfo(version=info.version, graphs=tuple(info.graphs))
+
+    async def close(self) -> None:
+        """Closes the channel."""
+        await self._channel.close()
+
+    def _connect(self) -> pb_grpc.JudgeServiceAsyncStub:
+        """The service, as the running loop reaches it.
+
+        A channel works on the loop it was made on; one script may well run several, one by one.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._channel = grpc.aio.insecure_channel(self._target, options=_CHANNEL_OPTIONS)
+            self._stub = pb_grpc.JudgeServiceStub(self._channel)
+            self._loop = loop
+        return self._stub
+
+    async def _greet(self) -> None:
+        """Checks once that client and server understand each other."""
+        if not self._greeted:
+            check_versions(__version__, (await self.server_info()).version, self._target)
+            self._greeted = True
+
+    @contextmanager
+    def _errors(self, feed: _Feed | None = None) -> Iterator[None]:
+        try:
+            yield
+        except (grpc.RpcError, asyncio.CancelledError) as err:
+            # What stopped the feed is the cause; gRPC only saw its stream end early.
+            if feed is not None and feed.error is not None:
+                raise feed.error from err
+            if isinstance(err, grpc.RpcError):
+                raise error_from_rpc(err, target=self._target) from err
+            raise
+
+
+def check_versions(client: str, server: str, target: str) -> None:
+    """Refuses a server whose scores this client might misread.
+
+    Before 1.0 every minor release may change the contract; from then on only a major one may.
+
+    Raises:
+        VersionMismatchError: The releases don't go together.
+    """
+    if _series(client) == _series(server):
+        return
+    raise VersionMismatchError(
+        f"the server at {target!r} is release {server or 'unknown'}, this client is {client}; "
+        "install the same release on both sides",
+        metadata={"client": client, "server": server, "target": target},
+    )
+
+
+def _series(version: str) -> list[str]:
+    parts = version.split(".")
+    return parts[:2] if parts[0] == "0" else parts[:1]
+
+
+async def _answers(call: Any) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
+    """What a stream answers; where it fails, with the error that the server gave.
+
+    A server may end a stream while we are writing to it. gRPC then sets a status of its own, that
+    the write failed, in the place of the server's, or before that arrives.
+    """
+    status = _ServerStatus(call)
+    try:
+        async for response in call:
+            yield response
+    except grpc.aio.AioRpcError as err:
+        if err.details() != _WRITE_FAILED:
+            raise
+        raise (await status.arrived() or err) from err
+    finally:
+        call.cancel()
+
+
+class _ServerStatus:
+    """The status that a server ended a call with, whatever else gRPC says of it."""
+
+    def __init__(self, call: Any) -> None:
+        self._error: grpc.aio.AioRpcError | None = None
+        self._told = asyncio.Event()
+        call.add_done_callback(self._done)
+
+    async def arrived(self) -> grpc.aio.AioRpcError | None:
+        """It as an error; None where it does not come."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._told.wait(), _STATUS_SECONDS)
+        return self._error
+
+    def _done(self, call: Any) -> None:
+        # Called anew for each status: the next one would take this one's place.
+        details = _now(call.details())
+        if details != _WRITE_FAILED and not self._told.is_set():
+            self._error = grpc.aio.AioRpcError(
+                _now(call.code()),
+                grpc.aio.Metadata(),
+                _now(call.trailing_metadata()),
+                details=details,
+            )
+            self._told.set()
+
+
+def _now(answer: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that has no reason to wait."""
+    try:
+        answer.send(None)
+    except StopIteration as done:
+        return done.value
+    answer.close()
+    raise AssertionError("a call that is done keeps its status waiting")
+
+
+class _Feed:
+    """An async iterator that remembers the error it ended with.
+
+    gRPC swallows what a request iterator raises and reports a cancelled call instead.
+    """
+
+    def __init__(self, source: AsyncIterator[pb.ScoreStreamRequest]) -> None:
+        self._source = source
+        self.error: Exception | None = None
+
+    def __aiter__(self) -> _Feed:
+        return self
+
+    async def __anext__(self) -> pb.ScoreStreamRequest:
+        try:
+            return await anext(self._source)
+        except StopAsyncIteration:
+            raise
+        except Exception as err:
+            self.error = err
+            raise
+
+
+class _Window:
+    """How many items are in flight."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._inside = 0
+        self._closed = False
+        self._changed = asyncio.Event()
+
+    async def enter(self, count: int) -> bool:
+        """Waits for room; whether there will be any."""
+        # A batch larger than the window travels alone.
+        while not self._closed and self._inside and self._inside + count > self._limit:
+            self._changed.clear()
+            await self._changed.wait()
+        self._inside += count
+        return not self._closed
+
+    def close(self) -> None:
+        """Lets nothing more in: gRPC leaves the feed of a failed call waiting for ever."""
+        self._closed = True
+        self._changed.set()
+
+    def leave(self, count: int) -> None:
+        self._inside -= count
+        self._changed.set()
+
+
+def _paired(batch: Batch, messages: Iterable[scoring_pb.ItemResult]) -> BatchResult:
+    results = [_convert.result_from_proto(result) for result in messages]
+    if [item.id for item in batch] != [result.id for result in results]:
+        raise InternalError("the server answered a batch with results of other items")
+    return BatchResult(items=batch, results=with_graphs(batch, results))

@@ -1,0 +1,135 @@
+"""``hallujudge doctor``: what works here, what is missing and how to get it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from ..client import Client
+from ..errors import HallujudgeError
+from .app import ExitCode
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.judges import Check
+
+__all__ = ["examine"]
+
+_EXTRAS = {
+    "service": ("grpc_health", "grpc_reflection"),
+    "openai": ("aiohttp",),
+    "matcher-onnx": ("onnx", "onnxruntime", "safetensors", "tokenizers"),
+    "matcher": ("sentence_transformers", "torch", "transformers"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finding:
+    name: str
+    ok: bool
+    text: str
+    needed: bool = True
+
+
+def examine(server: str | None, judges: Mapping[str, object]) -> ExitCode:
+    """Runs every check and prints what it found; an optional part that is missing is no failure."""
+    findings = list(_findings(server, judges))
+    for finding in findings:
+        mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
+        typer.echo(f"{mark:>6}  {finding.name}: {finding.text}")
+    failed = any(finding.needed and not finding.ok for finding in findings)
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _findings(server: str | None, judges: Mapping[str, object]) -> Iterator[_Finding]:
+    from .. import __version__
+
+    yield _Finding(
+        name="release",
+        ok=True,
+        text=f"hallujudge {__version__} on Python {platform.python_version()}",
+    )
+    yield _try("graphs", _graphs)
+    yield _try("scoring here", _embedded)
+    for extra, modules in _EXTRAS.items():
+        missing = [name for name in modules if importlib.util.find_spec(name) is None]
+        text = f"pip install 'hallujudge[{extra}]'" if missing else "installed"
+        yield _Finding(name=f"extra {extra}", ok=not missing, text=text, needed=False)
+    yield from _judge(judges)
+    if server is not None:
+        yield _try(f"server {server}", lambda: _server(server))
+
+
+def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:
+    """The llm judge's server, where one is set up."""
+    from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+    from hallujudge.judge_service.judges import check_endpoint
+    from hallujudge.judge_service.settings.server import load_settings
+
+    resolved = load_settings(arguments)
+    if not resolved.judges.llm_url and not resolved.judges.llm_model:
+        yield _Finding(
+            name="llm judge", ok=False, text="none is set up (--llm-url, --llm-model)", needed=False
+        )
+        return
+
+    async def checks() -> list[Check]:
+        roster = JudgeRoster(resolved.judges, resolved.keys)
+        try:
+            return await check_endpoint(roster.llm())
+        finally:
+            await roster.close()
+
+    try:
+        for check in asyncio.run(checks()):
+            yield _Finding(
+                name=f"llm judge, {check.name}",
+                ok=bool(check.ok),
+                text=check.detail,
+                needed=check.ok is not None,
+            )
+    except HallujudgeError as err:
+        yield _Finding(name="llm judge", ok=False, text=str(err))
+
+
+def _try(name: str, check: Callable[[], str]) -> _Finding:
+    try:
+        return _Finding(name=name, ok=True, text=check())
+    except (HallujudgeError, ValueError) as err:
+        return _Finding(name=name, ok=False, text=str(err))
+
+
+def _graphs() -> str:
+    from hallujudge.synonym_graphs import load_graph, shipped_graphs, validate_graph
+
+    labels = []
+    for name in shipped_graphs():
+        graph = load_graph(name)
+        if problems := validate_graph(graph):
+            raise ValueError(f"{graph.label}: {problems[0]}")
+        labels.append(graph.label)
+    return ", ".join(labels)
+
+
+def _embedded() -> str:
+    with Client.embedded() as client:
+        return _score(client)
+
+
+def _server(target: str) -> str:
+    with Client(target, timeout=10) as client:
+        return f"release {client.server_info().version}; {_score(client)}"
+
+
+def _score(client: Client) -> str:
+    report = client.score(
+        "chair", responses={"1": "A dog on a sofa."}, references={"1": ["couch"]}, replicates=0
+    )
+    if report["chair_i"].value != 0.5:
+        raise ValueError(f"a caption with one wrong object of two scored {report['chair_i'].value}")
+    return "a test caption scored as it should"

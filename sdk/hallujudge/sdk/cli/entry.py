@@ -1,0 +1,69 @@
+"""Parses, calls one function, and maps errors to exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+import typer
+from typer.exceptions import TyperException
+
+from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
+from .app import ExitCode, app
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        arguments: What was given; None: what this process was started with.
+
+    Returns:
+        The exit code.
+    """
+    # Importing a module hangs its commands on the tree.
+    from . import analyze, chair, doctor, graph, mementos, qa, serve, tri_he  # noqa: F401
+
+    return _run(lambda: app(arguments, standalone_mode=False))
+
+
+def _run(command: Callable[[], object]) -> int:
+    """Runs a command; a user's mistake becomes one line on standard error.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        code = command()
+    except typer.Exit as err:
+        return err.exit_code
+    except typer.Abort:
+        return _fail("stopped", ExitCode.FAILED)
+    except KeyboardInterrupt:
+        return _fail("stopped by Ctrl-C", ExitCode.FAILED)
+    except (InvalidInputError, NotFoundError, UnsupportedError) as err:
+        return _fail(str(err), ExitCode.BAD_INPUT)
+    except HallujudgeError as err:
+        return _fail(str(err), ExitCode.FAILED)
+    except TyperException as err:
+        if err.format_message().startswith("Usage:"):
+            # Nothing was asked for: the message is the help page.
+            typer.echo(err.format_message(), err=True)
+            return int(ExitCode.BAD_INPUT)
+        return _fail(f"{err.format_message()} (--help shows the options)", ExitCode.BAD_INPUT)
+    except BrokenPipeError:
+        # The reader of our output left, as `head` does; there is nobody to tell.
+        sys.stderr.close()
+        return ExitCode.FAILED
+    except OSError as err:
+        return _fail(
+            f"{err.strerror or err}: check the disk and where output goes", ExitCode.FAILED
+        )
+    return int(code) if isinstance(code, int) else ExitCode.OK
+
+
+def _fail(message: str, code: ExitCode) -> int:
+    typer.echo(f"error: {message}", err=True)
+    return int(code)

@@ -1,0 +1,161 @@
+"""What the score commands share: their options, and the run that these describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..archives import InputOptions
+from ..errors import InvalidInputError
+from .run import FORMATS, ScoreRun
+
+__all__ = [
+    "AllowDuplicates",
+    "AllowMissing",
+    "References",
+    "Responses",
+    "RunOptions",
+    "by_domain",
+]
+
+Responses = Annotated[
+    Path, typer.Option("--responses", help="File of responses.", show_default=False)
+]
+References = Annotated[
+    Path | None,
+    typer.Option("--references", help="File of references; not needed where responses carry them."),
+]
+AllowDuplicates = Annotated[
+    bool, typer.Option("--allow-duplicates", help="Score every response of an id that repeats.")
+]
+AllowMissing = Annotated[
+    bool,
+    typer.Option("--allow-missing", help="Leave references without a response unscored."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Options of every score command."""
+
+    out: Annotated[Path, typer.Option("--out", help="Folder for report.json and items.jsonl.")]
+    """Folder for results."""
+    id_key: Annotated[str | None, typer.Option("--id-key", help="Key of the id.")] = None
+    """Key of the id."""
+    text_key: Annotated[
+        str | None, typer.Option("--text-key", help="Key of the response's text.")
+    ] = None
+    """Key of the response's text."""
+    allow_unknown: Annotated[
+        bool,
+        typer.Option("--allow-unknown", help="Leave responses without a reference unscored."),
+    ] = False
+    """Responses without a reference don't stop the run."""
+    group_by: Annotated[
+        list[str] | None,
+        typer.Option("--group-by", help="Key of the responses to report groups by; repeatable."),
+    ] = None
+    """Keys to report groups by."""
+    seed: Annotated[
+        int, typer.Option("--seed", help="Where the intervals' random numbers start.")
+    ] = 0
+    """Where random numbers start."""
+    replicates: Annotated[
+        int, typer.Option("--replicates", help="Bootstrap replicates; 0 for no intervals.")
+    ] = 1000
+    """Bootstrap replicates."""
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="Confidence of the intervals.")
+    ] = 0.95
+    """Confidence of intervals."""
+    server: Annotated[
+        str | None,
+        typer.Option("--server", help="HOST:PORT of a server; without it this process scores."),
+    ] = None
+    """Who scores."""
+    format: Annotated[
+        list[str] | None,
+        typer.Option("--format", help=f"{', '.join(FORMATS)}; repeatable, or with commas."),
+    ] = None
+    """What to print and leave."""
+
+    def of(
+        self,
+        metric: str,
+        responses: Path,
+        references: Path | None,
+        *,
+        variant: str,
+        graphs: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+        judges: Mapping[str, object] | None = None,
+        group_by: tuple[str, ...] = (),
+        inputs: InputOptions | None = None,
+    ) -> ScoreRun:
+        """The run of a metric with these options.
+
+        Args:
+            metric: Its name.
+            responses: File of responses.
+            references: File of references.
+            variant: The named reading.
+            graphs: Role -> graph.
+            options: The metric's own settings.
+            judges: Settings of judges in this process.
+            group_by: Keys that the metric always reports groups by.
+            inputs: How the metric's archives are read beside what these options say.
+        """
+        return ScoreRun(
+            metric=metric,
+            responses=responses,
+            references=references,
+            out=self.out,
+            server=self.server,
+            variant=variant,
+            graphs=graphs or {},
+            options=options or {},
+            judges=judges or {},
+            group_by=tuple(dict.fromkeys((*group_by, *(self.group_by or ())))),
+            seed=self.seed,
+            replicates=self.replicates,
+            confidence=self.confidence,
+            inputs=replace(
+                inputs or InputOptions(),
+                id_key=self.id_key,
+                text_key=self.text_key,
+                allow_unknown=self.allow_unknown,
+            ),
+            formats=_split(self.format),
+        )
+
+
+def _split(given: list[str] | None) -> tuple[str, ...]:
+    """Formats as given: repeated, with commas, or both; a table where none was."""
+    names = [name.strip() for part in given or [] for name in part.split(",")]
+    return tuple(name for name in names if name) or ("table",)
+
+
+def by_domain(graphs: list[str] | None, role: str) -> dict[str, str]:
+    """Domain -> graph, from ``GRAPH`` (any domain, the empty one) and ``DOMAIN=GRAPH``.
+
+    Args:
+        graphs: What was given.
+        role: What the graphs are of, for errors.
+
+    Raises:
+        InvalidInputError: Two graphs are given for one domain.
+    """
+    chosen: dict[str, str] = {}
+    for value in graphs or ():
+        domain, equals, name = value.partition("=")
+        single = not equals or Path(value).exists()
+        key, graph = ("", value) if single else (domain, name)
+        if key in chosen:
+            where = f"{role} of {key}" if key else role
+            raise InvalidInputError(f"two graphs for {where}: {chosen[key]} and {graph}; give one")
+        chosen[key] = graph
+    return chosen

@@ -1,0 +1,75 @@
+"""The same yes/no answers under every reader, beside a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
+
+from hallujudge.metrics import Item, PopeItem
+from hallujudge.metrics.pope.analysis import ReaderComparison
+
+from ..errors import OutputError
+from .files import write_file
+
+__all__ = ["compare_readers", "forget_readers", "readers_text", "write_readers"]
+
+_FILE = "readers.json"
+_BATCH = 4096
+
+ReaderScores: TypeAlias = Mapping[str, Mapping[str, float | None]]
+
+
+def compare_readers(items: Iterable[Item]) -> ReaderScores:
+    """Reader -> score -> value, over the answers that a run reads."""
+    from hallujudge.judge_service.engine.items import MAX_RESPONSE_CHARS
+
+    comparison = ReaderComparison()
+    rest = iter(items)
+    while batch := list(islice(rest, _BATCH)):
+        rows = [
+            (item.response, item.label)
+            for item in batch
+            if isinstance(item, PopeItem) and item.response is not None and item.label
+            if len(item.response) <= MAX_RESPONSE_CHARS
+        ]
+        comparison.add([text for text, _ in rows], [label for _, label in rows])
+    return comparison.scores()
+
+
+def write_readers(folder: Path, table: ReaderScores) -> None:
+    """Leaves the table beside the report.
+
+    Raises:
+        OutputError: The disk is full, or gone.
+    """
+    write_file(folder / _FILE, json.dumps(table, indent=1, allow_nan=False) + "\n")
+
+
+def forget_readers(folder: Path) -> None:
+    """Removes the table of an earlier run, which would be about other answers.
+
+    Raises:
+        OutputError: It can't be removed.
+    """
+    path = folder / _FILE
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as err:
+        raise OutputError(f"can't remove {path}: {err.strerror or err}") from err
+
+
+def readers_text(table: ReaderScores) -> str:
+    """The table for a terminal."""
+    names = list(next(iter(table.values())))
+    lines = ["the same answers under every reader", f"{'reader':<11}" + "".join(map(_head, names))]
+    for reader, scores in table.items():
+        cells = (_head("–" if (value := scores[n]) is None else f"{value:.4f}") for n in names)
+        lines.append(f"{reader:<11}{''.join(cells)}")
+    return "\n".join(lines)
+
+
+def _head(text: str) -> str:
+    return f"{text:>15}"

@@ -1,0 +1,231 @@
+"""One scoring run of the command line, from files to files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import typer
+
+from hallujudge.metrics import Report
+
+from ..archives import InputOptions, ItemSource, read_items
+from ..client import Client
+from ..errors import InvalidInputError, OutputError
+from ..spec import graph_notes, make_spec
+from .app import ExitCode
+from .output import OutputFolder
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+
+    from ..backends.base import BatchResult
+    from ..report import HtmlPage
+
+__all__ = ["FORMATS", "ScoreRun"]
+
+FORMATS = ("table", "json", "markdown", "html")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRun:
+    """Everything that ``hallujudge score`` was told."""
+
+    metric: str
+    """The metric's name."""
+    responses: Path
+    """File of responses."""
+    references: Path | None
+    """File of references."""
+    out: Path
+    """Folder for results."""
+    server: str | None = None
+    """Host and port; None scores in this process."""
+    variant: str = ""
+    """The named reading."""
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    """Role -> graph."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The metric's own settings."""
+    group_by: tuple[str, ...] = ()
+    """Record fields to report groups by."""
+    seed: int = 0
+    """Where the random numbers of intervals start."""
+    replicates: int = 1000
+    """Bootstrap replicates."""
+    confidence: float = 0.95
+    """Share of replicates that an interval holds."""
+    judges: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the judges, for scoring in this process."""
+    inputs: InputOptions = field(default_factory=InputOptions)
+    """How archives are read and joined."""
+    formats: tuple[str, ...] = ("table",)
+    """What to print and which pages to leave."""
+
+    def execute(self) -> ExitCode:
+        """Scores, writes, prints.
+
+        Raises:
+            HallujudgeError: Anything that stops the run, said in one line.
+        """
+        _check_formats(self.formats)
+        spec, items = self._read()
+        with self._client() as client:
+            output = OutputFolder(self.out, _page(self.formats))
+            try:
+                with _progress(items) as step:
+
+                    def on_batch(batch: BatchResult) -> None:
+                        output.add(batch)
+                        step(output.written)
+
+                    report = client.score_items(spec, items, on_batch=on_batch)
+            except KeyboardInterrupt:
+                return _interrupted(output, len(items))
+            except BaseException:
+                # What went wrong first is what the user must hear, not how closing went.
+                with suppress(OutputError):
+                    output.close()
+                if output.written:
+                    typer.echo(_kept(output, len(items)), err=True)
+                raise
+            output.finish(report)
+        _show(report, self.formats, self.out)
+        _tell_of_claims(report)
+        return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
+
+    def estimate(self) -> ExitCode:
+        """Says what judges that cost money would be asked; asks nobody.
+
+        Raises:
+            HallujudgeError: The files can't be read, or nothing of the metric can be estimated.
+        """
+        spec, items = self._read()
+        with self._client() as client:
+            rows = client.estimate(spec, items)
+            if not rows:
+                typer.echo("no language model judges: nothing would be asked")
+            for row in rows:
+                cost = "no prices are set"
+                if row.cost_at_most is not None:
+                    cost = f"at most {row.cost_at_most:.4f} in money"
+                typer.echo(
+                    f"{row.judge}: {row.calls} calls ({row.cached} answered by the cache, "
+                    f"{row.repeated} repeated), {row.prompt_tokens} prompt tokens, at most "
+                    f"{row.most_generated} generated; {cost}; counted by {row.counter}"
+                )
+        if self.options.get("extractor") == "llm" and rows[0].calls:
+            typer.echo(
+                "note: the claims that these answers turn out to make are not in the judges' "
+                "figures",
+                err=True,
+            )
+        return ExitCode.OK
+
+    def _read(self) -> tuple[ScoreSpec, ItemSource]:
+        spec = make_spec(
+            self.metric,
+            variant=self.variant,
+            graph=self.graphs,
+            options=self.options,
+            group_by=self.group_by,
+            seed=self.seed,
+            replicates=self.replicates,
+            confidence=self.confidence,
+        )
+        items = read_items(
+            self.metric,
+            self.responses,
+            self.references,
+            options=self.inputs,
+            group_by=spec.group_by,
+        )
+        for note in (*graph_notes(spec), *items.notes):
+            typer.echo(f"note: {note}", err=True)
+        return spec, items
+
+    def _client(self) -> Client:
+        # An empty address is a mistake, such as a variable that is not set; it is not none.
+        return Client.embedded(self.judges) if self.server is None else Client(self.server)
+
+
+def _check_formats(formats: tuple[str, ...]) -> None:
+    for name in formats:
+        if name not in FORMATS:
+            raise InvalidInputError(f"--format {name!r}: choose from {', '.join(FORMATS)}")
+
+
+def _page(formats: tuple[str, ...]) -> HtmlPage | None:
+    if "html" not in formats:
+        return None
+    from ..report import HtmlPage
+
+    return HtmlPage()
+
+
+def _interrupted(output: OutputFolder, count: int) -> ExitCode:
+    with suppress(OutputError):
+        output.close()
+    typer.echo(f"stopped by Ctrl-C: {_kept(output, count)}", err=True)
+    return ExitCode.FAILED
+
+
+def _kept(output: OutputFolder, count: int) -> str:
+    return (
+        f"{output.written} of {count} items are kept in {output.items_path}; "
+        "no report was written, since it would not cover the rest"
+    )
+
+
+def _show(report: Report, formats: tuple[str, ...], folder: Path) -> None:
+    from ..report import render_markdown, render_table
+
+    if "json" in formats:
+        typer.echo(report.to_text(), nl=False)
+    if "markdown" in formats:
+        typer.echo(render_markdown(report), nl=False)
+    if not {"json", "markdown"} & set(formats):
+        typer.echo(render_table(report, color=_on_terminal(sys.stdout)), nl=False)
+        typer.echo(f"written to {folder}")
+
+
+def _tell_of_claims(report: Report) -> None:
+    """Claims without verdict in answers with a score: those of a judge that failed now and then."""
+    if not (count := int(report.totals.get("unscored_claims", 0))):
+        return
+    # Each of the two readings counts them in its own way, and neither may pass unseen.
+    counted = "are left out of the rates"
+    if report.variant == "published":
+        counted = (
+            "count as not hallucinated, as in the released script; --variant corrected leaves "
+            "them out"
+        )
+    typer.echo(
+        f"note: {count} claims of scored answers have no verdict and {counted}. items.jsonl says "
+        "why each has none",
+        err=True,
+    )
+
+
+def _on_terminal(stream: IO[str] | None) -> bool:
+    """Whether a person reads a stream, which is None where the shell closed it."""
+    return stream is not None and stream.isatty()
+
+
+@contextmanager
+def _progress(items: ItemSource) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not _on_terminal(sys.stderr):
+        yield lambda _done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("scoring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("scoring", total=len(items))
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,77 @@
+"""The report as Markdown, for an issue or a paper's draft."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from hallujudge.metrics import Report, Score
+
+from .text import GROUP_LIMIT, clean, coverage_sentence, cut, interval_label, shown
+
+__all__ = ["render_markdown"]
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
+_NAME_CHARS = 120
+
+
+def render_markdown(report: Report) -> str:
+    """The report as GitHub-flavoured Markdown.
+
+    Args:
+        report: What to show.
+
+    Returns:
+        A heading, a table of scores, coverage, groups, and the signature in a code block.
+    """
+    bounds = report.coverage.bounds
+    headings = ["score", "value", interval_label(report), "n"]
+    headings += ["unscored could make it"] if bounds else []
+    rows = [
+        [_text(name), figures.value, figures.interval, figures.n, figures.bound][: len(headings)]
+        for name, score in report.scores.items()
+        for figures in [shown(score, bounds.get(name))]
+    ]
+    parts = [
+        f"### {_text(report.metric)} ({_text(report.variant)})",
+        _table(headings, rows),
+        _text(coverage_sentence(report.coverage), limit=2_000),
+        *(_groups(key, values) for key, values in report.groups.items()),
+        f"```\n{_inert(report.signature)}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _groups(key: str, values: Mapping[str, Mapping[str, Score]]) -> str:
+    names = list(next(iter(values.values()), {}))
+    rows = [
+        [
+            _text(value) or "(none)",
+            *(
+                f"{f.value} {f.interval} n {f.n}".replace("  ", " ")
+                for f in map(shown, scores.values())
+            ),
+        ]
+        for value, scores in islice(values.items(), GROUP_LIMIT)
+    ]
+    more = f"\n\n{len(values) - GROUP_LIMIT:,} more" if len(values) > GROUP_LIMIT else ""
+    return f"By {_text(key)}:\n\n{_table([_text(key), *map(_text, names)], rows)}{more}"
+
+
+def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    headings = list(headings)
+    ruler = [":---", *["---:"] * (len(headings) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, ruler, *rows))
+
+
+def _text(text: str, limit: int = _NAME_CHARS) -> str:
+    """Text that means nothing to Markdown, in one line."""
+    line = " ".join(cut(clean(text), limit).split())
+    return _SPECIAL.sub(r"\\\1", html.escape(line, quote=False))
+
+
+def _inert(text: str) -> str:
+    """Text that can't end a code block."""
+    return clean(text).replace("\n", " ").replace("```", "'''")

@@ -1,0 +1,147 @@
+"""The report as a table for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics import Report, Score
+
+from .text import (
+    GROUP_LIMIT,
+    Shown,
+    bounds_note,
+    clean,
+    coverage_sentence,
+    cut,
+    interval_label,
+    meaning_of,
+    shown,
+    signature_lines,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["render_table"]
+
+_MIN_WIDTH = 40
+_WITH_BOUNDS = 80
+_WITH_MEANINGS = 90
+_NAME_CHARS = 60
+
+
+def render_table(report: Report, *, width: int = 100, color: bool = False) -> str:
+    """The report as a table that a person can read.
+
+    Args:
+        report: What to show.
+        width: Columns of the terminal; less than 40 is taken as 40.
+        color: Whether to style it with ANSI codes.
+
+    Returns:
+        Scores with intervals, coverage with bounds where items are unscored, groups, and the
+        signature; ends with a line feed.
+    """
+    import io
+
+    from rich.console import Console
+
+    # Neither this process's terminal nor its environment has a say in the text.
+    console = Console(
+        file=io.StringIO(),
+        _environ={},
+        width=max(width, _MIN_WIDTH),
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        color_system="standard" if color else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    with console.capture() as capture:
+        _print(console, report)
+    # Cells are padded to their column's width; trailing blanks only get in the way of a copy.
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def _print(console: Console, report: Report) -> None:
+    title = f"{clean(report.metric)} ({clean(report.variant)})"
+    console.print(title, style="bold")
+    console.print()
+    console.print(_scores(report, console.width))
+    console.print()
+    console.print(coverage_sentence(report.coverage))
+    if report.coverage.bounds and console.width < _WITH_BOUNDS:
+        for name, bound in report.coverage.bounds.items():
+            console.print(f"  unscored could make {clean(name)} {bounds_note(bound)}")
+    for key, values in report.groups.items():
+        console.print()
+        console.print(f"by {cut(clean(key), _NAME_CHARS)}", style="bold")
+        console.print(_groups(values, console.width))
+        if len(values) > GROUP_LIMIT:
+            console.print(f"and {len(values) - GROUP_LIMIT:,} more in report.json")
+    console.print()
+    console.print("signature", style="bold")
+    for line in signature_lines(report.signature, console.width - 2):
+        console.print(f"  {line}")
+
+
+def _table(*headings: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in headings:
+        numeric = heading in {"value", "n"}
+        table.add_column(
+            heading,
+            justify="right" if numeric else "left",
+            overflow="fold",
+        )
+    return table
+
+
+def _scores(report: Report, width: int) -> Table:
+    bounds = report.coverage.bounds if width >= _WITH_BOUNDS else {}
+    meanings = {name: meaning_of(report, name) for name in report.scores}
+    extra = ["unscored could make it"] if bounds else []
+    if width >= _WITH_MEANINGS and not report.coverage.bounds and any(meanings.values()):
+        extra.append("meaning")
+    table = _table("score", "value", interval_label(report), "n", *extra)
+    for name, score in report.scores.items():
+        figures = shown(score, bounds.get(name))
+        cells = {"unscored could make it": figures.bound, "meaning": meanings.get(name, "")}
+        table.add_row(
+            clean(name),
+            figures.value,
+            figures.interval,
+            figures.n,
+            *(cells[heading] for heading in extra),
+        )
+    return table
+
+
+def _groups(values: Mapping[str, Mapping[str, Score]], width: int) -> Table:
+    names = list(next(iter(values.values()), {}))
+    # A cell holds an interval, which is 16 wide; a group's name and n want some 24.
+    wide = 24 + 18 * len(names) <= width
+    table = _table("group", *names) if wide else _table("group", "score", "value", "interval", "n")
+    for value, scores in islice(values.items(), GROUP_LIMIT):
+        label = cut(clean(value), _NAME_CHARS) or "(none)"
+        figures = {name: shown(score) for name, score in scores.items()}
+        if wide:
+            table.add_row(label, *map(_cell, figures.values()))
+        else:
+            for name, f in figures.items():
+                table.add_row(label, clean(name), f.value, f.interval, f.n)
+                label = ""
+    return table
+
+
+def _cell(figures: Shown) -> str:
+    return "\n".join(filter(None, (figures.value, figures.interval, f"n {figures.n}")))

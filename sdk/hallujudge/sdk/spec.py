@@ -1,0 +1,119 @@
+"""Specs from what users write: graph names and paths, plain options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.resources import read_graph
+from hallujudge.judge_service.engine.spec import (
+    GraphLayout,
+    GraphSource,
+    InlineGraph,
+    ScoreSpec,
+    ShippedGraph,
+)
+from hallujudge.metrics import IntervalSettings
+from hallujudge.synonym_graphs import (
+    GraphError,
+    is_pickle,
+    read_released_pickle,
+    released_json,
+    shipped_graphs,
+    table_notes,
+)
+
+from .errors import InvalidInputError, NotFoundError
+
+__all__ = ["graph_notes", "graph_source", "make_spec"]
+
+_MAX_GRAPH_BYTES = 16 << 20
+
+
+def make_spec(
+    metric: str,
+    *,
+    variant: str = "",
+    graph: str | Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+    group_by: Sequence[str] = (),
+    seed: int = 0,
+    replicates: int = 1000,
+    confidence: float = 0.95,
+) -> ScoreSpec:
+    """A spec; graphs that are files are read here, since a server can't see them.
+
+    Raises:
+        NotFoundError: The metric or a graph is unknown.
+        InvalidInputError: A graph file can't be read, or intervals can't be made as asked.
+    """
+    entry = metric_entry(metric)
+    if isinstance(graph, str):
+        graph = dict.fromkeys(entry.graph_roles[:1] or ("objects",), graph)
+    try:
+        interval = IntervalSettings(replicates=replicates, seed=seed, confidence=confidence)
+    except ValueError as err:
+        raise InvalidInputError(str(err)) from err
+    return ScoreSpec(
+        metric=metric,
+        variant=variant,
+        graphs={role: graph_source(name) for role, name in (graph or {}).items()},
+        options=dict(options or {}),
+        group_by=tuple(group_by) or entry.group_by,
+        interval=interval,
+    )
+
+
+def graph_source(name_or_path: str) -> GraphSource:
+    """The graph of a shipped name, or of a file.
+
+    Raises:
+        NotFoundError: It is neither.
+        InvalidInputError: The file can't be read.
+    """
+    if name_or_path in shipped_graphs():
+        return ShippedGraph(name=name_or_path)
+    path = Path(name_or_path)
+    if not name_or_path or not path.exists():
+        raise NotFoundError(
+            f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped_graphs())}) "
+            "nor a file",
+            reason="GRAPH_UNKNOWN",
+            metadata={"graph": name_or_path},
+        )
+    # A file name need not be text; what stands in signatures and on the wire must be.
+    name = path.stem.encode(errors="replace").decode()
+    # A broken JSON file must not pass for a table, which any text is.
+    layout: GraphLayout = "json" if path.suffix.lower() == ".json" else "auto"
+    return InlineGraph(name=name, text=_graph_text(path), layout=layout)
+
+
+def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
+    """What is odd in the graphs that a user brought, but has a defined meaning.
+
+    Raises:
+        InvalidInputError: A graph is broken.
+    """
+    notes: list[str] = []
+    for source in spec.graphs.values():
+        if isinstance(source, InlineGraph):
+            notes += (f"graph {source.name}: {note}" for note in table_notes(read_graph(source)))
+    return tuple(notes[:20])
+
+
+def _graph_text(path: Path) -> str:
+    """A graph file as text; a released pickle is read here, and travels as JSON."""
+    try:
+        if path.stat().st_size > _MAX_GRAPH_BYTES:
+            raise InvalidInputError(f"graph file {path} is larger than {_MAX_GRAPH_BYTES} bytes")
+        data = path.read_bytes()
+        if is_pickle(data) or path.suffix in (".pkl", ".pickle"):
+            return released_json(read_released_pickle(data, source=str(path)))
+        return data.decode("utf-8-sig")
+    except OSError as err:
+        raise InvalidInputError(f"graph file {path}: {err.strerror or err}") from err
+    except GraphError as err:
+        raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
+    except UnicodeDecodeError as err:
+        raise InvalidInputError(f"graph file {path} is not UTF-8 text: {err}") from err

@@ -1,0 +1,1 @@
+"""Graph files: loading, parsing, validation, and the released pickles."""

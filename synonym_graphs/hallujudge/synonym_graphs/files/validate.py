@@ -1,0 +1,114 @@
+"""Checks that every graph must pass, and what a table may be told of."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ..graph import SynonymGraph
+from ..words import clean_word
+from .parse import MAX_FORMS
+
+
+def validate_graph(graph: SynonymGraph) -> tuple[str, ...]:
+    """Return every problem of a graph, as sentences; empty if it is sound.
+
+    A problem means that the graph contradicts itself: a cycle (its words are named), a form with
+    two roots that is not declared ambiguous, a root that is no category, a blank form, a rule
+    about words that the graph does not know, too many forms. What a table only says twice is
+    no problem; ``table_notes`` tells of that.
+    """
+    if len(graph.edges) > MAX_FORMS:
+        return (f"{len(graph.edges)} forms, and at most {MAX_FORMS} are allowed",)
+    checks = (_blanks, _roots, _several_roots, _cycles, _compounds, _rules)
+    return tuple(problem for check in checks for problem in check(graph))
+
+
+def table_notes(graph: SynonymGraph) -> tuple[str, ...]:
+    """Return what is odd in a table but has a defined meaning: an entry that stands in two rows."""
+    rows: dict[str, list[str]] = defaultdict(list)
+    for row in graph.rows:
+        for entry in dict.fromkeys(row):
+            rows[entry].append(row[0])
+    return tuple(
+        f"{entry!r} stands in the rows of {', '.join(map(repr, roots))}; the last one counts"
+        for entry, roots in rows.items()
+        if len(roots) > 1
+    )
+
+
+def _blanks(graph: SynonymGraph) -> Iterator[str]:
+    forms = [*graph.roots, *(f for f, _ in graph.edges), *(f for f, _ in graph.compounds)]
+    if any(not form.strip() for form in forms):
+        yield "a form is blank"
+    for form in forms:
+        if form != " ".join(form.split()):
+            yield f"{form!r} has blanks that do not separate words"
+
+
+def _roots(graph: SynonymGraph) -> Iterator[str]:
+    if not graph.roots:
+        yield "no categories"
+    known = set(graph.roots)
+    for form, roots in graph.edges:
+        if not roots:
+            yield f"{form!r} has no root"
+        for root in roots:
+            if root not in known:
+                yield f"{form!r} leads to {root!r}, which is no category"
+
+
+def _several_roots(graph: SynonymGraph) -> Iterator[str]:
+    for form, roots in graph.edges:
+        if len(roots) > 1 and form not in graph.ambiguous:
+            named = ", ".join(map(repr, roots))
+            yield f"{form!r} has the roots {named}; declare it ambiguous or keep one"
+    for form in sorted(graph.ambiguous - {form for form, _ in graph.edges}):
+        yield f"{form!r} is declared ambiguous, but is no form"
+
+
+def _cycles(graph: SynonymGraph) -> Iterator[str]:
+    """Follow forms to roots and compounds to what they read as."""
+    if graph.pairs:
+        return  # Words of a released graph point at each other by design.
+    import networkx as nx
+
+    links: nx.DiGraph[str] = nx.DiGraph()
+    links.add_edges_from((f, root) for f, roots in graph.edges for root in roots if f != root)
+    links.add_edges_from((f, target) for f, target in graph.compounds if target is not None)
+    # Of a table the edges keep the last row only, which would hide that two rows contradict.
+    links.add_edges_from(
+        (entry, root) for root, *entries in map(_cleaned, graph.rows) for entry in entries if entry
+    )
+    links.remove_edges_from(list(nx.selfloop_edges(links)))
+    for tied in nx.strongly_connected_components(links):
+        if len(tied) > 1:
+            # Sought from a fixed word on: the same graph has the same message every time.
+            path = [one for one, _ in nx.find_cycle(links.subgraph(tied), min(tied))]
+            yield "a cycle: " + " -> ".join([*path, path[0]])
+
+
+def _cleaned(row: tuple[str, ...]) -> list[str]:
+    return [clean_word(entry) for entry in row]
+
+
+def _compounds(graph: SynonymGraph) -> Iterator[str]:
+    known = dict(graph.edges)
+    for form, target in graph.compounds:
+        if " " not in form and "-" not in form:
+            yield f"{form!r} is declared a compound, but has one word"
+        if target is None and form in known and not graph.rows:
+            yield f"{form!r} is blocked, but is also a form of {known[form][0]!r}"
+        if target is not None and target not in known and not graph.rows:
+            yield f"{form!r} reads as {target!r}, which is no form"
+
+
+def _rules(graph: SynonymGraph) -> Iterator[str]:
+    known = {form for form, _ in graph.edges}
+    for rule in graph.suppress:
+        for word in (rule.form, rule.beside):
+            if word not in known and not graph.rows:
+                yield f"a suppress rule names {word!r}, which is no form"
+    for qualifier in graph.qualifiers:
+        if not qualifier.qualifiers or not qualifier.heads:
+            yield "a qualifier rule has no words"

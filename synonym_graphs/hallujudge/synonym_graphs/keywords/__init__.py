@@ -1,0 +1,1 @@
+"""Matching of keyword lists by a synonym graph, as Mementos does."""

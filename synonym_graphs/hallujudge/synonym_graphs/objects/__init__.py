@@ -1,0 +1,1 @@
+"""The object matcher: which objects a caption mentions, as CHAIR reads it."""

@@ -1,0 +1,154 @@
+"""What a matcher looks for: a graph and a reading, turned into dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from .. import chair_rules as chair
+from ..graph import SynonymGraph
+from ..singular import published_singular, singular
+
+Reading: TypeAlias = Literal["published", "corrected"]
+
+
+class Hit(NamedTuple):
+    """What a word or a unit is read as."""
+
+    word: str
+    """The word it counts as."""
+    object: str | None
+    """Its root, or None: the word is known, but names no object."""
+
+
+class Unit(NamedTuple):
+    """The rest of a multi-word name, after its first word."""
+
+    middle: tuple[str, ...]
+    """The words between the first and the last."""
+    last: str
+    """The last word; only it may be in the plural."""
+    hit: Hit
+    """What the whole is read as."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lexicon:
+    """All the words of a graph, by the role they play."""
+
+    singles: dict[str, Hit]
+    """Words that mean something on their own."""
+    units: dict[str, tuple[Unit, ...]]
+    """First word -> the units that begin with it, the longest first."""
+    words: frozenset[str]
+    """Every word that occurs in either."""
+    suppress: tuple[tuple[str, str, bool], ...]
+    """(word, beside, whether ``beside`` is compared with the object and not with the word)."""
+    keys: Callable[[str], tuple[str, str]]
+    """Token -> (how it is written in names, its singular)."""
+
+
+def published_keys(token: str) -> tuple[str, str]:
+    """Give a token's keys in the published reading: its textblob singular, twice."""
+    word = published_singular(token)
+    return word, word
+
+
+def corrected_keys(token: str) -> tuple[str, str]:
+    """Give a token's keys in the corrected reading: as it stands, and its singular."""
+    return token, singular(token)
+
+
+def build_lexicon(graph: SynonymGraph, reading: Reading) -> Lexicon:
+    """Turn a graph into the lexicon of a reading."""
+    if reading == "corrected":
+        singles, pairs = _corrected(graph)
+    elif graph.rows:
+        singles, pairs = _published_table(graph)
+    else:
+        singles, pairs = _published_graph(graph)
+    by_root = reading == "corrected"
+    suppress = tuple((rule.form, rule.beside, by_root) for rule in graph.suppress)
+    for form, beside, _ in suppress:
+        # Words that a suppress rule asks for must be seen even where they name no object.
+        singles.setdefault(form, Hit(form, None))
+        singles.setdefault(beside, Hit(beside, None))
+    units = _units(pairs)
+    words = set(singles) | set(units)
+    for rest in units.values():
+        for unit in rest:
+            words.update(unit.middle, (unit.last,))
+    return Lexicon(
+        singles=singles,
+        units=units,
+        words=frozenset(words),
+        suppress=suppress,
+        keys=corrected_keys if reading == "corrected" else published_keys,
+    )
+
+
+def _published_table(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
+    """Read the raw rows as the published script does."""
+    roots = {entry: row[0] for row in graph.rows for entry in row}
+    pairs: dict[str, str] = {}
+    for row in graph.rows:
+        for entry in row:
+            name = entry.strip()
+            two_words = name.count(" ") == 1 and len(name.split()) == 2
+            if two_words and name not in chair.PUBLISHED_APART:
+                pairs[name] = name
+    pairs |= {name: name for name in chair.BLOCKED}
+    pairs |= _qualified(graph)
+    pairs |= chair.PUBLISHED_READS_AS
+    hits = {name: Hit(word, roots.get(word)) for name, word in pairs.items()}
+    # Entries with a blank or a capital stay in: no token ever equals one, as in the script.
+    return {entry: Hit(entry, root) for entry, root in roots.items()}, hits
+
+
+def _published_graph(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
+    """Do the same with a JSON graph's own forms and rules; units have two words."""
+    singles, pairs = _corrected(graph)
+    return singles, {name: hit for name, hit in pairs.items() if len(name.split()) == 2}
+
+
+def _corrected(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
+    """Read every form, of any length, and let a hyphen stand for the blank."""
+    known = {form: Hit(form, roots[0]) for form, roots in graph.edges}
+    named = {name: known.get(word, Hit(word, None)) for name, word in _qualified(graph).items()}
+    for form, target in graph.compounds:
+        named[form] = Hit(form, None) if target is None else known.get(target, Hit(target, None))
+    named |= known  # what the graph says of a form itself goes before any rule
+    singles = {form: hit for form, hit in named.items() if " " not in form}
+    # The tokeniser splits a possessive off ("bird's eye"): such a name is a unit of its parts.
+    parts = {form: form.replace("'s ", " 's ") for form in named}
+    pairs = {parts[form]: hit for form, hit in named.items() if " " in form}
+    for form, hit in pairs.items():
+        if "'" not in form:
+            singles.setdefault(form.replace(" ", "-"), hit)
+    return singles, pairs
+
+
+def _qualified(graph: SynonymGraph) -> dict[str, str]:
+    return {
+        f"{qualifier} {head}": head
+        for rule in graph.qualifiers
+        for qualifier in rule.qualifiers
+        for head in rule.heads
+    }
+
+
+def _units(pairs: dict[str, Hit]) -> dict[str, tuple[Unit, ...]]:
+    found: dict[str, list[Unit]] = {}
+    for first, unit in _split(pairs):
+        found.setdefault(first, []).append(unit)
+    return {
+        first: tuple(sorted(units, key=lambda unit: -len(unit.middle)))
+        for first, units in found.items()
+    }
+
+
+def _split(pairs: dict[str, Hit]) -> Iterator[tuple[str, Unit]]:
+    for name, hit in pairs.items():
+        first, *middle, last = name.split()
+        yield first, Unit(tuple(middle), last, hit)

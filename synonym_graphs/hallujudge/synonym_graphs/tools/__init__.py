@@ -1,0 +1,42 @@
+"""Tools that look at graphs and grow them; scoring needs none of them."""
+
+from .draw import draw_domain, draw_neighbourhood
+from .edit import (
+    PATCH_FORMAT,
+    Candidate,
+    GraphDifference,
+    GraphPatch,
+    GraphStatistics,
+    PatchEntry,
+    apply_patch,
+    difference,
+    merge_graphs,
+    parse_patch,
+    statistics_of,
+)
+from .suggest import RootChooser, Similarity, suggest_roots, wordnet_candidates
+from .wordnet import Synset, WordNet, find_wordnet, open_wordnet
+
+__all__ = [
+    "PATCH_FORMAT",
+    "Candidate",
+    "GraphDifference",
+    "GraphPatch",
+    "GraphStatistics",
+    "PatchEntry",
+    "RootChooser",
+    "Similarity",
+    "Synset",
+    "WordNet",
+    "apply_patch",
+    "difference",
+    "draw_domain",
+    "draw_neighbourhood",
+    "find_wordnet",
+    "merge_graphs",
+    "open_wordnet",
+    "parse_patch",
+    "statistics_of",
+    "suggest_roots",
+    "wordnet_candidates",
+]
