@@ -69,14 +69,9 @@ def test_links_lead_somewhere() -> None:
         assert [t for t in wanted if not ((ROOT / page).parent / t).exists()] == []
 
 
-def test_every_metric_of_the_service_stands_in_the_table() -> None:
+def test_the_table_of_metrics_lists_every_metric() -> None:
     from hallujudge.judge_service.engine.registry import metric_names
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = {row[0]: row[-1] for row in table_rows(text)}
-    assert {name for name, works in rows.items() if works == "yes"} <= set(metric_names())
-
-
-def table_rows(text: str) -> list[list[str]]:
-    rows = re.findall(r"^\| `(\S+)` \|(.*)\|$", text, re.MULTILINE)
-    return [[name, *(cell.strip() for cell in rest.split("|"))] for name, rest in rows]
+    table = text.partition("## Metrics")[2].partition("\n## ")[0]
+    assert sorted(re.findall(r"^\| `(\S+)` \|", table, re.MULTILINE)) == sorted(metric_names())

@@ -1,0 +1,33 @@
+"""Score captions at a running server.
+
+hallujudge serve --port 50051
+python examples/at_a_server.py localhost:50051
+"""
+
+import sys
+from pathlib import Path
+
+from hallujudge.sdk import Client, errors
+
+HERE = Path(__file__).resolve().parent
+
+
+def main(address: str) -> int:
+    """Score the example captions at an address; return the exit code."""
+    with Client(address, timeout=10) as client:
+        try:
+            report = client.score(
+                "chair",
+                responses=HERE / "captions.jsonl",
+                references=HERE / "references.json",
+            )
+        except errors.UnavailableError as err:
+            print(f"no server at {address}: {err}", file=sys.stderr)
+            return 1
+    print(f"chair_i {report.chair_i:.4f}, chair_s {report.chair_s:.4f}")
+    print(report.signature)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "localhost:50051"))
