@@ -1,4 +1,6 @@
-"""The rule extractors against people's annotations; docs/explanation/rule-extractor-quality.md has the tables.
+"""The rule extractors against human annotations.
+
+The tables are in docs/explanation/rule-extractor-quality.md.
 
 The floors stand a little under the figures seen, so that a rule that breaks shows and one that
 moves a handful of cases does not.

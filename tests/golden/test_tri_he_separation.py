@@ -1,6 +1,6 @@
 """The whole way from text to verdict tells an image's own answers from another image's.
 
-docs/explanation/tri-he-validation.md has the figures of all 300 images, and the command that gives them. On those, over
+docs/explanation/tri-he-validation.md has the figures of all 300 images and the command. There, over
 three shuffles, 39 % of the claims of own answers are supported and 2 % of those of borrowed ones;
 the area under the ROC curve is 0.82. Forty images are asked for much less, so that what a smaller
 sample does by chance can't fail the test, and a judge that doesn't look at the scene graph must: of

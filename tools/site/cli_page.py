@@ -28,7 +28,7 @@ def _root() -> Any:
 
     with contextlib.redirect_stdout(io.StringIO()):
         main(["--version"])
-    from hallujudge.sdk.cli._app import app
+    from hallujudge.sdk.cli.app import app
 
     return typer.main.get_command(app)
 
