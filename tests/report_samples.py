@@ -62,6 +62,7 @@ def report(
         ),
         groups=groups or {},
         settings={"graph": "coco", "graph_version": "1"},
+        notes=("The graph is not the published table.",),
     )
 
 

@@ -98,4 +98,8 @@ class ScoringSession:
     def report(self) -> Report:
         """The report over everything scored so far."""
         report = self._tally.finish(self._spec.interval, version=__version__)
-        return replace(report, settings=dict(sorted(self._pipeline.settings.items())))
+        return replace(
+            report,
+            settings=dict(sorted(self._pipeline.settings.items())),
+            notes=(*self._pipeline.notes, *report.notes),
+        )

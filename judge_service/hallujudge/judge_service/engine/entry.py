@@ -46,6 +46,11 @@ class Pipeline(Protocol):
         """Settings that stand in the signature, in full, for the report."""
         ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the report that a reader must know before quoting a number."""
+        ...
+
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """One result for each item, in order. An item's trouble is its result, never an error."""
         ...

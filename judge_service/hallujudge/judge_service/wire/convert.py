@@ -330,6 +330,7 @@ def report_to_proto(report: Report) -> pb.Report:
         coverage=_coverage_to_proto(report.coverage),
         totals=[pb.Total(name=name, value=value) for name, value in report.totals.items()],
         settings=dict(report.settings),
+        notes=report.notes,
     )
 
 
@@ -348,6 +349,7 @@ def report_from_proto(message: pb.Report) -> Report:
         totals={total.name: total.value for total in message.totals},
         # Maps have no order on the wire; sorted, they have the same one everywhere.
         settings=dict(sorted(message.settings.items())),
+        notes=tuple(message.notes),
     )
 
 

@@ -94,6 +94,8 @@ class Report:
     """The sums that scores are made of."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings that stand in the signature, in full."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know before quoting a number, one sentence each."""
 
     def __getitem__(self, name: str) -> Score:
         return self.scores[name]
@@ -132,6 +134,7 @@ class Report:
             "coverage": self.coverage.to_json(),
             "totals": {name: _plain(total) for name, total in self.totals.items()},
             "settings": dict(self.settings),
+            "notes": list(self.notes),
         }
 
     def to_text(self) -> str:

@@ -1615,6 +1615,7 @@ class Report(google.protobuf.message.Message):
     COVERAGE_FIELD_NUMBER: builtins.int
     TOTALS_FIELD_NUMBER: builtins.int
     SETTINGS_FIELD_NUMBER: builtins.int
+    NOTES_FIELD_NUMBER: builtins.int
     metric: builtins.str
     """The metric's name."""
     variant: builtins.str
@@ -1641,6 +1642,10 @@ class Report(google.protobuf.message.Message):
     def settings(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
         """Settings that stand in the signature, in full."""
 
+    @property
+    def notes(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """What a reader must know before quoting a number, one sentence each."""
+
     def __init__(
         self,
         *,
@@ -1652,8 +1657,9 @@ class Report(google.protobuf.message.Message):
         coverage: Global___Coverage | None = ...,
         totals: collections.abc.Iterable[Global___Total] | None = ...,
         settings: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
+        notes: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["coverage", b"coverage"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["coverage", b"coverage", "groups", b"groups", "metric", b"metric", "scores", b"scores", "settings", b"settings", "signature", b"signature", "totals", b"totals", "variant", b"variant"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["coverage", b"coverage", "groups", b"groups", "metric", b"metric", "notes", b"notes", "scores", b"scores", "settings", b"settings", "signature", b"signature", "totals", b"totals", "variant", b"variant"]) -> None: ...
 
 Global___Report: typing_extensions.TypeAlias = Report

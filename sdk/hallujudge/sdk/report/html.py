@@ -72,6 +72,7 @@ class HtmlPage:
             _heading(report),
             _scores(report),
             _coverage(report, self._unscored),
+            *([_notes(report)] if report.notes else []),
             *(_groups(key, values) for key, values in report.groups.items()),
             _making(report),
             self._items(),
@@ -192,6 +193,11 @@ def _coverage(report: Report, unscored: list[Markup]) -> Markup:
         label = f"Unscored items ({min(len(unscored), total):,} of {total:,})"
         parts.append(element("details", element("summary", label), element("ul", *unscored)))
     return element("section", *parts)
+
+
+def _notes(report: Report) -> Markup:
+    notes = (element("li", note) for note in report.notes)
+    return element("section", element("h2", "Notes"), element("ul", *notes))
 
 
 def _unscored_row(result: ItemResult) -> Markup:

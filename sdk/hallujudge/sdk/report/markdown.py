@@ -24,7 +24,7 @@ def render_markdown(report: Report) -> str:
         report: What to show.
 
     Returns:
-        A heading, a table of scores, coverage, groups, and the signature in a code block.
+        A heading, a table of scores, coverage, notes, groups, and the signature in a code block.
     """
     bounds = report.coverage.bounds
     headings = ["score", "value", interval_label(report), "n"]
@@ -38,6 +38,7 @@ def render_markdown(report: Report) -> str:
         f"### {_text(report.metric)} ({_text(report.variant)})",
         _table(headings, rows),
         _text(coverage_sentence(report.coverage), limit=2_000),
+        *(f"> **Note:** {_text(note, limit=2_000)}" for note in report.notes),
         *(_groups(key, values) for key, values in report.groups.items()),
         f"```\n{_inert(report.signature)}\n```",
     ]

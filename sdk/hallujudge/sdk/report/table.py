@@ -42,7 +42,7 @@ def render_table(report: Report, *, width: int = 100, color: bool = False) -> st
         color: Whether to style it with ANSI codes.
 
     Returns:
-        Scores with intervals, coverage with bounds where items are unscored, groups, and the
+        Scores with intervals, coverage with bounds where items are unscored, notes, groups, and the
         signature; ends with a line feed.
     """
     import io
@@ -79,6 +79,9 @@ def _print(console: Console, report: Report) -> None:
     if report.coverage.bounds and console.width < _WITH_BOUNDS:
         for name, bound in report.coverage.bounds.items():
             console.print(f"  unscored could make {clean(name)} {bounds_note(bound)}")
+    for note in report.notes:
+        console.print()
+        console.print(f"note: {clean(note)}")
     for key, values in report.groups.items():
         console.print()
         console.print(f"by {cut(clean(key), _NAME_CHARS)}", style="bold")

@@ -28,6 +28,8 @@ class ChairPipeline:
         graph: The synonym graph that mentions and references are normalised by.
     """
 
+    notes: tuple[str, ...] = ()
+
     def __init__(self, metric: ChairMetric, graph: SynonymGraph) -> None:
         self.metric = metric
         self._graph = graph

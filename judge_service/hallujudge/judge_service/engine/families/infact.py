@@ -28,6 +28,8 @@ class InfactPipeline:
         metric: What is counted, and how.
     """
 
+    notes: tuple[str, ...] = ()
+
     def __init__(self, metric: InfactMetric) -> None:
         self.metric = metric
 

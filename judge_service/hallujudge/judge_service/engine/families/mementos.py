@@ -95,6 +95,8 @@ class MementosPipeline:
         domain: The domain of items that name none.
     """
 
+    notes: tuple[str, ...] = ()
+
     def __init__(
         self,
         metric: MementosMetric,

@@ -25,6 +25,8 @@ class PopePipeline:
         metric: How answers are read.
     """
 
+    notes: tuple[str, ...] = ()
+
     def __init__(self, metric: PopeMetric) -> None:
         self.metric = metric
 

@@ -46,6 +46,8 @@ class TriHePipeline:
         options: The spec's options, for the report.
     """
 
+    notes: tuple[str, ...] = ()
+
     def __init__(
         self,
         metric: TriHeMetric,

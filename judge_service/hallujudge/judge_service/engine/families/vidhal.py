@@ -25,6 +25,8 @@ class VidhalPipeline:
         metric: What is read, and how.
     """
 
+    notes: tuple[str, ...] = ()
+
     def __init__(self, metric: VidhalMcqaMetric | VidhalOrderingMetric) -> None:
         self.metric = metric
 
