@@ -1,4 +1,5 @@
 # Everything here sets itself up: Python 3.11+ with pip is all that is needed.
+# Another Python: `make test PYTHON=python3.13 VENV=.venv-3.13`. Tests in random order: PYTEST_ARGS=--random-order.
 # `make` lists the targets. Run `make -k lint` to see every linter's complaints at once.
 
 PYTHON ?= python3
@@ -7,6 +8,8 @@ PROTOS_VENV ?= .venv-protos
 DOCS_VENV ?= .venv-docs
 OUT ?= demo-out
 JOBS ?= 2
+EXTRAS ?= dev
+RUNS ?= 10
 PYTEST_ARGS ?=
 
 BIN := $(VENV)/bin
@@ -16,17 +19,17 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
   $(if $(shell find $(d) -name '*.py' -print -quit 2>/dev/null),$(d)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light setup-protos test pytest lint lint-ruff lint-types lint-imports lint-protos lint-deploy \
-  drift protos format demo docs wheel test-wheel bench clean
+.PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
+  lint-protos lint-deploy drift protos format demo docs wheel test-wheel bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## make or refresh .venv with everything a developer needs
-	@$(SETUP) --venv $(VENV) --extras dev
+	@$(SETUP) --venv $(VENV) --extras $(EXTRAS)
 
 setup-light:
-	@$(SETUP) --venv $(VENV) --extras service
+	@$(SETUP) --venv $(VENV) --extras server
 
 setup-protos:
 	@$(SETUP) --venv $(PROTOS_VENV) --requirements tools/protos-requirements.txt
@@ -36,6 +39,15 @@ test: lint pytest ## lint, then run the suite; pytest's summary comes last
 pytest: setup ## run the suite only (PYTEST_ARGS="-k chair" and the like)
 	@$(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS) || { status=$$?; \
 	  [ $$status -ne 5 ] || echo "no test was collected: that is a failure here" >&2; exit $$status; }
+
+coverage: EXTRAS := ci
+coverage: setup ## run the suite with everything it can use (1.6 GB) and measure branch coverage
+	@$(BIN)/pytest -n $(JOBS) --cov --cov-report= $(PYTEST_ARGS); status=$$?; \
+	  $(BIN)/coverage report --sort=-miss --skip-covered --fail-under=0 | head -n 12; exit $$status
+
+test-random: setup ## run the suite RUNS times in random order; each run prints its seed
+	@for run in $$(seq $(RUNS)); do echo "random order, run $$run of $(RUNS)"; \
+	  $(BIN)/pytest -q -n $(JOBS) --random-order $(PYTEST_ARGS) || exit; done
 
 lint: lint-ruff lint-types lint-imports lint-protos drift lint-deploy ## every linter, types, layers, protos, drift
 

@@ -38,7 +38,7 @@ def command() -> str:
     if found is None:
         raise DemoError(
             f"no `hallujudge` command beside {sys.executable}; run `make demo`, or install this "
-            "checkout with: pip install '.[service]'"
+            "checkout with: pip install '.[server]'"
         )
     return found
 

@@ -16,6 +16,8 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
+pytest_plugins = ["skips"]
+
 _REPO = Path(__file__).resolve().parent.parent
 
 

