@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from running import ServerProcess
+from support.running import ServerProcess
 
 # In CI every run draws the same examples, so that a change is judged by what it changed; on a
 # developer's machine they are drawn anew each time. No deadlines: machines are shared.

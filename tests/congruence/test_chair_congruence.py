@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from running import cli
+from support.running import cli
 
 AWKWARD = [
     "A man rides a surfboard. There are two dogs, a baby bird and a toilet seat!",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from qa_samples import infact_lines, infact_questions, write_lines
-from running import cli
+from support.qa_samples import infact_lines, infact_questions, write_lines
+from support.running import cli
 
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.metrics import Item, ItemResult, Outcome

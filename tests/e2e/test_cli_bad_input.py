@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from running import BIN, ServerProcess, cli, read_rows
+from support.running import BIN, ServerProcess, cli, read_rows
 
 REFERENCES = {str(n): ["dog", "couch"] for n in range(30)}
 GOOD = [{"image_id": n, "caption": "A dog on a couch next to a cat."} for n in range(30)]

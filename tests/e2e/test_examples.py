@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted_llm as llm
-from running import BIN, read_rows
+from support import scripted_llm as llm
+from support.running import BIN, read_rows
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

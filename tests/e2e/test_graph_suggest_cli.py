@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted_llm as llm
-from qa_samples import write_lines
-from tri_he_samples import here
-from wordnet_sample import write_wordnet
+from support import scripted_llm as llm
+from support.qa_samples import write_lines
+from support.tri_he_samples import here
+from support.wordnet_sample import write_wordnet
 
 GRAPH = {"couch": "sofa", "domestic dog": "dog", "table": "table"}
 KEY = "sk-never-to-be-seen-1234567890"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted_llm as llm
+from support import scripted_llm as llm
 
 from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.engine.engine import ScoringSession

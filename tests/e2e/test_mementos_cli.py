@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import cli, read_rows
+from support.running import cli, read_rows
 
 ROWS = [
     ("a.png", "A man picks up a ball and throws it to a dog.", "A man throws a ball to a cat."),

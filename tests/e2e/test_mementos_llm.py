@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import scripted_llm as llm
-from qa_samples import write_lines
-from running import ServerProcess, read_rows
-from tri_he_samples import here, report_of
+from support import scripted_llm as llm
+from support.qa_samples import write_lines
+from support.running import ServerProcess, read_rows
+from support.tri_he_samples import here, report_of
 
 from hallujudge.metrics.mementos.items import MementosItem
 from hallujudge.sdk import Client

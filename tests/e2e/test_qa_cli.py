@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from oracles import answers_published as oracle
-from qa_running import assert_refused, here, report_of, values_of
-from qa_samples import infact_lines, infact_questions, write_lines
-from running import cli, read_rows
+from support.qa_running import assert_refused, here, report_of, values_of
+from support.qa_samples import infact_lines, infact_questions, write_lines
+from support.running import cli, read_rows
 
 QUESTIONS: list[dict[str, Any]] = [
     {"question_id": n, "image": f"{n // 2}.jpg", "text": f"Is there a {thing}?", "label": label}

@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-import report_samples as samples
+from support import report_samples as samples
 
 from hallujudge.metrics import MentionVerdict
 from hallujudge.sdk.report import HtmlPage

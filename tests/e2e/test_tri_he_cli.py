@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import cli, read_rows
-from tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
+from support.running import cli, read_rows
+from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
 from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.metrics.framework.triplets import Triplet

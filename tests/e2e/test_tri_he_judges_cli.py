@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted_llm as llm
-from running import ServerProcess, cli, read_rows
-from tri_he_samples import FALSE, SCENE, TRUE, answer, here, judge_step, report_of, score
+from support import scripted_llm as llm
+from support.running import ServerProcess, cli, read_rows
+from support.tri_he_samples import FALSE, SCENE, TRUE, answer, here, judge_step, report_of, score
 
 from hallujudge.sdk import Client, errors
 

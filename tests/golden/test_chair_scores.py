@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from running import cli, read_rows
+from support.running import cli, read_rows
 
 FILES = (
     "pope_brief_description_mplug-owl",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from oracles import answers_published as oracle
-from running import cli, read_rows
+from support.running import cli, read_rows
 
 from hallujudge.metrics.infact.analysis import mode_means
 from hallujudge.metrics.pope.analysis import (

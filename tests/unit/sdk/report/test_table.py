@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-import report_samples as samples
+from support import report_samples as samples
 
 from hallujudge.sdk.report import render_markdown, render_table
 

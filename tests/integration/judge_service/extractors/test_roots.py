@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-import scripted_llm as llm
+from support import scripted_llm as llm
 
 from hallujudge.judge_service.engine.judge_factory import JudgeRoster
 from hallujudge.judge_service.errors import InvalidInputError

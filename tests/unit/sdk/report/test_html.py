@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 
 import pytest
-import report_samples as samples
 from hypothesis import given
 from hypothesis import strategies as st
+from support import report_samples as samples
 
 from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, MentionVerdict, Outcome
 from hallujudge.metrics.answers.evidence import AnswerEvidence

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from running import BIN, ServerProcess, cli, read_rows
+from support.running import BIN, ServerProcess, cli, read_rows
 
 
 @pytest.fixture

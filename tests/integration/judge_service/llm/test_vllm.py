@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted_llm
+from support import scripted_llm
 
 from hallujudge.judge_service.engine.judge_factory import JudgeRoster, vllm_server
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, UnavailableError

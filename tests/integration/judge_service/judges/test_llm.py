@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted_llm as llm
+from support import scripted_llm as llm
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem, LlmJudge, Router

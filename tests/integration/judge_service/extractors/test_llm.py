@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted_llm as llm
+from support import scripted_llm as llm
 
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.extractors.llm import (

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import scripted_llm as llm
-from qa_samples import write_lines
+from support import scripted_llm as llm
+from support.qa_samples import write_lines
 
 __all__ = ["FALSE", "SCENE", "TRUE", "answer", "here", "judge_step", "report_of", "score"]
 

@@ -8,7 +8,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-import scripted_llm as llm
+from support import scripted_llm as llm
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.llm.budget import Budget, Prices

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from wordnet_sample import NOUNS, write_wordnet
+from support.wordnet_sample import NOUNS, write_wordnet
 
 from hallujudge.synonym_graphs import GraphFormatError, load_graph, parse_graph
 from hallujudge.synonym_graphs.tools import (

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 from oracles import answers_published as oracle
-from qa_samples import infact_questions
+from support.qa_samples import infact_questions
 
 from hallujudge.metrics import OptionError
 from hallujudge.metrics.infact.analysis import mode_means, overconfidence, taxonomy_means

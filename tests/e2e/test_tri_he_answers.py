@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted_llm as llm
-from qa_samples import write_lines
-from running import ServerProcess, read_rows
-from tri_he_samples import FALSE, SCENE, TRUE, answer, here, report_of, score
+from support import scripted_llm as llm
+from support.qa_samples import write_lines
+from support.running import ServerProcess, read_rows
+from support.tri_he_samples import FALSE, SCENE, TRUE, answer, here, report_of, score
 
 PARAPHRASED = {"object1": "person", "relation": "is", "object2": "happy"}
 STATED = {"object1": "man", "relation": "riding", "object2": "horse"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import scripted_llm as llm
+from support import scripted_llm as llm
 
 from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, Router
 from hallujudge.judge_service.judges.matcher import MatcherJudge

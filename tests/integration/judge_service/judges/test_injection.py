@@ -13,7 +13,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-import scripted_llm as llm
+from support import scripted_llm as llm
 
 from hallujudge.judge_service.extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
 from hallujudge.judge_service.extractors.values import DescriptionPair

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from qa_running import assert_refused, here, report_of, values_of
-from qa_samples import write_lines
+from support.qa_running import assert_refused, here, report_of, values_of
+from support.qa_samples import write_lines
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, PopeMetric, Tally
 from hallujudge.metrics.answers import read_choice, read_free_answer
