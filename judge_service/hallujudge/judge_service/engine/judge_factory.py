@@ -24,6 +24,7 @@ from ..llm.vllm import VllmServer, VllmSettings
 
 if TYPE_CHECKING:
     from ..extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
+    from ..extractors.roots import LlmRootChooser
     from ..judges.matcher import MatcherJudge
     from ..matchers import MatcherSettings
     from ..settings.judges import JudgeKeys, JudgeSettings
@@ -108,6 +109,18 @@ class JudgeRoster:
         judge = self.llm()
         revision = self.settings.llm_revision
         return LlmKeywordExtractor(judge.client, cache=self.cache, revision=revision)
+
+    def root_chooser(self, kind: str) -> LlmRootChooser:
+        """An extractor that chooses roots of a synonym graph with the judge's model.
+
+        Args:
+            kind: ``objects`` or ``behaviors``.
+        """
+        from ..extractors.roots import LlmRootChooser
+
+        judge = self.llm()
+        revision = self.settings.llm_revision
+        return LlmRootChooser(judge.client, kind, cache=self.cache, revision=revision)
 
     @property
     def cache(self) -> VerdictCache | None:

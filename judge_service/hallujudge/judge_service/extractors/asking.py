@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ..errors import UnavailableError
 
 if TYPE_CHECKING:
-    from ..judges import Usage
     from ..llm.cache import Record, VerdictCache
     from ..llm.chat import ChatRequest
     from ..llm.client import ChatClient
     from ..llm.estimate import PlannedCall
     from ..llm.templates import Template
+    from ..llm.usage import Usage
 
 __all__ = ["SHOWN_CHARS", "Extraction", "LlmExtractor", "list_under", "with_keys"]
 
@@ -165,14 +165,14 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         return self._cache.get(key) if self._cache else None
 
     async def _asked(self, request: ChatRequest, key: str, source: _S) -> Extraction[_T]:
-        from ..judges.reading import whole_reply_problem
         from ..llm.failures import CallFailedError
+        from ..llm.replies import reply_problem
 
         try:
             answer = await self._client.ask(request)
         except CallFailedError as failure:
             return Extraction(found=None, reason=failure.kind.value, detail=failure.detail)
-        if problem := whole_reply_problem(answer.reply):
+        if problem := reply_problem(answer.reply):
             return Extraction(found=None, reason=problem.reason, detail=problem.detail)
         result = replace(self._read(answer.reply.content, source), usage=answer.usage)
         if self._cache is not None and result.found is not None:
@@ -181,7 +181,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         return result
 
     def _remembered(self, record: Record, source: _S) -> Extraction[_T]:
-        from ..judges import Usage
+        from ..llm.usage import Usage
 
         usage = record.get("usage")
         content = record.get("content")

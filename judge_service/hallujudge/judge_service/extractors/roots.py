@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInputError
-from .asking import SHOWN_CHARS, LlmExtractor, with_keys
+from .asking import SHOWN_CHARS, Extraction, LlmExtractor, with_keys
 
 if TYPE_CHECKING:
-    from ..engine.judge_factory import JudgeRoster
     from ..llm.cache import VerdictCache
     from ..llm.client import ChatClient
 
@@ -110,41 +109,29 @@ def _root(question: RootQuestion, answer: object) -> str | None:
 
 
 def root_chooser(
-    roster: JudgeRoster, kind: str, report: Callable[[str], None]
+    chooser: LlmRootChooser,
+    report: Callable[[str], None],
+    close: Callable[[], Awaitable[None]],
 ) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
-    """Chooses roots with the judge's model; what can't be answered is reported and left out.
+    """Return a function that chooses a root for each word with a language model.
 
-    The roster is closed when the choice is made.
+    Words that the model could not answer are reported and left out.
 
     Args:
-        roster: Where the model and its cache come from.
-        kind: ``objects`` or ``behaviors``.
-        report: Told in one line what failed.
-
-    Raises:
-        InvalidInputError: No model is set up.
+        chooser: The extractor to ask.
+        report: Receives one line for each failed call.
+        close: Closes the model's connections; called once the words are answered.
     """
-    judge = roster.llm()
-    chooser = LlmRootChooser(
-        judge.client, kind, cache=roster.cache, revision=roster.settings.llm_revision
-    )
 
     async def ask(calls: list[tuple[RootQuestion, ...]]) -> dict[str, str]:
-        found: dict[str, str] = {}
         try:
             results = await chooser.try_many(calls)
         except InvalidInputError as err:
             report(str(err))
             return {}
         finally:
-            await roster.close()
-        for questions, result in zip(calls, results, strict=True):
-            if result.found is None:
-                words = ", ".join(question.word for question in questions)
-                report(f"no roots for {words[:200]}: {result.reason}: {result.detail}")
-            else:
-                found |= result.found
-        return found
+            await close()
+        return _merged(calls, results, report)
 
     def choose(choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
         questions = [RootQuestion(word=w, roots=tuple(roots)) for w, roots in choices.items()]
@@ -155,3 +142,19 @@ def root_chooser(
         return asyncio.run(ask(calls))
 
     return choose
+
+
+def _merged(
+    calls: Sequence[tuple[RootQuestion, ...]],
+    results: Sequence[Extraction[dict[str, str]]],
+    report: Callable[[str], None],
+) -> dict[str, str]:
+    """The answers of all calls that could be read; the others are reported."""
+    found: dict[str, str] = {}
+    for questions, result in zip(calls, results, strict=True):
+        if result.found is None:
+            words = ", ".join(question.word for question in questions)
+            report(f"no roots for {words[:200]}: {result.reason}: {result.detail}")
+        else:
+            found |= result.found
+    return found

@@ -18,6 +18,7 @@ from ..llm.failures import CallFailedError
 from ..llm.flight import SingleFlight
 from ..llm.pool import run_bounded
 from ..llm.templates import load_template
+from ..llm.usage import Usage
 from .prompts import Question, questions_of
 from .reading import ReadAnswer, read_choice, read_keyed
 from .values import (
@@ -27,7 +28,6 @@ from .values import (
     JudgeIdentity,
     JudgeRequestItem,
     Recalled,
-    Usage,
     unscored_claim,
 )
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from hallujudge.metrics.framework.claims import Verdict
 
+from ..llm.usage import Usage
 from ..matchers import ClaimMatcher, ClaimQuery
-from .values import Asked, Declined, JudgedItem, JudgeIdentity, JudgeRequestItem, Usage
+from .values import Asked, Declined, JudgedItem, JudgeIdentity, JudgeRequestItem
 
 __all__ = ["MatcherJudge"]
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..llm.chat import ChatReply, TokenChoice
+from ..llm.replies import reply_problem, shown
 
 __all__ = [
     "NO_VERDICT",
@@ -18,7 +19,6 @@ __all__ = [
     "ReadAnswer",
     "read_choice",
     "read_keyed",
-    "whole_reply_problem",
 ]
 
 VERDICT_KEY = "verdict"
@@ -26,7 +26,6 @@ VERDICT_KEY = "verdict"
 NO_VERDICT = "REPLY_OUT_OF_CHOICE"
 """The reason of a claim whose answer is none of the offered ones."""
 
-_SHOWN_CHARS = 80
 _WRAPPING = " \t\r\n\"'`*."
 
 
@@ -43,18 +42,6 @@ class ReadAnswer(NamedTuple):
     """The reason in words."""
 
 
-def whole_reply_problem(reply: ChatReply) -> ReadAnswer | None:
-    """What makes a whole answer unreadable; None: nothing does."""
-    if reply.refusal or reply.finish_reason == "content_filter":
-        said = f": {reply.refusal[:_SHOWN_CHARS]!r}" if reply.refusal else ""
-        return ReadAnswer("", None, "JUDGE_REFUSED", f"the model refused to answer{said}")
-    if reply.finish_reason == "length":
-        return ReadAnswer(
-            "", None, "REPLY_TRUNCATED", f"the answer was cut off: {_shown(reply.content)}"
-        )
-    return None
-
-
 def read_choice(reply: ChatReply, choices: Sequence[str]) -> ReadAnswer:
     """The choice that a whole answer is.
 
@@ -66,13 +53,13 @@ def read_choice(reply: ChatReply, choices: Sequence[str]) -> ReadAnswer:
         reply: The answer.
         choices: What was offered.
     """
-    if problem := whole_reply_problem(reply):
-        return problem
+    if problem := reply_problem(reply):
+        return ReadAnswer("", None, *problem)
     text = reply.content
     inner = _only_string(text)
     answer = (text if inner is None else inner).strip(_WRAPPING).casefold()
     if answer not in choices:
-        return ReadAnswer("", None, NO_VERDICT, f"{_shown(text)} is none of {', '.join(choices)}")
+        return ReadAnswer("", None, NO_VERDICT, f"{shown(text)} is none of {', '.join(choices)}")
     # Where the choice begins in the text, so that tokens can be followed from there.
     start = text.casefold().find(answer)
     return ReadAnswer(answer, _margin(reply.tokens, start, answer, choices))
@@ -89,18 +76,18 @@ def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[Rea
         count: How many claims were asked about.
         choices: What was offered for each.
     """
-    if problem := whole_reply_problem(reply):
-        return [problem] * count
+    if problem := reply_problem(reply):
+        return [ReadAnswer("", None, *problem)] * count
     try:
         pairs = json.loads(reply.content, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError) as err:
-        return [ReadAnswer("", None, "REPLY_NOT_JSON", f"{_shown(reply.content)}: {err}")] * count
+        return [ReadAnswer("", None, "REPLY_NOT_JSON", f"{shown(reply.content)}: {err}")] * count
     if not isinstance(pairs, _Pairs):
-        detail = f"{_shown(reply.content)} is no object"
+        detail = f"{shown(reply.content)} is no object"
         return [ReadAnswer("", None, "REPLY_WRONG_SCHEMA", detail)] * count
     keys = [str(number) for number in range(1, count + 1)]
     if unknown := [key for key, _ in pairs if key not in keys]:
-        detail = f"keys that nobody asked for: {_shown(', '.join(unknown))}"
+        detail = f"keys that nobody asked for: {shown(', '.join(unknown))}"
         return [ReadAnswer("", None, "REPLY_WRONG_SCHEMA", detail)] * count
     return [_entry(reply, pairs, key, choices) for key in keys]
 
@@ -116,9 +103,9 @@ def _entry(reply: ChatReply, pairs: _Pairs, key: str, choices: Sequence[str]) ->
         return ReadAnswer("", None, "REPLY_WRONG_SCHEMA", f"claim {key} is {problem}")
     answer = values[0]
     if not isinstance(answer, str) or answer not in choices:
-        shown = _shown(answer if isinstance(answer, str) else type(answer).__name__)
+        told = shown(answer if isinstance(answer, str) else type(answer).__name__)
         return ReadAnswer(
-            "", None, NO_VERDICT, f"claim {key}: {shown} is none of {', '.join(choices)}"
+            "", None, NO_VERDICT, f"claim {key}: {told} is none of {', '.join(choices)}"
         )
     start = _value_start(reply.content, key)
     return ReadAnswer(answer, _margin(reply.tokens, start, answer, choices))
@@ -141,10 +128,6 @@ def _only_string(text: str) -> str | None:
     if isinstance(value, _Pairs) and [key for key, _ in value] == [VERDICT_KEY]:
         value = value[0][1]
     return value if isinstance(value, str) else None
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…")
 
 
 def _margin(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 
 from ..errors import InvalidInputError
+from ..llm.usage import Usage
 from .values import (
     Asked,
     Declined,
@@ -16,7 +17,6 @@ from .values import (
     JudgeIdentity,
     JudgeRequestItem,
     RecallingJudge,
-    Usage,
     unscored_claim,
 )
 

@@ -11,6 +11,8 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.result import JsonValue
 from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
 
+from ..llm.usage import Usage
+
 __all__ = [
     "Asked",
     "Declined",
@@ -20,7 +22,6 @@ __all__ = [
     "JudgedItem",
     "Recalled",
     "RecallingJudge",
-    "Usage",
     "unscored_claim",
 ]
 
@@ -62,46 +63,6 @@ class JudgeRequestItem:
             reference_objects=self.reference_objects,
             trails=tuple(trails),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """What answers took. Calls that gave no answer are in a judge's statistics, not here."""
-
-    calls: int = 0
-    """Calls that were answered."""
-    prompt_tokens: int = 0
-    """Tokens sent, as the server counted them."""
-    shared_tokens: int = 0
-    """Those of them that the server had from an earlier prompt, where it says so."""
-    generated_tokens: int = 0
-    """Tokens received."""
-    latency_seconds: float = 0.0
-    """Time from sending to the whole answer, summed over calls."""
-    cost: float | None = None
-    """Price by the settings; None where no prices are set."""
-
-    def __add__(self, other: Usage) -> Usage:
-        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
-        return Usage(
-            calls=self.calls + other.calls,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            shared_tokens=self.shared_tokens + other.shared_tokens,
-            generated_tokens=self.generated_tokens + other.generated_tokens,
-            latency_seconds=self.latency_seconds + other.latency_seconds,
-            cost=sum(costs) if costs else None,
-        )
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The usage as it stands in an item's evidence."""
-        return {
-            "calls": self.calls,
-            "prompt_tokens": self.prompt_tokens,
-            "shared_tokens": self.shared_tokens,
-            "generated_tokens": self.generated_tokens,
-            "latency_seconds": round(self.latency_seconds, 6),
-            "cost": None if self.cost is None else round(self.cost, 9),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from ..errors import InvalidInputError
-from ..judges.values import Usage
+from .usage import Usage
 
 __all__ = ["Budget", "Prices", "Reservation"]
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from ..errors import InvalidInputError
-from ..judges.values import Usage
 from .breaker import CircuitBreaker
 from .budget import Budget, Reservation
 from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payload_of
@@ -19,6 +18,7 @@ from .failures import CallFailedError, FailureKind
 from .http import Endpoint, HttpEndpoint
 from .limiter import AdaptiveLimiter
 from .retry import RetryPolicy
+from .usage import Usage
 
 __all__ = ["Answer", "CallStatistics", "ChatClient", "ChatSettings", "Tools"]
 

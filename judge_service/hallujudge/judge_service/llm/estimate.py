@@ -9,8 +9,6 @@ from importlib import import_module
 from pathlib import Path
 
 from ..errors import InvalidInputError, MissingExtraError
-from ..judges.llm import LlmJudge
-from ..judges.values import JudgeRequestItem
 from .budget import Prices
 from .chat import ChatRequest
 from .client import ChatClient
@@ -23,7 +21,6 @@ __all__ = [
     "TokenCounter",
     "approximate_counter",
     "counter_of",
-    "estimate",
     "estimate_calls",
     "file_counter",
 ]
@@ -78,33 +75,6 @@ class Estimate:
     """Whether prompts were counted by the model's own tokenizer."""
     counter: str
     """How they were counted."""
-
-
-async def estimate(
-    judge: LlmJudge,
-    items: Iterable[JudgeRequestItem],
-    counter: TokenCounter | None = None,
-    prices: Prices | None = None,
-) -> Estimate:
-    """Counts what a run would send. No chat call is made.
-
-    Args:
-        judge: The judge, with its cache.
-        items: The run's items.
-        counter: Counts prompts; None: the best that there is, see :func:`counter_of`.
-        prices: What tokens cost; None: what the judge's budget knows.
-    """
-    await judge.identify()
-    calls = (
-        PlannedCall(
-            key=judge.key_of(question),
-            cached=judge.is_cached(question),
-            request=judge.request_of(question),
-        )
-        for item in items
-        for question in judge.questions(item)
-    )
-    return await estimate_calls(judge.name, judge.client, calls, counter, prices)
 
 
 async def estimate_calls(

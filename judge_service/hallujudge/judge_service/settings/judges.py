@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError
-from ..llm.secret import Secret
+from .secret import Secret
 
 __all__ = ["CHOICES", "JudgeKeys", "JudgeSettings", "load_judge_keys"]
 

@@ -186,7 +186,11 @@ def _chooser(given: Mapping[str, str | None], kind: str) -> RootChooser | None:
     from hallujudge.judge_service.extractors.roots import root_chooser
 
     roster = JudgeRoster(resolved.judges, resolved.keys)
-    return root_chooser(roster, kind, lambda text: typer.echo(f"note: llm: {text}", err=True))
+    return root_chooser(
+        roster.root_chooser(kind),
+        lambda text: typer.echo(f"note: llm: {text}", err=True),
+        roster.close,
+    )
 
 
 def _similarity(model: str) -> Similarity | None:

@@ -44,7 +44,8 @@ def choose(
     server: llm.ScriptedLlm, choices: dict[str, list[str]], kind: str = "objects"
 ) -> tuple[dict[str, str], list[str]]:
     said: list[str] = []
-    chooser = root_chooser(JudgeRoster(settings(server)), kind, said.append)
+    judges = JudgeRoster(settings(server))
+    chooser = root_chooser(judges.root_chooser(kind), said.append, judges.close)
     return chooser(choices), said
 
 
@@ -131,7 +132,7 @@ def test_words_and_roots_are_data() -> None:
 
 def test_without_a_model_nothing_starts() -> None:
     with pytest.raises(InvalidInputError, match="llm_model"):
-        root_chooser(JudgeRoster(JudgeSettings()), "objects", print)
+        JudgeRoster(JudgeSettings()).root_chooser("objects")
 
 
 def test_a_question_offers_each_root_once() -> None:

@@ -14,15 +14,16 @@ from support import scripted_llm as llm
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem, LlmJudge, Router
+from hallujudge.judge_service.judges.estimate import estimate
 from hallujudge.judge_service.judges.prompts import questions_of
 from hallujudge.judge_service.llm.budget import Budget, Prices
 from hallujudge.judge_service.llm.cache import VerdictCache
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings, Tools
-from hallujudge.judge_service.llm.estimate import approximate_counter, estimate
+from hallujudge.judge_service.llm.estimate import approximate_counter
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy
-from hallujudge.judge_service.llm.secret import Secret
 from hallujudge.judge_service.llm.templates import load_template, template_names
+from hallujudge.judge_service.settings.secret import Secret
 from hallujudge.metrics.framework.triplets import Sentence, Triplet
 
 SCENE = (Triplet("man", "riding", "horse"), Triplet("horse", "is", "brown"))

@@ -17,7 +17,7 @@ from hallujudge.judge_service.llm.client import ChatClient, ChatSettings, Tools
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy
-from hallujudge.judge_service.llm.secret import Secret
+from hallujudge.judge_service.settings.secret import Secret
 
 REQUEST = ChatRequest(messages=[{"role": "user", "content": "hello"}], max_tokens=8)
 

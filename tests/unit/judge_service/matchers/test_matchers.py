@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from oracles import tri_he_published as oracle
 
 from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.judges.matcher import MatcherJudge
 from hallujudge.judge_service.judges.values import Judge, JudgeRequestItem
 from hallujudge.judge_service.matchers import ClaimMatcher, ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.cosine import MAX_CLAIM_CHARS, CosineMatcher
-from hallujudge.judge_service.matchers.judge import MatcherJudge
 from hallujudge.judge_service.matchers.nli import NliMatcher, hypothesis, premises
 from hallujudge.judge_service.matchers.parts import PartRule
 from hallujudge.judge_service.matchers.texts import claim_text, reference_text
@@ -322,8 +322,8 @@ def test_a_matcher_is_a_judge() -> None:
     assert found[2].asked[0].answered == 1
     assert found[2].asked[0].declined[0].reason == "CLAIM_EMPTY"
     identity = judge.identity
-    assert (identity.kind, identity.model, identity.revision) == ("matcher", "words", "0")
-    assert ("support_above", "0.6") in identity.parameters
+    assert identity.kind == "matcher"
+    assert ("matcher_support_above", "0.6") in identity.parameters
 
 
 @pytest.mark.parametrize(

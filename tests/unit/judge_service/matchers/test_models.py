@@ -17,9 +17,9 @@ from hallujudge.judge_service.errors import (
 )
 from hallujudge.judge_service.matchers import find_model, models
 from hallujudge.judge_service.matchers.entailment import entailment_index
-from hallujudge.judge_service.matchers.models import encoder_shape
+from hallujudge.judge_service.matchers.models import EncoderShape, encoder_shape
 from hallujudge.judge_service.matchers.onnx.cache import GraphCache
-from hallujudge.judge_service.matchers.onnx.graph import EncoderShape, write_graph
+from hallujudge.judge_service.matchers.onnx.graph import write_graph
 
 CONFIG: dict[str, Any] = {
     "model_type": "bert",

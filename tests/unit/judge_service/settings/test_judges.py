@@ -12,7 +12,6 @@ import pytest
 from hallujudge.judge_service.engine.judge_factory import JudgeRoster
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
 from hallujudge.judge_service.llm.http import Endpoint, HttpEndpoint
-from hallujudge.judge_service.llm.secret import Secret
 from hallujudge.judge_service.matchers import MatcherSettings
 from hallujudge.judge_service.settings.judges import (
     CHOICES,
@@ -20,6 +19,7 @@ from hallujudge.judge_service.settings.judges import (
     JudgeSettings,
     load_judge_keys,
 )
+from hallujudge.judge_service.settings.secret import Secret
 
 LLM: dict[str, Any] = {"llm_url": "http://127.0.0.1:1/v1", "llm_model": "m"}
 

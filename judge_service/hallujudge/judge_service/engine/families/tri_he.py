@@ -19,7 +19,8 @@ from hallujudge.metrics.tri_he.metric import TriHeMetric
 from ...errors import InvalidInputError
 from ...extractors.rules.lemmas import lemma_key
 from ...judges import JudgedItem, JudgeRequestItem, LlmJudge, Router
-from ...llm.estimate import Estimate, TokenCounter, estimate
+from ...judges.estimate import estimate
+from ...llm.estimate import Estimate, TokenCounter
 from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
 from ..claims import EXTRACTORS, ClaimSource, ExtractedClaims, extract
 from ..entry import MetricEntry, OptionEntry

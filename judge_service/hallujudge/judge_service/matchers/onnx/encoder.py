@@ -9,12 +9,12 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from ...errors import InternalError, InvalidInputError, MissingExtraError
-from ..models import ModelFolder, changes_texts, encoder_shape
+from ..models import EncoderShape, ModelFolder, changes_texts, encoder_shape
 from ..texts import plain
 from ..vectors import encode_by_length
 from .cache import GraphCache
 from .golden import GOLDEN_SHA256, GOLDEN_TEXTS, GOLDEN_VECTORS
-from .graph import GRAPH_VERSION, WRITABLE, EncoderShape, write_graph
+from .graph import GRAPH_VERSION, WRITABLE, write_graph
 
 if TYPE_CHECKING:
     from ..values import Vectors

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidInputError
+from ..models import EncoderShape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Weights = Mapping[str, NDArray[np.float32]]
 
-__all__ = ["GRAPH_VERSION", "WRITABLE", "EncoderShape", "write_graph"]
+__all__ = ["GRAPH_VERSION", "WRITABLE", "write_graph"]
 
 GRAPH_VERSION = 1
 """Raised when graphs change, so that older files in the cache are written again."""
@@ -31,26 +31,6 @@ WRITABLE = ("bert", "mpnet")
 
 _CONTRIB = "com.microsoft"
 _OPSET = 17
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderShape:
-    """What a model's configuration says of its shape."""
-
-    architecture: str
-    """``bert`` or ``mpnet``."""
-    layers: int
-    """How many."""
-    heads: int
-    """Attention heads of a layer."""
-    epsilon: float
-    """What layer normalisation adds to the variance."""
-    max_tokens: int
-    """The longest input, special tokens included."""
-    pooling: str
-    """``mean`` or ``cls``."""
-    buckets: int = 32
-    """Buckets of relative distance (MPNet)."""
 
 
 def write_graph(shape: EncoderShape, weights: Weights) -> bytes:
