@@ -115,6 +115,15 @@ class SynonymGraph:
         roots = self.roots_of(form)
         return roots[0] if roots else None
 
+    @property
+    def table_entries(self) -> dict[str, str]:
+        """Entry as written -> category, as the published script reads a table; the last row wins.
+
+        Two tables with equal entries give equal published numbers, in whatever order their rows
+        and entries are. Empty for a graph that is not a table.
+        """
+        return {entry: row[0] for row in self.rows for entry in row}
+
     def forms_of(self, root: str) -> tuple[str, ...]:
         """Return every form of a root, sorted; empty if there is no such root."""
         return tuple(sorted(form for form, roots in self.edges if root in roots))

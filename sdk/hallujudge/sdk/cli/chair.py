@@ -22,8 +22,9 @@ def chair(
     responses: Responses,
     references: References = None,
     graph: Annotated[
-        str, typer.Option("--graph", help="Synonym graph: a shipped name, or a file.")
-    ] = "coco",
+        str | None,
+        typer.Option("--graph", help="Synonym graph: a shipped name, or a file."),
+    ] = None,
     variant: Annotated[str, typer.Option("--variant", help="Named reading of the metric.")] = (
         "published"
     ),
@@ -43,7 +44,7 @@ def chair(
         responses,
         references,
         variant=variant,
-        graphs={"objects": graph},
+        graphs={"objects": graph} if graph else {},
         options={"count": count},
         inputs=InputOptions(id_map=id_map, allow_duplicates=allow_duplicates),
     ).execute()

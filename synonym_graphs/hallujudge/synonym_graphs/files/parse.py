@@ -22,7 +22,7 @@ MAX_FORMS: Final = 500_000
 FORMAT: Final = "hallujudge-synonyms/1"
 _TOP: Final = frozenset(
     [
-        "format", "name", "version", "description", "categories", "ambiguous",
+        "format", "name", "version", "description", "source", "categories", "ambiguous",
         "blocked", "reads_as", "qualifiers", "suppress", "rows", "pairs"
     ]
 )  # fmt: skip

@@ -90,7 +90,7 @@ def build_lexicon(graph: SynonymGraph, reading: Reading) -> Lexicon:
 
 def _published_table(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
     """Read the raw rows as the published script does."""
-    roots = {entry: row[0] for row in graph.rows for entry in row}
+    roots = graph.table_entries
     pairs: dict[str, str] = {}
     for row in graph.rows:
         for entry in row:

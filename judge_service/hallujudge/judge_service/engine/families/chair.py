@@ -17,7 +17,8 @@ from ..spec import ScoreSpec, ShippedGraph
 __all__ = ["ENTRY", "ChairPipeline"]
 
 _ROLE = "objects"
-_DEFAULT_GRAPH = ShippedGraph(name="coco")
+_PUBLISHED_GRAPH = ShippedGraph(name="coco-published")
+_DEFAULT_GRAPHS = {"published": _PUBLISHED_GRAPH, "corrected": ShippedGraph(name="coco")}
 
 
 class ChairPipeline:
@@ -26,12 +27,14 @@ class ChairPipeline:
     Args:
         metric: What is counted, and how.
         graph: The synonym graph that mentions and references are normalised by.
+        notes: Sentences for the report.
     """
 
-    notes: tuple[str, ...] = ()
-
-    def __init__(self, metric: ChairMetric, graph: SynonymGraph) -> None:
+    def __init__(
+        self, metric: ChairMetric, graph: SynonymGraph, notes: tuple[str, ...] = ()
+    ) -> None:
         self.metric = metric
+        self.notes = notes
         self._graph = graph
         self.matcher = compile_matcher(
             graph, reading="published" if metric.variant == "published" else "corrected"
@@ -80,14 +83,32 @@ class ChairPipeline:
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> ChairPipeline:
-    graph = resources.graph(spec.graphs.get(_ROLE, _DEFAULT_GRAPH))
+    variant = spec.variant or ChairMetric.variants[0]
+    graph = resources.graph(spec.graphs.get(_ROLE) or _DEFAULT_GRAPHS[variant])
+    published = resources.graph(_PUBLISHED_GRAPH)
     metric = ChairMetric(
-        variant=spec.variant or ChairMetric.variants[0],
+        variant=variant,
         count=spec.options.get("count", ChairMetric.counts[0]),
         matcher="words-1",
         graph=graph.label,
     )
-    return ChairPipeline(metric, graph)
+    return ChairPipeline(metric, graph, _graph_notes(variant, graph, published))
+
+
+def _graph_notes(variant: str, graph: SynonymGraph, published: SynonymGraph) -> tuple[str, ...]:
+    """Say when the variant and the graph do not belong together."""
+    same = graph.table_entries == published.table_entries
+    if variant == "published" and not same:
+        return (
+            f"Variant published with graph {graph.name}: the published numbers are made with the "
+            f"graph {published.name}. Leave the graph out to compare with them.",
+        )
+    if variant == "corrected" and same:
+        return (
+            f"Variant corrected with graph {graph.name}: this graph holds the published word table "
+            f"with its errors. Leave the graph out to use {_DEFAULT_GRAPHS[variant].name}.",
+        )
+    return ()
 
 
 async def _extract(

@@ -1,0 +1,44 @@
+"""Which synonym graph CHAIR uses, and what the report says about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.sdk import Client, Report
+
+
+def report(variant: str = "", graph: str | None = None) -> Report:
+    with Client.embedded() as client:
+        return client.score(
+            "chair",
+            responses={"1": "A bus."},
+            references={"1": ["bus"]},
+            variant=variant,
+            graph=graph,
+            replicates=0,
+        )
+
+
+@pytest.mark.parametrize(
+    ("variant", "graph"), [("published", "coco-published"), ("corrected", "coco")]
+)
+def test_each_variant_has_its_own_default_graph(variant: str, graph: str) -> None:
+    made = report(variant=variant)
+    assert made.settings["graph"] == graph
+    assert made.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("variant", "graph", "named"),
+    [("published", "coco", "coco-published"), ("corrected", "coco-published", "coco")],
+)
+def test_a_graph_of_the_other_variant_is_noted(variant: str, graph: str, named: str) -> None:
+    (note,) = report(variant=variant, graph=graph).notes
+    assert note.startswith(f"Variant {variant} with graph {graph}: ")
+    assert named in note
+
+
+def test_the_published_default_keeps_the_published_error() -> None:
+    """The published singular turns "bus" into "bu", so that no bus is found."""
+    assert report().totals["mentioned"] == 0
+    assert report(variant="corrected").totals["mentioned"] == 1
