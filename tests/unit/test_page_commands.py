@@ -1,0 +1,69 @@
+"""Commands and options that README and docs/ show exist, with these names."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Options of other programs.
+FOREIGN = {
+    "--build-constraints", "--calls", "--check", "--clock", "--cov", "--examples",
+    "--generation-config", "--help", "--log_samples", "--no-deps", "--rounds", "--skips",
+    "--structured-outputs-config", "--threads", "--tokenizer",
+}  # fmt: skip
+
+pytestmark = pytest.mark.repo
+
+
+@pytest.fixture(scope="module")
+def root() -> Any:
+    """The click command behind ``hallujudge``."""
+    import typer
+
+    from hallujudge.sdk.cli import main
+    from hallujudge.sdk.cli.app import app
+
+    main(["--version"])
+    return typer.main.get_command(app)
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """Yield the words of each `hallujudge …` line in a literal block."""
+    joined = re.sub(r"\\\n\s*", "", text)
+    for line in re.findall(r"^    (hallujudge .*)$", joined, re.MULTILINE):
+        yield shlex.split(line, comments=True)
+
+
+def option_names(command: Any) -> set[str]:
+    names = {name for parameter in command.params for name in parameter.opts}
+    return names | {name for parameter in command.params for name in parameter.secondary_opts}
+
+
+def all_option_names(command: Any) -> set[str]:
+    children = getattr(command, "commands", {}).values()
+    return option_names(command).union(*(all_option_names(child) for child in children))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_their_options_exist(root: Any, page: Path) -> None:
+    for words in commands(page.read_text(encoding="utf-8")):
+        command, rest = root, [word for word in words[1:] if word != "&"]
+        while rest and rest[0] in getattr(command, "commands", {}):
+            command = command.commands[rest.pop(0)]
+        given = {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
+        assert given <= option_names(command) | {"--help", "-h"}, " ".join(words)
+        assert not getattr(command, "commands", {}) or given, f"no such command: {words}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_options_named_in_sentences_exist(root: Any, page: Path) -> None:
+    spans = re.findall(r"`([^`\n]*)`", page.read_text(encoding="utf-8"))
+    named = {name for span in spans for name in re.findall(r"(?<![\w-])--[a-z][\w-]*", span)}
+    assert named <= all_option_names(root) | FOREIGN
