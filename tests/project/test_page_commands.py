@@ -15,8 +15,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Options of other programs.
 FOREIGN = {
     "--build-constraints", "--calls", "--check", "--clock", "--cov", "--examples",
-    "--generation-config", "--help", "--log_samples", "--no-deps", "--rounds", "--skips", "--strict",
-    "--structured-outputs-config", "--threads", "--tokenizer",
+    "--generation-config", "--help", "--log_samples", "--no-deps", "--rounds", "--skips",
+    "--strict", "--structured-outputs-config", "--threads", "--tokenizer",
 }  # fmt: skip
 
 pytestmark = pytest.mark.repo
