@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
+import inspect
+import re
 
 import pytest
 
@@ -11,17 +14,38 @@ NAMES = {
         "Analysis",
         "AnalysisOptions",
         "AsyncClient",
+        "BatchResult",
+        "Bound",
         "Client",
         "Coverage",
+        "EmbeddedBackend",
+        "Estimate",
+        "FoundClaim",
+        "GraphSource",
         "HallujudgeError",
+        "InlineGraph",
+        "InputOptions",
+        "IntervalSettings",
+        "Item",
         "ItemResult",
+        "ItemSource",
+        "OnBatch",
         "Outcome",
+        "References",
+        "RemoteBackend",
         "Report",
+        "Responses",
         "Score",
+        "ScoreRun",
+        "ScoreSpec",
+        "ScoringBackend",
+        "ServerInfo",
+        "ShippedGraph",
         "__version__",
         "analyze",
         "analyze_results",
         "errors",
+        "read_items",
     ],
     "hallujudge.sdk.errors": [
         "ArchiveError",
@@ -56,6 +80,39 @@ def test_public_names(module: str) -> None:
     loaded = importlib.import_module(module)
     assert sorted(loaded.__all__) == NAMES[module]
     assert all(hasattr(loaded, name) for name in loaded.__all__)
+
+
+def test_dir_shows_the_public_names() -> None:
+    loaded = importlib.import_module("hallujudge.sdk")
+    assert dir(loaded) == NAMES["hallujudge.sdk"]
+
+
+@pytest.mark.parametrize("name", ["Client", "AsyncClient"])
+def test_signatures_name_public_types(name: str) -> None:
+    """A type that a client's method takes or returns can be imported from the SDK."""
+    loaded = importlib.import_module("hallujudge.sdk")
+    methods = inspect.getmembers(getattr(loaded, name), inspect.isfunction)
+    named = {
+        word
+        for method, function in methods
+        if not method.startswith("_")
+        for parameter in (*inspect.signature(function).parameters.values(), None)
+        for word in re.findall(
+            r"\b[A-Z][A-Za-z]+",
+            str(
+                parameter.annotation if parameter else inspect.signature(function).return_annotation
+            ),
+        )
+    }
+    assert named - {"Iterable", "Mapping", "None", "Sequence", "Self"} <= {*loaded.__all__}
+
+
+def test_a_clients_arguments_are_the_fields_of_a_run() -> None:
+    from hallujudge.sdk import AsyncClient, Client, ScoreRun
+
+    fields = [field.name for field in dataclasses.fields(ScoreRun)]
+    for method in (Client.score, AsyncClient.score, Client.judge, Client.estimate):
+        assert list(inspect.signature(method).parameters)[1:] == fields
 
 
 def test_client_and_async_client_have_the_same_methods() -> None:

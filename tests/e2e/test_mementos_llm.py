@@ -15,8 +15,7 @@ from support.running import ServerProcess, read_rows
 from support.tri_he_samples import here, report_of
 
 from hallujudge.metrics.mementos.items import MementosItem
-from hallujudge.sdk import Client
-from hallujudge.sdk.spec import make_spec
+from hallujudge.sdk import Client, ScoreSpec
 
 NAMES = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 OBJECTS = ("man", "robot arm", "ball", "drawer", "dog", "cat")
@@ -172,7 +171,7 @@ def test_given_lists_are_kept_and_only_the_other_text_is_read() -> None:
     )
     with scripted() as server:
         with Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client:
-            spec = make_spec("mementos", options={"extractor": "llm"})
+            spec = ScoreSpec(metric="mementos", options={"extractor": "llm"})
             report = client.score_items(spec, [item])
         (body,) = server.requests
     assert descriptions_of(body) == {"reference": "", "predicted": "A man throws a ball."}

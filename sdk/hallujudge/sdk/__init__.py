@@ -6,7 +6,7 @@
     report = client.score("chair", responses="captions.jsonl", references="objects.json")
     print(report.chair_i, report.signature)
 
-Names are looked up when they are first used: importing this package loads neither numpy nor grpc.
+Names are imported when they are first used: importing this package loads neither numpy nor grpc.
 """
 
 from __future__ import annotations
@@ -18,43 +18,108 @@ from . import errors
 from .errors import HallujudgeError
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.entry import FoundClaim
+    from hallujudge.judge_service.engine.spec import (
+        GraphSource,
+        InlineGraph,
+        ScoreSpec,
+        ShippedGraph,
+    )
+    from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.judge_service.version import __version__
-    from hallujudge.metrics import Coverage, ItemResult, Outcome, Report, Score
+    from hallujudge.metrics import (
+        Bound,
+        Coverage,
+        IntervalSettings,
+        Item,
+        ItemResult,
+        Outcome,
+        Report,
+        Score,
+    )
 
     from .aio import AsyncClient
     from .analysis import Analysis, AnalysisOptions, analyze, analyze_results
+    from .archives import read_items
+    from .archives.inputs import InputOptions, ItemSource, References, Responses
+    from .backends.base import BatchResult, ScoringBackend, ServerInfo
+    from .backends.embedded import EmbeddedBackend
+    from .backends.remote import RemoteBackend
     from .client import Client
+    from .score_run import OnBatch, ScoreRun
 
 __all__ = [
     "Analysis",
     "AnalysisOptions",
     "AsyncClient",
+    "BatchResult",
+    "Bound",
     "Client",
     "Coverage",
+    "EmbeddedBackend",
+    "Estimate",
+    "FoundClaim",
+    "GraphSource",
     "HallujudgeError",
+    "InlineGraph",
+    "InputOptions",
+    "IntervalSettings",
+    "Item",
     "ItemResult",
+    "ItemSource",
+    "OnBatch",
     "Outcome",
+    "References",
+    "RemoteBackend",
     "Report",
+    "Responses",
     "Score",
+    "ScoreRun",
+    "ScoreSpec",
+    "ScoringBackend",
+    "ServerInfo",
+    "ShippedGraph",
     "__version__",
     "analyze",
     "analyze_results",
     "errors",
+    "read_items",
 ]
 
 _HOMES = {
     "Analysis": ".analysis",
     "AnalysisOptions": ".analysis",
     "AsyncClient": ".aio",
+    "BatchResult": ".backends.base",
+    "Bound": "hallujudge.metrics",
     "Client": ".client",
     "Coverage": "hallujudge.metrics",
+    "EmbeddedBackend": ".backends.embedded",
+    "Estimate": "hallujudge.judge_service.llm.estimate",
+    "FoundClaim": "hallujudge.judge_service.engine.entry",
+    "GraphSource": "hallujudge.judge_service.engine.spec",
+    "InlineGraph": "hallujudge.judge_service.engine.spec",
+    "InputOptions": ".archives.inputs",
+    "IntervalSettings": "hallujudge.metrics",
+    "Item": "hallujudge.metrics",
     "ItemResult": "hallujudge.metrics",
+    "ItemSource": ".archives.inputs",
+    "OnBatch": ".score_run",
     "Outcome": "hallujudge.metrics",
+    "References": ".archives.inputs",
+    "RemoteBackend": ".backends.remote",
     "Report": "hallujudge.metrics",
+    "Responses": ".archives.inputs",
     "Score": "hallujudge.metrics",
+    "ScoreRun": ".score_run",
+    "ScoreSpec": "hallujudge.judge_service.engine.spec",
+    "ScoringBackend": ".backends.base",
+    "ServerInfo": ".backends.base",
+    "ShippedGraph": "hallujudge.judge_service.engine.spec",
+    "__version__": "hallujudge.judge_service.version",
     "analyze": ".analysis",
     "analyze_results": ".analysis",
-    "__version__": "hallujudge.judge_service.version",
+    "read_items": ".archives",
 }
 
 
@@ -62,3 +127,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

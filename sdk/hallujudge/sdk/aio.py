@@ -1,14 +1,14 @@
-"""The client, asynchronous. The synchronous one is a thin façade over it."""
+"""The asynchronous client."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 from hallujudge.metrics import Report
 
-from .errors import InvalidInputError
+from .score_run import OnBatch, ScoreRun, called_with
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import FoundClaim
@@ -16,16 +16,9 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
 
-    from .archives import InputOptions, References, Responses
-    from .backends.base import Batch, BatchResult, ScoringBackend, ServerInfo
+    from .backends.base import Batch, ScoringBackend, ServerInfo
 
-__all__ = ["AsyncClient", "OnBatch"]
-
-OnBatch: TypeAlias = "Callable[[BatchResult], None]"
-"""Told each batch of items with their results, in the order of the items."""
-
-HERE = "this process"
-"""What stands for an address where there is no server."""
+__all__ = ["AsyncClient"]
 
 _BATCH_ITEMS = 64
 _BATCH_CHARS = 1 << 20
@@ -35,10 +28,10 @@ class AsyncClient:
     """Scores at a server, or in this process.
 
     Args:
-        target: The server's host and port, such as ``"localhost:50051"``. For scoring without a
-            server see :meth:`embedded`.
-        timeout: How long one call may take, in seconds.
-        stream_timeout: How long a whole run may take, in seconds.
+        server: The server's host and port, such as ``"localhost:50051"``, or a backend that was
+            constructed. To score without a server see :meth:`embedded`.
+        timeout: How long one call to the server may take, in seconds.
+        stream_timeout: How long a whole run at the server may take, in seconds.
 
     Example:
         >>> import asyncio
@@ -53,25 +46,29 @@ class AsyncClient:
     """
 
     def __init__(
-        self, target: str, *, timeout: float = 60.0, stream_timeout: float = 86_400.0
+        self,
+        server: str | ScoringBackend,
+        *,
+        timeout: float = 60.0,
+        stream_timeout: float = 86_400.0,
     ) -> None:
-        self._target = _address(target)
-        self._timeout = timeout
-        self._stream_timeout = stream_timeout
-        self._settings: Mapping[str, object] = {}
-        self._backend: ScoringBackend | None = None
+        if isinstance(server, str):
+            from .backends.remote import RemoteBackend
+
+            server = RemoteBackend(server, timeout=timeout, stream_timeout=stream_timeout)
+        self._backend: ScoringBackend = server
 
     @classmethod
     def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
-        """A client that scores in this process.
+        """Return a client that scores in this process.
 
         Args:
             settings: Settings of the judges by name, such as ``{"llm_url": "http://…/v1"}``, over
-                those of the environment. Keys come from the environment alone.
+                those of the environment. API keys are read from the environment only.
         """
-        client = cls(HERE)
-        client._settings = dict(settings or {})
-        return client
+        from .backends.embedded import EmbeddedBackend
+
+        return cls(EmbeddedBackend(settings))
 
     async def __aenter__(self) -> Self:
         return self
@@ -80,78 +77,36 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Lets go of the connection; the next call makes a new one."""
-        if self._backend is not None:
-            await self._backend.close()
-            self._backend = None
+        """Close the connection; the next call opens another."""
+        await self._backend.close()
 
-    async def score(
-        self,
-        metric: str,
-        *,
-        responses: Responses,
-        references: References | None = None,
-        variant: str = "",
-        graph: str | Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-        group_by: Sequence[str] = (),
-        seed: int = 0,
-        replicates: int = 1000,
-        confidence: float = 0.95,
-        inputs: InputOptions | None = None,
-        on_batch: OnBatch | None = None,
-    ) -> Report:
-        """Scores responses against references.
+    @called_with(ScoreRun)
+    async def score(self, run: ScoreRun) -> Report:
+        """Score responses against references.
 
-        Args:
-            metric: The metric's name, such as ``"chair"``.
-            responses: A file, a mapping id -> text, or records.
-            references: A file, or a mapping id -> reference; None where responses carry them.
-            variant: The named reading; empty for the metric's default.
-            graph: A shipped graph's name or a file; for metrics with several, role -> either.
-            options: The metric's own settings by name.
-            group_by: Record fields to report groups by.
-            seed: Where the random numbers of intervals start.
-            replicates: Bootstrap replicates; 0 switches intervals off.
-            confidence: Share of replicates that an interval holds.
-            inputs: How files are read and joined.
-            on_batch: Told each batch of results, in the order of the responses.
+        The arguments are the fields of :class:`ScoreRun`:
+        ``score("chair", responses="captions.jsonl", references="objects.json")``.
 
         Raises:
             ArchiveError: A file can't be used, or ids don't join.
-            InvalidInputError: The variant, graph or an option can't be used.
+            InvalidInputError: The variant, the graph or an option is invalid.
             NotFoundError: The metric or graph is unknown.
             UnavailableError: The server can't be reached.
         """
-        from .archives import read_items
-        from .spec import make_spec
-
-        spec = make_spec(
-            metric,
-            variant=variant,
-            graph=graph,
-            options=options,
-            group_by=group_by,
-            seed=seed,
-            replicates=replicates,
-            confidence=confidence,
-        )
-        items = read_items(metric, responses, references, options=inputs, group_by=spec.group_by)
-        return await self.score_items(spec, items, on_batch=on_batch)
+        return await self.score_items(run.spec(), run.items(), on_batch=run.on_batch)
 
     async def score_items(
         self, spec: ScoreSpec, items: Iterable[Item], *, on_batch: OnBatch | None = None
     ) -> Report:
-        """Scores items that are already read.
+        """Score items that are already read.
 
         Args:
-            spec: How.
-            items: What; read as the backend takes them.
-            on_batch: Told each batch of results, in the order of the items.
+            spec: How they are scored.
+            items: The items; read as the backend takes them.
+            on_batch: Is called with each batch of results, in the order of the items.
         """
-        # Closed here and not by the garbage collector, so that whoever stops early also stops the
-        # server.
-        async with aclosing(self._get_backend().score_stream(spec, _batches(items))) as parts:
+        # Closed here and not by the garbage collector: stopping early also stops the server.
+        async with aclosing(self._backend.score_stream(spec, _batches(items))) as parts:
             async for part in parts:
                 if isinstance(part, Report):
                     return part
@@ -168,111 +123,65 @@ class AsyncClient:
         graph: str | Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> list[list[FoundClaim]]:
-        """Claims of texts without verdicts: mentions, triplets or keywords, with their places.
+        """Return the claims of texts without verdicts: mentions, triplets or keywords, with spans.
 
         Args:
             metric: The metric whose claims are wanted.
             texts: The texts.
-            variant: The named reading; empty for the metric's default.
+            variant: The metric's variant; empty for its default.
             graph: As for :meth:`score`.
             options: As for :meth:`score`.
         """
-        from .spec import make_spec
+        run = ScoreRun(metric, responses=(), variant=variant, graph=graph, options=options)
+        return await self._backend.extract(run.spec(), texts)
 
-        spec = make_spec(metric, variant=variant, graph=graph, options=options)
-        return await self._get_backend().extract(spec, texts)
+    @called_with(ScoreRun)
+    async def judge(self, run: ScoreRun) -> list[ItemResult]:
+        """Return verdicts on the claims of responses, without a report; for small batches.
 
-    async def judge(
-        self,
-        metric: str,
-        *,
-        responses: Responses,
-        references: References | None = None,
-        options: Mapping[str, str] | None = None,
-        inputs: InputOptions | None = None,
-    ) -> list[ItemResult]:
-        """Verdicts on the claims of responses, without a report; for small batches.
+        The arguments are those of :meth:`score`.
+
+        Raises:
+            UnsupportedError: The metric's claims are not decided by a judge.
+        """
+        return await self._backend.judge(run.spec(), list(run.items()))
+
+    @called_with(ScoreRun)
+    async def estimate(self, run: ScoreRun) -> list[Estimate]:
+        """Return how many judge calls and tokens a run needs, without calling a judge.
+
+        The arguments are those of :meth:`score`.
+
+        Raises:
+            UnsupportedError: The metric has no judge that costs anything, or a server scores: only
+                the server knows its cache and the prices of its judges.
+        """
+        return await self.estimate_items(run.spec(), run.items())
+
+    async def estimate_items(self, spec: ScoreSpec, items: Iterable[Item]) -> list[Estimate]:
+        """Return what :meth:`estimate` does, for items that are already read.
 
         Args:
-            metric: The metric whose claims are judged, such as ``"tri-he"``.
-            responses: As for :meth:`score`.
-            references: As for :meth:`score`.
-            options: As for :meth:`score`.
-            inputs: As for :meth:`score`.
-
-        Raises:
-            UnsupportedError: No judge decides the metric's claims.
+            spec: How they are scored.
+            items: The items.
         """
-        from .archives import read_items
-        from .spec import make_spec
-
-        spec = make_spec(metric, options=options)
-        items = read_items(metric, responses, references, options=inputs)
-        return await self._get_backend().judge(spec, list(items))
-
-    async def estimate(self, spec: ScoreSpec, items: Iterable[Item]) -> list[Estimate]:
-        """What judges that cost money would be asked about items, without asking them.
-
-        Raises:
-            UnsupportedError: The metric asks no such judge, or a server does the scoring: what it
-                remembers and what its judges cost is known to it alone.
-        """
-        from .backends.embedded import EmbeddedBackend
-        from .errors import UnsupportedError
-
-        backend = self._get_backend()
-        if not isinstance(backend, EmbeddedBackend):
-            raise UnsupportedError("only embedded scoring can be estimated; leave the server out")
-        return await backend.estimate(spec, list(items))
+        return await self._backend.estimate(spec, list(items))
 
     async def normalize(
         self, words: Sequence[str], *, graph: str = "coco"
     ) -> dict[str, tuple[str, ...]]:
-        """Words -> their roots in a graph: none where it doesn't know the word."""
+        """Return word -> its roots in a graph; no root if the graph doesn't know the word."""
         from .spec import graph_source
 
-        return await self._get_backend().normalize(graph_source(graph), words)
+        return await self._backend.normalize(graph_source(graph), words)
 
     async def server_info(self) -> ServerInfo:
-        """Who scores: the server's version and graphs, or this process's."""
-        return await self._get_backend().server_info()
-
-    def _get_backend(self) -> ScoringBackend:
-        # Connecting imports grpc, and scoring here imports the engine: neither before it is needed.
-        if self._backend is None:
-            self._backend = self._connect()
-        return self._backend
-
-    def _connect(self) -> ScoringBackend:
-        if self._target == HERE:
-            from .backends.embedded import EmbeddedBackend
-
-            return EmbeddedBackend(self._settings)
-        from .backends.remote import RemoteBackend
-
-        return RemoteBackend(
-            self._target, timeout=self._timeout, stream_timeout=self._stream_timeout
-        )
-
-
-def _address(target: str) -> str:
-    """The address, where it can be one."""
-    if not target.strip():
-        raise InvalidInputError(
-            "the server's address is empty; give HOST:PORT, or name no server at all to score in "
-            "this process"
-        )
-    if target.startswith(("http://", "https://")):
-        raise InvalidInputError(
-            f"the server's address {target!r} is a web address; give HOST:PORT, such as "
-            "localhost:50051",
-            metadata={"target": target},
-        )
-    return target
+        """Return the release and the graphs of the server, or of this process."""
+        return await self._backend.server_info()
 
 
 async def _batches(items: Iterable[Item]) -> AsyncGenerator[Batch, None]:
-    """Batches that are small in number and in text, so that no message grows too large."""
+    """Yield batches that are small in number and in text, so that no message grows too large."""
     batch: list[Item] = []
     chars = 0
     for item in items:

@@ -1,43 +1,50 @@
-"""The client, synchronous: the asynchronous one on a private event loop in a thread."""
+"""The synchronous client: the asynchronous one on a private event loop in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import threading
 import weakref
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from .aio import HERE, AsyncClient
+from .aio import AsyncClient
 from .errors import CancelledError
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.entry import FoundClaim
-    from hallujudge.judge_service.engine.spec import ScoreSpec
-    from hallujudge.judge_service.llm.estimate import Estimate
-    from hallujudge.metrics import Item, ItemResult, Report
-
-    from .aio import OnBatch
-    from .archives import InputOptions, References, Responses
-    from .backends.base import ServerInfo
+    from .backends.base import ScoringBackend
 
 __all__ = ["Client"]
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class Client:
-    """Scores at a server, or in this process. The same methods as :class:`AsyncClient`.
+def _blocking(
+    method: Callable[Concatenate[AsyncClient, _P], Coroutine[Any, Any, _T]],
+) -> Callable[Concatenate[Client, _P], _T]:
+    """Return a method of the synchronous client that waits for one of the asynchronous client."""
 
-    Works inside a running event loop too, as in a notebook: the loop here is its own. One client
-    may be used from several threads.
+    @functools.wraps(method)
+    def called(self: Client, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return self._run(method(self._client, *args, **kwargs))
+
+    return called
+
+
+class Client:
+    """Scores at a server, or in this process. It has the methods of :class:`AsyncClient`.
+
+    It also works inside a running event loop, as in a notebook, because it has its own loop. One
+    client may be used from several threads.
 
     Args:
-        target: The server's host and port, such as ``"localhost:50051"``. For scoring without a
-            server see :meth:`embedded`.
-        timeout: How long one call may take, in seconds.
-        stream_timeout: How long a whole run may take, in seconds.
+        server: The server's host and port, such as ``"localhost:50051"``, or a backend that was
+            constructed. To score without a server see :meth:`embedded`.
+        timeout: How long one call to the server may take, in seconds.
+        stream_timeout: How long a whole run at the server may take, in seconds.
 
     Example:
         >>> client = Client.embedded()
@@ -50,18 +57,22 @@ class Client:
     """
 
     def __init__(
-        self, target: str, *, timeout: float = 60.0, stream_timeout: float = 86_400.0
+        self,
+        server: str | ScoringBackend,
+        *,
+        timeout: float = 60.0,
+        stream_timeout: float = 86_400.0,
     ) -> None:
-        self._client = AsyncClient(target, timeout=timeout, stream_timeout=stream_timeout)
+        self._client = AsyncClient(server, timeout=timeout, stream_timeout=stream_timeout)
         self._loop: _LoopThread | None = None
         self._lock = threading.Lock()
 
     @classmethod
     def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
-        """A client that scores in this process; see :meth:`AsyncClient.embedded`."""
-        client = cls(HERE)
-        client._client = AsyncClient.embedded(settings)
-        return client
+        """Return a client that scores in this process; see :meth:`AsyncClient.embedded`."""
+        from .backends.embedded import EmbeddedBackend
+
+        return cls(EmbeddedBackend(settings))
 
     def __enter__(self) -> Self:
         return self
@@ -70,7 +81,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the connection and the thread; the next call makes new ones."""
+        """Close the connection and the thread; the next call opens others."""
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None:
@@ -78,87 +89,22 @@ class Client:
             loop.run(self._client.close())
             loop.stop()
 
-    def score(
-        self,
-        metric: str,
-        *,
-        responses: Responses,
-        references: References | None = None,
-        variant: str = "",
-        graph: str | Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-        group_by: Sequence[str] = (),
-        seed: int = 0,
-        replicates: int = 1000,
-        confidence: float = 0.95,
-        inputs: InputOptions | None = None,
-        on_batch: OnBatch | None = None,
-    ) -> Report:
-        """Scores responses against references; see :meth:`AsyncClient.score`."""
-        return self._run(
-            self._client.score(
-                metric,
-                responses=responses,
-                references=references,
-                variant=variant,
-                graph=graph,
-                options=options,
-                group_by=group_by,
-                seed=seed,
-                replicates=replicates,
-                confidence=confidence,
-                inputs=inputs,
-                on_batch=on_batch,
-            )
-        )
-
-    def score_items(
-        self, spec: ScoreSpec, items: Iterable[Item], *, on_batch: OnBatch | None = None
-    ) -> Report:
-        """Scores items that are already read; see :meth:`AsyncClient.score_items`."""
-        return self._run(self._client.score_items(spec, items, on_batch=on_batch))
-
-    def extract(
-        self,
-        metric: str,
-        texts: Sequence[str],
-        *,
-        variant: str = "",
-        graph: str | Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-    ) -> list[list[FoundClaim]]:
-        """Claims of texts without verdicts; see :meth:`AsyncClient.extract`."""
-        return self._run(
-            self._client.extract(metric, texts, variant=variant, graph=graph, options=options)
-        )
-
-    def judge(
-        self,
-        metric: str,
-        *,
-        responses: Responses,
-        references: References | None = None,
-        options: Mapping[str, str] | None = None,
-        inputs: InputOptions | None = None,
-    ) -> list[ItemResult]:
-        """Verdicts on the claims of responses; see :meth:`AsyncClient.judge`."""
-        return self._run(
-            self._client.judge(
-                metric, responses=responses, references=references, options=options, inputs=inputs
-            )
-        )
-
-    def estimate(self, spec: ScoreSpec, items: Iterable[Item]) -> list[Estimate]:
-        """What judges that cost money would be asked; see :meth:`AsyncClient.estimate`."""
-        return self._run(self._client.estimate(spec, items))
-
-    def normalize(self, words: Sequence[str], *, graph: str = "coco") -> dict[str, tuple[str, ...]]:
-        """Words -> their roots in a graph; see :meth:`AsyncClient.normalize`."""
-        return self._run(self._client.normalize(words, graph=graph))
-
-    def server_info(self) -> ServerInfo:
-        """Who scores; see :meth:`AsyncClient.server_info`."""
-        return self._run(self._client.server_info())
+    score = _blocking(AsyncClient.score)
+    """Score responses against references; see :meth:`AsyncClient.score`."""
+    score_items = _blocking(AsyncClient.score_items)
+    """Score items that are already read; see :meth:`AsyncClient.score_items`."""
+    extract = _blocking(AsyncClient.extract)
+    """Return the claims of texts without verdicts; see :meth:`AsyncClient.extract`."""
+    judge = _blocking(AsyncClient.judge)
+    """Return verdicts on the claims of responses; see :meth:`AsyncClient.judge`."""
+    estimate = _blocking(AsyncClient.estimate)
+    """Return the number of judge calls and tokens; see :meth:`AsyncClient.estimate`."""
+    estimate_items = _blocking(AsyncClient.estimate_items)
+    """Return the same for items that are read; see :meth:`AsyncClient.estimate_items`."""
+    normalize = _blocking(AsyncClient.normalize)
+    """Return word -> its roots in a graph; see :meth:`AsyncClient.normalize`."""
+    server_info = _blocking(AsyncClient.server_info)
+    """Return the release and the graphs; see :meth:`AsyncClient.server_info`."""
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         with self._lock:

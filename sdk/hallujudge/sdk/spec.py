@@ -1,4 +1,4 @@
-"""Specs from what users write: graph names and paths, plain options."""
+"""Parts of a spec from what users write: graph names and paths, group keys, intervals."""
 
 from __future__ import annotations
 
@@ -26,43 +26,49 @@ from hallujudge.synonym_graphs import (
 
 from .errors import InvalidInputError, NotFoundError
 
-__all__ = ["graph_notes", "graph_source", "make_spec"]
+__all__ = ["graph_notes", "graph_source", "graph_sources", "group_keys", "interval_settings"]
 
 _MAX_GRAPH_BYTES = 16 << 20
 
 
-def make_spec(
-    metric: str,
-    *,
-    variant: str = "",
-    graph: str | Mapping[str, str] | None = None,
-    options: Mapping[str, str] | None = None,
-    group_by: Sequence[str] = (),
-    seed: int = 0,
-    replicates: int = 1000,
-    confidence: float = 0.95,
-) -> ScoreSpec:
-    """A spec; graphs that are files are read here, since a server can't see them.
+def graph_sources(metric: str, graph: str | Mapping[str, str] | None) -> dict[str, GraphSource]:
+    """Return role -> graph.
+
+    Args:
+        metric: The metric's name.
+        graph: A shipped name or a file, for the metric's first role; or role -> either.
 
     Raises:
         NotFoundError: The metric or a graph is unknown.
-        InvalidInputError: A graph file can't be read, or intervals can't be made as asked.
+        InvalidInputError: A graph file can't be read.
     """
     entry = metric_entry(metric)
     if isinstance(graph, str):
         graph = dict.fromkeys(entry.graph_roles[:1] or ("objects",), graph)
+    return {role: graph_source(name) for role, name in (graph or {}).items()}
+
+
+def group_keys(metric: str, group_by: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys to report groups by: the metric's own, then those that were given.
+
+    Raises:
+        NotFoundError: The metric is unknown.
+    """
+    if isinstance(group_by, str):
+        raise InvalidInputError(f"group_by is the text {group_by!r}; give a list, [{group_by!r}]")
+    return tuple(dict.fromkeys((*metric_entry(metric).group_by, *group_by)))
+
+
+def interval_settings(replicates: int, seed: int, confidence: float) -> IntervalSettings:
+    """Return how intervals are made.
+
+    Raises:
+        InvalidInputError: A number is out of range.
+    """
     try:
-        interval = IntervalSettings(replicates=replicates, seed=seed, confidence=confidence)
+        return IntervalSettings(replicates=replicates, seed=seed, confidence=confidence)
     except ValueError as err:
         raise InvalidInputError(str(err)) from err
-    return ScoreSpec(
-        metric=metric,
-        variant=variant,
-        graphs={role: graph_source(name) for role, name in (graph or {}).items()},
-        options=dict(options or {}),
-        group_by=tuple(group_by) or entry.group_by,
-        interval=interval,
-    )
 
 
 def graph_source(name_or_path: str) -> GraphSource:

@@ -7,7 +7,7 @@ import doctest
 
 import pytest
 
-from hallujudge.sdk import AsyncClient, Client, Outcome, aio, client
+from hallujudge.sdk import AsyncClient, Client, EmbeddedBackend, Outcome, aio, client
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.backends.remote import check_versions
 from hallujudge.sdk.errors import InvalidInputError, NotFoundError, VersionMismatchError
@@ -60,6 +60,20 @@ def test_a_closed_client_opens_again() -> None:
         assert embedded.normalize(["puppy", "xyzzy"]) == {"puppy": ("dog",), "xyzzy": ()}
         embedded.close()
     embedded.close()
+
+
+def test_a_client_takes_a_backend_that_was_constructed() -> None:
+    with Client(EmbeddedBackend()) as client:
+        report = client.score("chair", responses=RESPONSES, references=REFERENCES)
+    assert report.coverage.scored == 2
+
+
+def test_a_wrong_argument_is_named() -> None:
+    with Client.embedded() as client:
+        with pytest.raises(TypeError, match=r"score\(\): missing a required argument: 'responses'"):
+            client.score("chair", references=REFERENCES)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match=r"judge\(\): got an unexpected keyword .*'refs'"):
+            client.judge("chair", responses=RESPONSES, refs=REFERENCES)  # type: ignore[call-arg]
 
 
 def test_errors_name_what_to_do() -> None:

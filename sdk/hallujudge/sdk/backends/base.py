@@ -1,4 +1,4 @@
-"""What a backend does. Every feature lands in both, with a test that runs on both."""
+"""What a backend does. Both implement every method, and tests run on both."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hallujudge.metrics import Item, ItemResult, Report
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
+    from hallujudge.judge_service.llm.estimate import Estimate
 
 __all__ = ["Batch", "BatchResult", "ScoringBackend", "ServerInfo"]
 
@@ -29,12 +30,12 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerInfo:
-    """Who scores."""
+    """The release that scores, and its graphs."""
 
     version: str
-    """Its release."""
+    """Release of Hallujudge."""
     graphs: tuple[str, ...]
-    """Graphs that ship with it."""
+    """Names of the shipped graphs."""
 
 
 class ScoringBackend(Protocol):
@@ -43,30 +44,38 @@ class ScoringBackend(Protocol):
     def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch]
     ) -> AsyncGenerator[BatchResult | Report, None]:
-        """Results of batches, in the order of the batches; the report comes last.
+        """Yield results of batches, in the order of the batches, then the report.
 
-        Whoever stops early closes it, which stops the work.
+        Closing the generator early stops the work.
         """
         ...
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
-        """Claims of each text, without verdicts."""
+        """Return the claims of each text, without verdicts."""
         ...
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
-        """Verdicts on each item's claims, without a report."""
+        """Return verdicts on each item's claims, without a report."""
         ...
 
     async def normalize(
         self, source: GraphSource, words: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
-        """Words -> roots in a graph."""
+        """Return word -> its roots in a graph."""
         ...
 
     async def server_info(self) -> ServerInfo:
-        """Who scores."""
+        """Return the release and the shipped graphs."""
+        ...
+
+    async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:
+        """Return how many judge calls and tokens a run needs, without calling a judge.
+
+        Raises:
+            UnsupportedError: The metric has no judge that costs anything, or a server scores.
+        """
         ...
 
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Close connections; the next call opens others."""
         ...

@@ -19,7 +19,7 @@ from hallujudge.judge_service.wire.errors import error_from_rpc
 from hallujudge.judge_service.wire.scene_graphs import with_graphs
 from hallujudge.metrics import Report
 
-from ..errors import InternalError, VersionMismatchError
+from ..errors import InternalError, InvalidInputError, UnsupportedError, VersionMismatchError
 from .base import Batch, BatchResult, ServerInfo
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hallujudge.judge.v1 import scoring_pb2 as scoring_pb
     from hallujudge.judge_service.engine.entry import FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
+    from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
 
 __all__ = ["MAX_IN_FLIGHT", "RemoteBackend"]
@@ -73,14 +74,18 @@ class RemoteBackend:
         target: Host and port, or any address that gRPC understands.
         timeout: How long a unary call may take, in seconds.
         stream_timeout: How long a whole scoring stream may take, in seconds.
+
+    Raises:
+        InvalidInputError: The target is empty or a web address.
     """
 
-    def __init__(self, target: str, *, timeout: float, stream_timeout: float) -> None:
-        self._target = target
+    def __init__(
+        self, target: str, *, timeout: float = 60.0, stream_timeout: float = 86_400.0
+    ) -> None:
+        self._target = _address(target)
         self._timeout = timeout
         self._stream_timeout = stream_timeout
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._connect()
         self._greeted = False
 
     async def score_stream(
@@ -153,9 +158,22 @@ class RemoteBackend:
             info = await self._connect().GetServerInfo(request, timeout=self._timeout)
         return ServerInfo(version=info.version, graphs=tuple(info.graphs))
 
+    async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:  # noqa: ARG002
+        """Refuse: only the server knows its cache and the prices of its judges.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise UnsupportedError(
+            f"the server at {self._target!r} can't estimate a run; estimate it in this process, "
+            "without a server"
+        )
+
     async def close(self) -> None:
-        """Closes the channel."""
-        await self._channel.close()
+        """Close the channel; the next call opens another."""
+        if self._loop is not None:
+            self._loop = None
+            await self._channel.close()
 
     def _connect(self) -> pb_grpc.JudgeServiceAsyncStub:
         """The service, as the running loop reaches it.
@@ -186,6 +204,22 @@ class RemoteBackend:
             if isinstance(err, grpc.RpcError):
                 raise error_from_rpc(err, target=self._target) from err
             raise
+
+
+def _address(target: str) -> str:
+    """Return the address if it can be one."""
+    if not target.strip():
+        raise InvalidInputError(
+            "the server's address is empty; give HOST:PORT, or no server at all to score in "
+            "this process"
+        )
+    if target.startswith(("http://", "https://")):
+        raise InvalidInputError(
+            f"the server's address {target!r} is a web address; give HOST:PORT, such as "
+            "localhost:50051",
+            metadata={"target": target},
+        )
+    return target
 
 
 def check_versions(client: str, server: str, target: str) -> None:

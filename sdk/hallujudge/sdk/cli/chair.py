@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..archives import InputOptions
+from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .groups import grouped
 from .options import AllowDuplicates, References, Responses, RunOptions
@@ -39,12 +40,15 @@ def chair(
     run: RunOptions,
 ) -> ExitCode:
     """CHAIR: objects that captions mention and images lack."""
+    inputs = InputOptions(id_map=id_map, allow_duplicates=allow_duplicates)
     return run.of(
-        "chair",
-        responses,
-        references,
-        variant=variant,
-        graphs={"objects": graph} if graph else {},
-        options={"count": count},
-        inputs=InputOptions(id_map=id_map, allow_duplicates=allow_duplicates),
+        ScoreRun(
+            "chair",
+            responses=responses,
+            references=references,
+            variant=variant,
+            graph=graph,
+            options={"count": count},
+            inputs=inputs,
+        )
     ).execute()

@@ -9,6 +9,7 @@ import typer
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
+from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .groups import grouped
 from .judging import JudgeOptions
@@ -71,22 +72,21 @@ def mementos(
     """Mementos: objects and behaviours of image sequences."""
     if (responses is None) == (keywords is None):
         raise InvalidInputError("give either --responses or --keywords")
-    return run.of(
+    scoring = ScoreRun(
         "mementos",
-        responses or keywords or Path(),
-        references,
+        responses=responses or keywords or Path(),
+        references=references,
         variant=variant,
-        graphs={**_roles("objects", object_graph), **_roles("behaviors", behavior_graph)},
+        graph={**_roles("objects", object_graph), **_roles("behaviors", behavior_graph)},
         options={
             # Keywords that were given are scored as they are, and nothing else is read.
             "extractor": extractor if keywords is None else "given",
             "average": average,
             **({"domain": domain} if domain else {}),
         },
-        judges=judges.settings(run.server),
-        group_by=("domain",),
         inputs=InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates),
-    ).execute()
+    )
+    return run.of(scoring, judges.settings(run.server)).execute()
 
 
 def _roles(role: str, graphs: list[str] | None) -> dict[str, str]:

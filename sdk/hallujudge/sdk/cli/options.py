@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
-from .run import FORMATS, ScoreRun
+from ..score_run import ScoreRun
+from .run import FORMATS, ScoreCommand
 
 __all__ = [
     "AllowDuplicates",
@@ -83,54 +84,30 @@ class RunOptions:
     ] = None
     """What to print and leave."""
 
-    def of(
-        self,
-        metric: str,
-        responses: Path,
-        references: Path | None,
-        *,
-        variant: str,
-        graphs: Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
-        judges: Mapping[str, object] | None = None,
-        group_by: tuple[str, ...] = (),
-        inputs: InputOptions | None = None,
-    ) -> ScoreRun:
-        """The run of a metric with these options.
+    def of(self, run: ScoreRun, judges: Mapping[str, object] | None = None) -> ScoreCommand:
+        """Return the command that scores a run with these options.
 
         Args:
-            metric: Its name.
-            responses: File of responses.
-            references: File of references.
-            variant: The named reading.
-            graphs: Role -> graph.
-            options: The metric's own settings.
+            run: What the metric's own options say.
             judges: Settings of judges in this process.
-            group_by: Keys that the metric always reports groups by.
-            inputs: How the metric's archives are read beside what these options say.
         """
-        return ScoreRun(
-            metric=metric,
-            responses=responses,
-            references=references,
+        inputs = replace(run.inputs or InputOptions(), **self._shared_with(InputOptions))
+        return ScoreCommand(
+            run=replace(run, **self._shared_with(ScoreRun), inputs=inputs),
             out=self.out,
             server=self.server,
-            variant=variant,
-            graphs=graphs or {},
-            options=options or {},
             judges=judges or {},
-            group_by=tuple(dict.fromkeys((*group_by, *(self.group_by or ())))),
-            seed=self.seed,
-            replicates=self.replicates,
-            confidence=self.confidence,
-            inputs=replace(
-                inputs or InputOptions(),
-                id_key=self.id_key,
-                text_key=self.text_key,
-                allow_unknown=self.allow_unknown,
-            ),
             formats=_split(self.format),
         )
+
+    def _shared_with(self, other: type) -> dict[str, Any]:
+        """Return the options that another value has fields for, by name."""
+        names = {entry.name for entry in fields(self)}
+        return {
+            entry.name: value
+            for entry in fields(other)
+            if entry.name in names and (value := getattr(self, entry.name)) is not None
+        }
 
 
 def _split(given: list[str] | None) -> tuple[str, ...]:

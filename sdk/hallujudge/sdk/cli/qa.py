@@ -11,9 +11,10 @@ import typer
 
 from hallujudge.metrics.pope.build import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 
-from ..archives import InputOptions, read_items
+from ..archives import InputOptions
 from ..archives.qa import read_mapping
 from ..errors import ArchiveError, InvalidInputError
+from ..score_run import ScoreRun
 from .app import ExitCode, app, score_app
 from .files import write_file
 from .groups import grouped
@@ -57,11 +58,13 @@ def pope(
 ) -> ExitCode:
     """POPE: yes/no questions about objects."""
     inputs = InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates, join=join)
-    scoring = run.of("pope", responses, references, variant=variant, inputs=inputs)
+    scoring = run.of(
+        ScoreRun("pope", responses=responses, references=references, variant=variant, inputs=inputs)
+    )
     forget_readers(run.out)
     code = scoring.execute()
     if all_readers and code in (ExitCode.OK, ExitCode.UNSCORED):
-        table = compare_readers(read_items("pope", responses, references, options=scoring.inputs))
+        table = compare_readers(scoring.run.items())
         write_readers(run.out, table)
         if "table" in scoring.formats:
             typer.echo(readers_text(table))
@@ -103,7 +106,13 @@ def _vidhal(metric: str, run: RunOptions, given: VidhalOptions) -> ExitCode:
         display=given.options,
     )
     return run.of(
-        metric, given.responses, given.references, variant=given.variant, inputs=inputs
+        ScoreRun(
+            metric,
+            responses=given.responses,
+            references=given.references,
+            variant=given.variant,
+            inputs=inputs,
+        )
     ).execute()
 
 
@@ -137,12 +146,14 @@ def infact(
 ) -> ExitCode:
     """INFACT: the same questions under induced conditions."""
     return run.of(
-        "infact",
-        responses,
-        references,
-        variant=variant,
-        options={"unparsed": unparsed},
-        inputs=InputOptions(allow_missing=allow_missing),
+        ScoreRun(
+            "infact",
+            responses=responses,
+            references=references,
+            variant=variant,
+            options={"unparsed": unparsed},
+            inputs=InputOptions(allow_missing=allow_missing),
+        )
     ).execute()
 
 

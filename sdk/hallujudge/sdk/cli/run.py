@@ -13,10 +13,11 @@ import typer
 
 from hallujudge.metrics import Report
 
-from ..archives import InputOptions, ItemSource, read_items
+from ..archives import ItemSource
 from ..client import Client
 from ..errors import InvalidInputError, OutputError
-from ..spec import graph_notes, make_spec
+from ..score_run import ScoreRun
+from ..spec import graph_notes
 from .app import ExitCode
 from .output import OutputFolder
 
@@ -26,45 +27,25 @@ if TYPE_CHECKING:
     from ..backends.base import BatchResult
     from ..report import HtmlPage
 
-__all__ = ["FORMATS", "ScoreRun"]
+__all__ = ["FORMATS", "ScoreCommand"]
 
 FORMATS = ("table", "json", "markdown", "html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreRun:
-    """Everything that ``hallujudge score`` was told."""
+class ScoreCommand:
+    """A scoring run of the command line: what is scored, where, and what is printed and kept."""
 
-    metric: str
-    """The metric's name."""
-    responses: Path
-    """File of responses."""
-    references: Path | None
-    """File of references."""
+    run: ScoreRun
+    """What is scored and how."""
     out: Path
     """Folder for results."""
     server: str | None = None
-    """Host and port; None scores in this process."""
-    variant: str = ""
-    """The named reading."""
-    graphs: Mapping[str, str] = field(default_factory=dict)
-    """Role -> graph."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """The metric's own settings."""
-    group_by: tuple[str, ...] = ()
-    """Record fields to report groups by."""
-    seed: int = 0
-    """Where the random numbers of intervals start."""
-    replicates: int = 1000
-    """Bootstrap replicates."""
-    confidence: float = 0.95
-    """Share of replicates that an interval holds."""
+    """Host and port of the server; None scores in this process."""
     judges: Mapping[str, object] = field(default_factory=dict)
     """Settings of the judges, for scoring in this process."""
-    inputs: InputOptions = field(default_factory=InputOptions)
-    """How archives are read and joined."""
     formats: tuple[str, ...] = ("table",)
-    """What to print and which pages to leave."""
+    """What to print and which pages to write."""
 
     def execute(self) -> ExitCode:
         """Scores, writes, prints.
@@ -106,7 +87,7 @@ class ScoreRun:
         """
         spec, items = self._read()
         with self._client() as client:
-            rows = client.estimate(spec, items)
+            rows = client.estimate_items(spec, items)
             if not rows:
                 typer.echo("no language model judges: nothing would be asked")
             for row in rows:
@@ -118,7 +99,7 @@ class ScoreRun:
                     f"{row.repeated} repeated), {row.prompt_tokens} prompt tokens, at most "
                     f"{row.most_generated} generated; {cost}; counted by {row.counter}"
                 )
-        if self.options.get("extractor") == "llm" and rows[0].calls:
+        if (self.run.options or {}).get("extractor") == "llm" and rows[0].calls:
             typer.echo(
                 "note: the claims that these answers turn out to make are not in the judges' "
                 "figures",
@@ -127,23 +108,7 @@ class ScoreRun:
         return ExitCode.OK
 
     def _read(self) -> tuple[ScoreSpec, ItemSource]:
-        spec = make_spec(
-            self.metric,
-            variant=self.variant,
-            graph=self.graphs,
-            options=self.options,
-            group_by=self.group_by,
-            seed=self.seed,
-            replicates=self.replicates,
-            confidence=self.confidence,
-        )
-        items = read_items(
-            self.metric,
-            self.responses,
-            self.references,
-            options=self.inputs,
-            group_by=spec.group_by,
-        )
+        spec, items = self.run.spec(), self.run.items()
         for note in (*graph_notes(spec), *items.notes):
             typer.echo(f"note: {note}", err=True)
         return spec, items

@@ -9,6 +9,7 @@ import typer
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
+from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .groups import grouped
 from .judging import JudgeOptions, MatcherDownload
@@ -99,10 +100,10 @@ def tri_he(
         "support_above": support_above,
         "entail_above": entail_above,
     }
-    scoring = run.of(
+    scoring = ScoreRun(
         "tri-he",
-        responses or claims or Path(),
-        references,
+        responses=responses or claims or Path(),
+        references=references,
         variant=variant,
         options={
             "extractor": extractor or ("given" if claims else "rules"),
@@ -111,7 +112,6 @@ def tri_he(
             "protocol": protocol,
             **{name: str(value) for name, value in given.items() if value is not None},
         },
-        judges=judges.settings(run.server, **({"matcher_download": 1} if matcher_download else {})),
         inputs=InputOptions(
             allow_duplicates=allow_duplicates,
             model_key=model_key,
@@ -119,4 +119,6 @@ def tri_he(
             human_keys=tuple(human_key or ()),
         ),
     )
-    return scoring.estimate() if estimate else scoring.execute()
+    more = {"matcher_download": 1} if matcher_download else {}
+    command = run.of(scoring, judges.settings(run.server, **more))
+    return command.estimate() if estimate else command.execute()

@@ -1,0 +1,126 @@
+"""The one value that describes a scoring run: the command line and both clients share it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+
+    from .archives import InputOptions, ItemSource, References, Responses
+    from .backends.base import BatchResult
+
+__all__ = ["OnBatch", "ScoreRun", "called_with"]
+
+OnBatch: TypeAlias = "Callable[[BatchResult], None]"
+"""Is called with each batch of items and their results, in the order of the items."""
+
+_P = ParamSpec("_P")
+_Self = TypeVar("_Self")
+_Value = TypeVar("_Value")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRun:
+    """What is scored and how. Its fields are the arguments of ``Client.score``."""
+
+    metric: str
+    """The metric's name, such as ``"chair"``."""
+    _: KW_ONLY
+    responses: Responses
+    """A file, a mapping id -> text, a table (DataFrame), or records."""
+    references: References | None = None
+    """A file, a mapping id -> reference, or records; None where responses carry them."""
+    variant: str = ""
+    """The metric's variant; empty for its default."""
+    graph: str | Mapping[str, str] | None = None
+    """A shipped graph's name or a file; for metrics with several graphs, role -> name or file."""
+    options: Mapping[str, str] | None = None
+    """The metric's own options by name."""
+    group_by: Sequence[str] = ()
+    """Fields of the responses to report groups by; empty for the metric's default."""
+    seed: int = 0
+    """Bootstrap seed."""
+    replicates: int = 1000
+    """Bootstrap replicates; 0 switches intervals off."""
+    confidence: float = 0.95
+    """Confidence level of the intervals."""
+    inputs: InputOptions | None = None
+    """How files are read and joined."""
+    on_batch: OnBatch | None = None
+    """Is called with each batch of results, in the order of the responses."""
+
+    def spec(self) -> ScoreSpec:
+        """Return how items are scored; graph files are read here, since a server can't see them.
+
+        Raises:
+            NotFoundError: The metric or a graph is unknown.
+            InvalidInputError: A graph file can't be read, or an interval argument is invalid.
+        """
+        from hallujudge.judge_service.engine.spec import ScoreSpec
+
+        from .spec import graph_sources, group_keys, interval_settings
+
+        return ScoreSpec(
+            metric=self.metric,
+            variant=self.variant,
+            graphs=graph_sources(self.metric, self.graph),
+            options=dict(self.options or {}),
+            group_by=group_keys(self.metric, self.group_by),
+            interval=interval_settings(self.replicates, self.seed, self.confidence),
+        )
+
+    def items(self) -> ItemSource:
+        """Read and check the responses and references.
+
+        Raises:
+            ArchiveError: A file can't be used, or ids don't join.
+        """
+        from .archives import read_items
+        from .spec import group_keys
+
+        return read_items(
+            self.metric,
+            self.responses,
+            self.references,
+            options=self.inputs,
+            group_by=group_keys(self.metric, self.group_by),
+        )
+
+
+def called_with(
+    make: Callable[_P, _Value],
+) -> Callable[[Callable[[_Self, _Value], _Result]], Callable[Concatenate[_Self, _P], _Result]]:
+    """Let a method that takes a value be called with the arguments that make the value.
+
+    A field that is added to the value is then an argument of every such method.
+
+    Args:
+        make: The value's class.
+    """
+    taken = inspect.signature(make)
+
+    def decorate(
+        method: Callable[[_Self, _Value], _Result],
+    ) -> Callable[Concatenate[_Self, _P], _Result]:
+        @functools.wraps(method)
+        def called(self: _Self, /, *args: _P.args, **kwargs: _P.kwargs) -> _Result:
+            try:
+                taken.bind(*args, **kwargs)
+            except TypeError as err:
+                raise TypeError(f"{method.__name__}(): {err}") from None
+            return method(self, make(*args, **kwargs))
+
+        first, *_ = inspect.signature(method).parameters.values()
+        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by inspect
+            [first.replace(kind=first.POSITIONAL_ONLY), *taken.parameters.values()],
+            return_annotation=inspect.signature(method).return_annotation,
+        )
+        return called
+
+    return decorate
