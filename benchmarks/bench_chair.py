@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import resource
 import signal
@@ -22,6 +21,8 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+import needs
 
 REPO = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -40,6 +41,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    needs.packages("grpc_health", "grpc_reflection")
     if options.child:
         child(*options.child)
         return
@@ -50,12 +52,11 @@ def main() -> None:
 
 def captions() -> list[str]:
     """Captions to repeat."""
-    goldens = Path(os.environ.get("HALLUJUDGE_GOLDENS") or REPO.parent / "shared" / "goldens")
-    path = goldens / "chair" / "pope_brief_description_llava.expected.jsonl"
-    if path.exists():
+    goldens = needs.goldens_or_none("chair")
+    if goldens:
         from hallujudge.sdk.archives.records import read_records
 
-        archive = goldens / "chair" / "pope_brief_description_llava.captions.json"
+        archive = goldens / "pope_brief_description_llava.captions.json"
         return [str(record.values["text"]) for record in read_records(archive)]
     rng = random.Random(0)
     words = _WORDS.split()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import re
 import sys
@@ -19,6 +18,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import needs
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -26,7 +27,7 @@ from oracles import chair_published as oracle  # noqa: E402
 
 from hallujudge.synonym_graphs import Matcher, parse_graph  # noqa: E402
 
-CHAIR = Path(os.environ.get("HALLUJUDGE_GOLDENS") or ROOT.parent / "shared" / "goldens") / "chair"
+CHAIR = needs.goldens_or_none("chair")
 SMALL_TABLE = "person, man, people\ndog, puppy\ntraffic light, stop light\nchair, seat\ntoilet\ncar"
 
 
@@ -42,7 +43,7 @@ def objects(text: str) -> Iterator[dict[str, str]]:
 
 def load(count: int) -> tuple[str, list[str]]:
     """Give the table and the captions."""
-    if CHAIR.is_dir():
+    if CHAIR:
         captions: list[str] = []
         for path in sorted(CHAIR.glob("*.captions.json")):
             captions += [item["text"] for item in objects(path.read_text("utf-8"))]

