@@ -16,7 +16,7 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
-pytest_plugins = ["skips"]
+pytest_plugins = ["support.skips"]
 
 _REPO = Path(__file__).resolve().parent.parent
 

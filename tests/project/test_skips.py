@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from skips import read_known
+from support.skips import read_known
 
 TESTS = Path(__file__).resolve().parents[1]
 SUITE = """
@@ -28,7 +28,7 @@ pytest.importorskip("no_such_package", reason="no_such_package is missing")
 
 
 def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "skips", "-p", "xdist"]
+    command = [sys.executable, "-m", "pytest", "-p", "support.skips", "-p", "xdist"]
     return subprocess.run(
         [*command, "-c", os.devnull, "--rootdir", folder, *options, folder],
         env=os.environ | {"PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},

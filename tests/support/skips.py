@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-KNOWN_SKIPS = Path(__file__).with_name("known_skips.toml")
+KNOWN_SKIPS = Path(__file__).resolve().parents[1] / "known_skips.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
