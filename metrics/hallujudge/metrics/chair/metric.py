@@ -81,8 +81,8 @@ class ChairMetric:
     * ``mean_words`` counts what single spaces separate, which gives the printed ``Len`` (two words
       either side of a blank line count as one).
 
-    ``corrected`` reads the graph as it was meant (see the matcher), and counts as words what any
-    white space separates.
+    ``corrected`` reads the graph as it was meant (see the matcher), leaves out mentions that say an
+    object is absent ("there is no dog"), and counts as words what any white space separates.
 
     Attributes:
         variant: ``published`` or ``corrected``.

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ..graph import SynonymGraph
 from .lexicon import Hit, Lexicon, Reading, build_lexicon
+from .negation import absent, has_negation
 from .project import EMPTY, UNSAFE, ChunkCache, is_chunkable, known_words
 from .tokens import tokens_of
 
@@ -60,7 +61,8 @@ class Matcher:
 
     ``corrected`` mends the slips: entries are stripped and lower-cased; units have any length
     (the longest wins), may be written with a hyphen, and only their last word may be in the plural;
-    a singular keeps "glass"; suppress rules look at objects ("commode … seat" too).
+    a singular keeps "glass"; suppress rules look at objects ("commode … seat" too); a mention that
+    says the object is absent ("there is no dog") is left out (see ``negation.py``).
 
     A matcher is safe to use from several threads.
     """
@@ -80,7 +82,34 @@ class Matcher:
         return f"<Matcher {self.graph.label} {self.reading}>"
 
     def find(self, text: str) -> list[Mention]:
-        """Return every mention in a caption, from left to right, repeats included."""
+        """Return every mention in a caption, from left to right, repeats included.
+
+        Mentions that ``corrected`` takes for absent objects are left out; see :meth:`find_absent`.
+        """
+        return self._split(text)[0]
+
+    def find_absent(self, text: str) -> list[Mention]:
+        """Return the mentions by which a caption says that an object is absent ("no dog").
+
+        ``published`` has none: there every mention claims its object.
+        """
+        return self._split(text)[1]
+
+    def _split(self, text: str) -> tuple[list[Mention], list[Mention]]:
+        """Split the mentions into those that claim an object and those that deny one."""
+        mentions = self._find(text)
+        low = text.lower()
+        if self.reading == "published" or not mentions or len(low) != len(text):
+            return mentions, []
+        if not has_negation(low):
+            return mentions, []
+        flags = absent(low, [(mention.start, mention.end) for mention in mentions])
+        return (
+            [mention for mention, flag in zip(mentions, flags, strict=True) if not flag],
+            [mention for mention, flag in zip(mentions, flags, strict=True) if flag],
+        )
+
+    def _find(self, text: str) -> list[Mention]:
         low = text.lower()
         if self._chunks is None or len(low) != len(text):
             return self._find_exact(text, low)
