@@ -182,3 +182,65 @@ def test_the_same_from_python(tmp_path: Path) -> None:
     for wrong in ({"words": (0,)}, {"share": 0.0}, {"companions": 0}):
         with pytest.raises(InvalidInputError):
             AnalysisOptions(**wrong)
+
+
+def analysed(out: Path) -> tuple[dict[str, Any], str]:
+    ran = here("analyze", out, "--json")
+    assert ran.returncode == 0, ran.stderr
+    analyses: dict[str, Any] = json.loads(ran.stdout)["analyses"]
+    return analyses, ran.stderr
+
+
+def test_likes_and_dislikes_have_no_ratio(tmp_path: Path) -> None:
+    people = [[-1, 1], [1, -1], [-1, -1], [1, 1]]
+    answers = [answer(str(n), TRUE, human_score=given) for n, given in enumerate(people)]
+    assert score(tmp_path, answers).returncode == 0
+    rows = analysed(tmp_path / "out")[0]["krippendorff_alpha"]["rows"]
+    alphas = {row["level"]: row["alpha"] for row in rows}
+    assert alphas["nominal"] == pytest.approx(0.125)
+    assert alphas["ratio"] is None
+
+
+def test_annotators_agree_on_unscored_answers_too(tmp_path: Path) -> None:
+    answers = [
+        answer("1", TRUE, human_score=[1, 1]),
+        answer("2", FALSE, human_score=[2, 2]),
+        answer("3", human_score=[3, 1]),
+    ]
+    assert score(tmp_path, answers).returncode == 3
+    analyses, notes = analysed(tmp_path / "out")
+    assert [row["answers"] for row in analyses["krippendorff_alpha"]["rows"]] == [3] * 4
+    assert analyses["human_agreement"]["rows"][0]["answers"] == 2
+    assert "1 of 3 answers with human scores are unscored" in notes
+    interval = analyses["krippendorff_alpha"]["rows"][2]["alpha"]
+    ratings = [1, 1, 2, 2, 3, 1]
+    observed, expected = (3 - 1) ** 2 * 2 / 6, 2 * statistics.variance(ratings)
+    assert interval == pytest.approx(1 - observed / expected)
+
+
+@pytest.mark.parametrize("wrong", [1e200, -1e300, [1, 1e10]])
+def test_scores_beyond_any_scale(tmp_path: Path, wrong: object) -> None:
+    ran = score(tmp_path, [answer("1", TRUE, human_score=wrong)])
+    assert ran.returncode == 2
+    assert "human_score" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("items.jsonl", '"human_scores": [4.0]', '"human_scores": ["inf"]'),
+        ("items.jsonl", '"human_scores": [4.0]', '"human_scores": [1e400]'),
+        ("items.jsonl", '"outcome": "scored"', '"outcome": "good"'),
+        ("report.json", '"variant": "published"', '"variant": "bogus"'),
+    ],
+)
+def test_a_run_that_was_changed(tmp_path: Path, file: str, old: str, new: str) -> None:
+    answers = [answer(n, TRUE, human_score=4.0) for n in "12"]
+    assert score(tmp_path, answers).returncode == 0
+    path = tmp_path / "out" / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    ran = here("analyze", tmp_path / "out")
+    assert ran.returncode == 2, ran.stdout
+    assert ran.stderr.startswith("error: ")

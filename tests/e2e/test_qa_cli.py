@@ -386,3 +386,20 @@ def test_questions_are_built(tmp_path: Path) -> None:
     assert_refused(here(*given, "--out", first, "--images", "9"), "9 are wanted")
     objects.write_text('{"1": "dog"}')
     assert_refused(here(*given, "--out", first), "no list of names")
+
+
+def test_display_orders_of_more_videos_are_noted(tmp_path: Path) -> None:
+    display = {f"v{n}": {"A": "2", "B": "1"} for n in range(3)}
+    for name, content in (
+        ("options", display),
+        ("answers", {"v0": "B", "v1": "A"}),
+        ("videos", [{"video": f"v{n}", "captions": {"1": "x", "2": "y"}} for n in range(2)]),
+    ):
+        (tmp_path / name).write_text(json.dumps(content))
+    run = here(
+        *("score", "vidhal-mcqa", "--responses", tmp_path / "answers"),
+        *("--references", tmp_path / "videos", "--options", tmp_path / "options"),
+        *("--out", tmp_path / "out"),
+    )
+    assert run.returncode == 0, run.stderr
+    assert "no annotations for 1 of the videos with a display order: v2" in run.stderr

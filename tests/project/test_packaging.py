@@ -111,6 +111,16 @@ def test_pure_layers_import_no_transport(module: str) -> None:
     assert loaded_by(module, ("grpc", "google.protobuf", "torch", "openai")) == []
 
 
+def test_the_graphs_are_imported_without_the_libraries_that_read_text() -> None:
+    heavy = ("networkx", "nltk", "textblob", "numpy")
+    assert loaded_by("hallujudge.synonym_graphs", heavy) == []
+
+
+@pytest.mark.parametrize("module", ["engine.judge_factory", "extractors.llm"])
+def test_the_judges_are_imported_without_a_client_library(module: str) -> None:
+    assert loaded_by(f"hallujudge.judge_service.{module}", ("aiohttp", "openai", "numpy")) == []
+
+
 def test_the_service_imports_no_models() -> None:
     heavy = ("torch", "transformers", "sentence_transformers", "onnxruntime", "openai", "vllm")
     assert loaded_by("hallujudge.judge_service", heavy) == []

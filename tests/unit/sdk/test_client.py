@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import doctest
+import pickle
 
 import pytest
 
 from hallujudge.sdk import AsyncClient, Client, EmbeddedBackend, Outcome, aio, client
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.backends.remote import check_versions
-from hallujudge.sdk.errors import InvalidInputError, NotFoundError, VersionMismatchError
+from hallujudge.sdk.errors import (
+    InvalidInputError,
+    NotFoundError,
+    VersionMismatchError,
+)
 
 RESPONSES = {"1": "A dog on a couch.", "2": None, "3": "Two cats."}
 REFERENCES = {"1": ["dog"], "2": ["dog"], "3": ["cat"]}
@@ -18,7 +24,9 @@ REFERENCES = {"1": ["dog"], "2": ["dog"], "3": ["cat"]}
 
 @pytest.mark.parametrize("module", [aio, client])
 def test_examples(module: object) -> None:
-    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]  # modules, both
+    result = doctest.testmod(module)  # type: ignore[arg-type]  # modules, both
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 def test_results_come_in_order_with_their_items() -> None:
@@ -110,3 +118,24 @@ def test_releases_that_go_together(mine: str, theirs: str, fits: bool) -> None:
         return
     with pytest.raises(VersionMismatchError, match="same release"):
         check_versions(mine, theirs, "t")
+
+
+@pytest.mark.parametrize("make", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("target", "said"), [("", "empty"), ("  ", "empty"), ("http://localhost:50051", "HOST:PORT")]
+)
+def test_an_invalid_address_is_not_taken_for_embedded(
+    make: type[Client] | type[AsyncClient], target: str, said: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        make(target)
+
+
+def test_a_report_can_be_copied_pickled_and_iterated() -> None:
+    with Client.embedded() as embedded:
+        report = embedded.score("chair", responses=RESPONSES, references=REFERENCES)
+    assert pickle.loads(pickle.dumps(report)) == copy.deepcopy(report) == copy.copy(report)
+    assert "chair_i" in report
+    assert "accuracy" not in report
+    assert list(report) == ["chair_i", "chair_s", "recall", "mean_words"]
+    assert not hasattr(report, "accuracy")

@@ -14,7 +14,7 @@ from ..version import __version__
 from .entry import Pipeline
 from .registry import metric_entry, open_pipeline
 from .resources import Resources
-from .spec import InlineGraph, ScoreSpec
+from .spec import ScoreSpec
 
 if TYPE_CHECKING:
     from ..llm.estimate import Estimate
@@ -39,12 +39,9 @@ class Engine:
         # A language model's server tells its version, which signatures need, only when asked.
         if judged and spec.options.get("judge", "matcher") != "matcher":
             await self.resources.judges.prepare()
-        if judged or any(isinstance(source, InlineGraph) for source in spec.graphs.values()):
-            # A matcher's models, or a caller's graph, may take seconds to read, in which a server
-            # answers others.
-            pipeline = await asyncio.to_thread(open_pipeline, spec, self.resources)
-        else:
-            pipeline = open_pipeline(spec, self.resources)
+        # Models, graphs and the libraries that read them may take seconds to load; the event loop
+        # serves others meanwhile.
+        pipeline = await asyncio.to_thread(open_pipeline, spec, self.resources)
         return ScoringSession(spec, pipeline)
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:

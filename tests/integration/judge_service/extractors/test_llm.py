@@ -1,4 +1,4 @@
-"""The extractors that ask a language model, and the sentence baseline."""
+"""The extractors that ask a language model, at a scripted server."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.extractors.llm import (
     LlmKeywordExtractor,
     LlmTripletExtractor,
-    SentenceExtractor,
 )
-from hallujudge.judge_service.extractors.places import Places, root_form
 from hallujudge.judge_service.extractors.values import (
     DescriptionPair,
-    Keyword,
     KeywordExtractor,
     Keywords,
     TripletExtractor,
@@ -271,20 +268,6 @@ async def test_an_empty_description_has_no_keywords() -> None:
     assert results[1].found.predicted == Keywords()
 
 
-@pytest.mark.parametrize("verb", ["ride", "saw", "found", "sing", "lie", "pick", "photobomb"])
-def test_base_forms_are_root_forms(verb: str) -> None:
-    assert root_form(verb) == verb
-
-
-@pytest.mark.parametrize(
-    ("form", "root"),
-    [("rides", "ride"), ("rode", "ride"), ("putting", "put"), ("is", "be"), ("held", "hold"),
-     ("carried", "carry"), ("lying", "lie")],
-)  # fmt: skip
-def test_other_forms_are_not(form: str, root: str) -> None:
-    assert root_form(form) == root
-
-
 async def test_answers_are_kept_by_both_texts(tmp_path: Path) -> None:
     other = DescriptionPair(reference=PAIR.reference, predicted="A man rides.")
     swapped = DescriptionPair(reference=PAIR.predicted, predicted=PAIR.reference)
@@ -300,20 +283,3 @@ async def test_answers_are_kept_by_both_texts(tmp_path: Path) -> None:
         await client.close()
         cache.close()
     assert counts == [1, 2, 3, 3, 3, 3]
-
-
-def test_places_stay_cheap_in_a_text_that_repeats_itself() -> None:
-    places = Places("pick " * 50_000 + "it up")
-    assert places.behavior("pick up").end == 0, "too many places to try each"
-    assert places.behavior("picks").end == 0
-    assert Places("He picked it up").behavior("pick up") == Keyword(text="pick up", start=3, end=15)
-
-
-async def test_sentences() -> None:
-    text = 'Dr. Lee rides at 5 p.m. today! "Go," she says. 3 dogs run.\n\nThe end'
-    (found,) = await SentenceExtractor().extract_many([text])
-    assert [sentence.text for sentence, _ in found] == [
-        "Dr. Lee rides at 5 p.m. today!", '"Go," she says.', "3 dogs run.", "The end",
-    ]  # fmt: skip
-    assert all(text[slice(*span)] == sentence.text for sentence, span in found)
-    assert SentenceExtractor().extract(" \n ... ") == []

@@ -1,4 +1,4 @@
-"""The language-model judge and the router, against the scripted server."""
+"""The language-model judge at a scripted server."""
 
 from __future__ import annotations
 
@@ -11,65 +11,13 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.llm_judges import CLAIMS, EXPECTED, as_bytes, item, judge_of, shown
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem, LlmJudge, Router
-from hallujudge.judge_service.judges.estimate import estimate
-from hallujudge.judge_service.judges.prompts import questions_of
+from hallujudge.judge_service.judges import Router
 from hallujudge.judge_service.llm.budget import Budget, Prices
 from hallujudge.judge_service.llm.cache import VerdictCache
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings, Tools
-from hallujudge.judge_service.llm.estimate import approximate_counter
-from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.llm.retry import RetryPolicy
-from hallujudge.judge_service.llm.templates import load_template, template_names
-from hallujudge.judge_service.settings.secret import Secret
-from hallujudge.metrics.framework.triplets import Sentence, Triplet
-
-SCENE = (Triplet("man", "riding", "horse"), Triplet("horse", "is", "brown"))
-CLAIMS = (
-    Triplet("man", "riding", "horse"),
-    Triplet("dog", "near", "horse"),
-    Triplet("man", "wearing", "hat"),
-    Triplet("man", "feeding", "horse"),
-)
-EXPECTED = [
-    ("supported", None),
-    ("not_supported", "object1"),
-    ("not_supported", "object2"),
-    ("not_supported", "relation"),
-]
-
-
-async def no_sleep(_seconds: float) -> None:
-    return None
-
-
-def item(*claims: Triplet | Sentence, id: str = "1") -> JudgeRequestItem:
-    return JudgeRequestItem(
-        id=id, claims=claims or CLAIMS, reference_triplets=SCENE, reference_objects=("tree",)
-    )
-
-
-def judge_of(at: llm.ScriptedLlm, /, name: str = "llm", **options: Any) -> LlmJudge:
-    kept = ("cache", "claims_per_call", "revision", "server")
-    own = {key: options.pop(key) for key in kept if key in options}
-    budget = options.pop("budget", None)
-    options.setdefault("retry", RetryPolicy(attempts=2))
-    settings = ChatSettings(
-        endpoint=Endpoint(url=at.url, timeout_seconds=5), model=f"model-{name}", **options
-    )
-    client = ChatClient(settings, budget, Tools(random=lambda: 0.0, sleep=no_sleep))
-    return LlmJudge(name, client, **own)
-
-
-def shown(judged: JudgedItem) -> list[tuple[str, str | None]]:
-    return [(v.verdict.value, v.part.value if v.part else None) for v in judged.verdicts]
-
-
-def as_bytes(results: list[JudgedItem]) -> bytes:
-    lines = [[[v.to_json() for v in r.verdicts], list(r.judging())] for r in results]
-    return json.dumps(lines, sort_keys=True).encode()
+from hallujudge.metrics.framework.triplets import Sentence
 
 
 @pytest.mark.parametrize("dialect", ["vllm", "openai", "plain"])
@@ -276,73 +224,6 @@ async def test_a_server_version_is_learnt_and_remembered_while_the_server_is_awa
     cache.close()
 
 
-async def test_the_fallback_is_asked_what_the_first_could_not_answer() -> None:
-    def first(_number: int, body: llm.Body) -> llm.Reply:
-        claim = llm.claims_of(body)[0]
-        return llm.completion("hm") if claim[0] == "dog" else llm.honest(0, body)
-
-    async with llm.ScriptedLlm(first) as one, llm.ScriptedLlm() as two:
-        router = Router([judge_of(one), judge_of(two, "fallback")])
-        (judged,) = await router.judge([item()])
-        await router.close()
-    assert shown(judged) == EXPECTED
-    assert [v.judge for v in judged.verdicts] == ["llm", "fallback", "llm", "llm"]
-    assert two.chats == 1
-    first_asked, second_asked = judged.judging()
-    assert first_asked["judge"] == "llm"
-    assert first_asked["answered"] == 3
-    assert first_asked["declined"] == {
-        "REPLY_OUT_OF_CHOICE": {
-            "claims": 1,
-            "detail": "'hm' is none of supported, object1, object2, relation",
-        }
-    }
-    assert (second_asked["judge"], second_asked["answered"]) == ("fallback", 1)
-    assert second_asked["prompt_tokens"] == 100
-
-
-async def test_a_rerun_after_a_fallback_asks_nobody_and_gives_the_same_bytes(
-    tmp_path: Path,
-) -> None:
-    broken = True
-
-    def first(number: int, body: llm.Body) -> llm.Reply:
-        said = llm.claims_of(body)
-        if broken and len(said) > 1:
-            answers = {claim[0]: "supported" for claim in said[:-1]}
-            return llm.completion(json.dumps(answers | {said[-1][0]: "unsure"}))
-        return llm.error(500) if broken else llm.honest(number, body)
-
-    async with llm.ScriptedLlm(first) as one, llm.ScriptedLlm() as two:
-        cache = VerdictCache(tmp_path / "c")
-        texts = []
-        for _ in range(2):
-            router = Router(
-                [
-                    judge_of(one, cache=cache, claims_per_call=20),
-                    judge_of(two, "fallback", cache=cache, claims_per_call=20),
-                ]
-            )
-            texts.append(as_bytes(await router.judge([item(), item(CLAIMS[0], id="2")])))
-            await router.close()
-            broken = False
-        cache.close()
-    assert texts[0] == texts[1]
-    assert (one.chats, two.chats) == (3, 2)
-
-
-async def test_nobody_answers() -> None:
-    async with llm.ScriptedLlm(llm.always(llm.error(500))) as server:
-        budget = Budget(max_calls=0)
-        router = Router([judge_of(server), judge_of(server, "fallback", budget=budget)])
-        (judged,) = await router.judge([item(CLAIMS[0])])
-        await router.close()
-    (verdict,) = judged.verdicts
-    assert verdict.reason == "JUDGE_BUDGET_EXHAUSTED"
-    assert "llm: JUDGE_SERVER_ERROR" in verdict.detail
-    assert "fallback: JUDGE_BUDGET_EXHAUSTED: 0 of 0 calls made" in verdict.detail
-
-
 async def test_cost_is_kept_with_the_item() -> None:
     usage = {
         "prompt_tokens": 1000,
@@ -357,86 +238,3 @@ async def test_cost_is_kept_with_the_item() -> None:
     (asked,) = judged.judging()
     assert asked["cost"] == pytest.approx((100 * 2 + 900 * 0.5 + 3 * 10) / 1e6)
     assert asked["shared_tokens"] == 900
-
-
-async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path: Path) -> None:
-    async with llm.ScriptedLlm() as server:
-        cache = VerdictCache(tmp_path / "c")
-        judge = judge_of(server, cache=cache, dialect="vllm")
-        await judge.judge([item(CLAIMS[0])])
-        items = [item(), item(CLAIMS[1], id="2")]
-        seen = await estimate(judge, items, prices=Prices(prompt=1, generated=2))
-        rough = await estimate(judge, items, approximate_counter())
-        assert server.chats == 1
-        await judge.judge(items)
-        await judge.close()
-        cache.close()
-        assert server.chats == 1 + seen.calls
-    assert (seen.calls, seen.cached, seen.repeated) == (3, 1, 1)
-    assert (seen.prompt_tokens, seen.exact) == (3 * 42, True)
-    assert seen.cost_at_most == pytest.approx((seen.prompt_tokens + 2 * seen.most_generated) / 1e6)
-    assert (rough.exact, rough.counter) == (False, "approximation: four bytes a token")
-    assert rough.cost_at_most is None
-
-
-class NoCounter(llm.ScriptedLlm):
-    """A server without the address that counts tokens."""
-
-    def _other(self, path: str) -> llm.Reply:
-        return llm.error(404, "no such path") if path == "/tokenize" else super()._other(path)
-
-
-@pytest.mark.parametrize("dialect", ["vllm", "openai", "plain"])
-async def test_an_estimate_says_when_the_server_counts_no_tokens(dialect: Any) -> None:
-    async with NoCounter() as server:
-        judge = judge_of(server, dialect=dialect)
-        seen = await estimate(judge, [item(CLAIMS[0])])
-        await judge.close()
-    assert ("/tokenize" in server.paths) == (dialect == "vllm")
-    assert (seen.exact, seen.counter) == (False, "approximation: four bytes a token")
-    sent = json.dumps([m["content"] for m in judge.questions(item(CLAIMS[0]))[0].messages])
-    assert len(sent) / 8 < seen.prompt_tokens < len(sent) / 2
-
-
-async def test_an_estimate_counts_by_a_tokenizer_file(tmp_path: Path) -> None:
-    tokenizers = pytest.importorskip("tokenizers")
-    whole = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0}, unk_token="?"))
-    whole.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    whole.save(str(tmp_path / "tokenizer.json"))
-    async with llm.ScriptedLlm() as server:
-        judge = judge_of(server, tokenizer=str(tmp_path))
-        seen = await estimate(judge, [item(CLAIMS[0])])
-        await judge.close()
-    (question,) = judge.questions(item(CLAIMS[0]))
-    words = sum(len(message["content"].split()) for message in question.messages)
-    assert seen.prompt_tokens == words + 8 * len(question.messages)
-    assert seen.counter.startswith(str(tmp_path))
-
-
-def test_routers_need_judges_of_different_names() -> None:
-    with pytest.raises(InvalidInputError, match="different names; got none"):
-        Router([])
-    endpoint = Endpoint(url="http://127.0.0.1:1/v1", key=Secret("k"))
-    judge = LlmJudge("a", ChatClient(ChatSettings(endpoint=endpoint, model="m")))
-    with pytest.raises(InvalidInputError, match="got a, a"):
-        Router([judge, judge])
-    with pytest.raises(InvalidInputError, match="claims_per_call is 0"):
-        LlmJudge("a", judge.client, claims_per_call=0)
-
-
-def test_every_template_has_a_name_a_version_and_a_hash_that_is_pinned() -> None:
-    """A changed template needs a raised version, or old and new numbers would look alike."""
-    labels = {name: load_template(name).label for name in template_names()}
-    assert labels == json.loads((Path(__file__).parent / "judge_templates.json").read_text())
-
-
-def test_slots_are_filled_once() -> None:
-    template = load_template("judge_claim")
-    values = {"scene": "{{claims}}", "objects": "{{scene}}", "claims": "c"}
-    assert template.messages(values)[1]["content"] == "{{claims}}\n{{scene}}\nc"
-
-
-def test_chunks_are_of_nearly_equal_length() -> None:
-    many = tuple(Triplet("a", "b", str(n)) for n in range(21))
-    sizes = [len(q.claims) for q in questions_of(item(*many), claims_per_call=20)]
-    assert sizes == [10, 11]

@@ -2,63 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.chat_clients import REQUEST, World, client_of, failure_of
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.llm.budget import Budget, Prices
-from hallujudge.judge_service.llm.chat import ChatRequest, Sampling
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings, Tools
-from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
+from hallujudge.judge_service.llm.chat import Sampling
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.failures import FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy
-from hallujudge.judge_service.settings.secret import Secret
-
-REQUEST = ChatRequest(messages=[{"role": "user", "content": "hello"}], max_tokens=8)
-
-
-class World:
-    """A clock that only sleeping moves, and a sleep that doesn't wait."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-        await asyncio.sleep(0)
-
-    def tools(self) -> Tools:
-        return Tools(clock=lambda: self.now, random=lambda: 0.5, sleep=self.sleep)
-
-
-def client_of(
-    server: llm.ScriptedLlm,
-    world: World | None = None,
-    budget: Budget | None = None,
-    **options: Any,
-) -> ChatClient:
-    endpoint = Endpoint(
-        url=server.url,
-        key=Secret("sk-secret-123"),
-        timeout_seconds=options.pop("timeout", 5.0),
-        max_reply_bytes=options.pop("max_reply_bytes", 1 << 20),
-    )
-    settings = ChatSettings(endpoint=endpoint, model="m", **options)
-    return ChatClient(settings, budget, (world or World()).tools())
-
-
-async def failure_of(client: ChatClient) -> CallFailedError:
-    with pytest.raises(CallFailedError) as caught:
-        await client.ask(REQUEST)
-    await client.close()
-    return caught.value
 
 
 async def test_every_sampling_parameter_is_sent_and_the_key_too() -> None:
@@ -235,173 +191,6 @@ async def test_nobody_at_the_address() -> None:
     assert failure.kind is FailureKind.CONNECTION
 
 
-async def test_the_circuit_opens_turns_calls_away_and_closes_after_a_probe() -> None:
-    healthy = False
-
-    def step(_number: int, _body: llm.Body) -> llm.Reply:
-        return llm.completion("ok") if healthy else llm.error(500)
-
-    async with llm.ScriptedLlm(step) as server:
-        world = World()
-        client = client_of(
-            server, world, retry=RetryPolicy(attempts=1), circuit_threshold=3, circuit_seconds=30
-        )
-        kinds = []
-        for _ in range(5):
-            with pytest.raises(CallFailedError) as caught:
-                await client.ask(REQUEST)
-            kinds.append(caught.value.kind)
-        assert kinds == [FailureKind.SERVER] * 3 + [FailureKind.CIRCUIT] * 2
-        assert server.chats == 3
-        world.now += 31  # half-open: one probe, which fails
-        for expected in (FailureKind.SERVER, FailureKind.CIRCUIT):
-            with pytest.raises(CallFailedError) as caught:
-                await client.ask(REQUEST)
-            assert caught.value.kind is expected
-        world.now += 31
-        healthy = True
-        assert (await client.ask(REQUEST)).reply.content == "ok"
-        assert client.breaker.state == "closed"
-        await client.close()
-
-
-async def test_while_half_open_only_one_probe_is_sent() -> None:
-    slow = llm.completion("ok")
-    steps = (
-        llm.always(llm.error(500)),
-        llm.always(llm.Reply(body=slow.body, headers=slow.headers, delay=0.2)),
-    )
-    async with llm.ScriptedLlm(*steps) as server:
-        world = World()
-        client = client_of(
-            server, world, retry=RetryPolicy(attempts=1), circuit_threshold=1, circuit_seconds=5
-        )
-        with pytest.raises(CallFailedError):
-            await client.ask(REQUEST)
-        world.now += 6
-        outcomes = await asyncio.gather(
-            *(client.ask(REQUEST) for _ in range(10)), return_exceptions=True
-        )
-        await client.close()
-    assert server.chats == 2
-    turned_away = [o for o in outcomes if isinstance(o, CallFailedError)]
-    assert len(turned_away) == 9
-    assert {o.kind for o in turned_away} == {FailureKind.CIRCUIT}
-
-
-async def test_a_probe_that_is_called_off_lets_the_next_one_pass() -> None:
-    slow = llm.completion("ok")
-    steps = (
-        llm.always(llm.error(500)),
-        llm.always(llm.Reply(body=slow.body, headers=slow.headers, delay=5)),
-        llm.saying("ok"),
-    )
-    async with llm.ScriptedLlm(*steps) as server:
-        world = World()
-        client = client_of(
-            server, world, retry=RetryPolicy(attempts=1), circuit_threshold=1, circuit_seconds=5
-        )
-        with pytest.raises(CallFailedError):
-            await client.ask(REQUEST)
-        world.now += 6
-        probe = asyncio.ensure_future(client.ask(REQUEST))
-        while server.chats < 2:
-            await asyncio.sleep(0.01)
-        probe.cancel()
-        await asyncio.gather(probe, return_exceptions=True)
-        assert (await client.ask(REQUEST)).reply.content == "ok"
-        await client.close()
-
-
-async def test_rate_limits_shrink_concurrency_and_other_faults_do_not() -> None:
-    def step(number: int, _body: llm.Body) -> llm.Reply:
-        return llm.error(429) if number <= 16 else llm.completion("ok")
-
-    async with llm.ScriptedLlm(step) as server:
-        client = client_of(server, in_flight=16)
-        await asyncio.gather(*(client.ask(REQUEST) for _ in range(16)))
-        shrunk = client.limiter.limit
-        for _ in range(200):
-            await client.ask(REQUEST)
-        await client.close()
-        assert 1 <= shrunk < 16
-        assert client.limiter.limit == 16
-    async with llm.ScriptedLlm(llm.always(llm.error(500)), llm.saying("ok")) as server:
-        client = client_of(server, in_flight=16)
-        await client.ask(REQUEST)
-        await client.close()
-        assert client.limiter.limit == 16
-
-
-async def test_never_more_in_flight_than_allowed() -> None:
-    reply = llm.completion("ok")
-    step = llm.always(llm.Reply(body=reply.body, headers=reply.headers, delay=0.01))
-    async with llm.ScriptedLlm(step) as server:
-        client = client_of(server, in_flight=4)
-        await asyncio.gather(*(client.ask(REQUEST) for _ in range(40)))
-        await client.close()
-    assert server.most_in_flight == 4
-
-
-async def test_a_budget_of_zero_sends_nothing() -> None:
-    async with llm.ScriptedLlm(llm.saying("ok")) as server:
-        failure = await failure_of(client_of(server, budget=Budget(max_calls=0)))
-    assert failure.kind is FailureKind.BUDGET
-    assert server.chats == 0
-
-
-async def test_retries_count_as_calls() -> None:
-    async with llm.ScriptedLlm(llm.always(llm.error(500))) as server:
-        failure = await failure_of(client_of(server, budget=Budget(max_calls=2)))
-    assert failure.kind is FailureKind.BUDGET
-    assert server.chats == 2
-
-
-async def test_money_is_held_before_a_call_so_that_calls_in_flight_cannot_pass_the_limit() -> None:
-    # "hello" is 5 bytes and 16 for the message: 21 prompt tokens at most, and 8 generated.
-    prices = Prices(prompt=1_000_000, generated=1_000_000)
-    usage = {"prompt_tokens": 10, "completion_tokens": 2}
-    async with llm.ScriptedLlm(llm.saying("ok", usage=usage)) as server:
-        budget = Budget(max_cost=100, prices=prices)
-        client = client_of(server, budget=budget)
-        outcomes = await asyncio.gather(
-            *(client.ask(REQUEST) for _ in range(50)), return_exceptions=True
-        )
-        while not isinstance(outcomes[-1], CallFailedError):
-            outcomes += await asyncio.gather(client.ask(REQUEST), return_exceptions=True)
-        await client.close()
-    assert budget.spent <= 100
-    assert server.chats == budget.spent / 12
-    assert budget.spent > 100 - 29
-
-
-async def test_what_broke_off_counts_as_spent() -> None:
-    prices = Prices(prompt=1_000_000, generated=1_000_000)
-    async with llm.ScriptedLlm(llm.always(llm.Reply(reset=True))) as server:
-        budget = Budget(prices=prices)
-        await failure_of(client_of(server, budget=budget, retry=RetryPolicy(attempts=1)))
-    assert budget.spent == 29
-    async with llm.ScriptedLlm(llm.always(llm.error(500))) as server:
-        budget = Budget(prices=prices)
-        await failure_of(client_of(server, budget=budget, retry=RetryPolicy(attempts=1)))
-    assert budget.spent == 0
-
-
-async def test_a_budget_within_another_counts_in_both() -> None:
-    async with llm.ScriptedLlm(llm.saying("ok")) as server:
-        shared = Budget(max_calls=3)
-        one = client_of(server, budget=Budget(max_calls=2, within=shared))
-        two = client_of(server, budget=Budget(within=shared))
-        outcomes: list[object] = []
-        for client in (one, one, one, two, two):
-            outcomes += await asyncio.gather(client.ask(REQUEST), return_exceptions=True)
-        await one.close()
-        await two.close()
-    assert [isinstance(o, CallFailedError) for o in outcomes] == [False, False, True, False, True]
-    assert (server.chats, shared.calls) == (3, 3)
-    assert "3 of 3 calls made" in str(outcomes[-1])
-
-
 async def test_a_proxy_is_asked_for_the_address() -> None:
     async with llm.ScriptedLlm(llm.saying("ok")) as server:
         endpoint = Endpoint(url="http://judge.invalid/v1", proxy=f"http://127.0.0.1:{server.port}")
@@ -409,31 +198,3 @@ async def test_a_proxy_is_asked_for_the_address() -> None:
         assert (await client.ask(REQUEST)).reply.content == "ok"
         await client.close()
     assert server.paths == ["http://judge.invalid/v1/chat/completions"]
-
-
-def test_limits_are_not_negative() -> None:
-    with pytest.raises(InvalidInputError, match="max_calls is -1"):
-        Budget(max_calls=-1)
-    with pytest.raises(InvalidInputError, match="max_cost is nan"):
-        Budget(max_cost=float("nan"), prices=Prices(prompt=1, generated=1))
-
-
-@pytest.mark.parametrize(
-    "url", ["", "localhost:8000", "ftp://x/v1", "http://user:pw@host/v1", "http:///v1"]
-)
-def test_addresses_that_are_none(url: str) -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        Endpoint(url=url)
-    assert "pw" not in str(caught.value)
-
-
-def test_a_secret_shows_itself_to_nobody() -> None:
-    endpoint = Endpoint(url="http://h/v1", key=Secret(" sk-abc\n"))
-    settings = ChatSettings(endpoint=endpoint, model="m")
-    shown = [repr(endpoint), str(settings), f"{endpoint.key}", f"{endpoint.key!s:>20}"]
-    assert not any("sk-abc" in text for text in shown)
-    assert endpoint.key.reveal() == "sk-abc"
-    assert endpoint.key == Secret("sk-abc")
-    assert not Secret("")
-    with pytest.raises(TypeError, match="pickled"):
-        __import__("pickle").dumps(endpoint.key)

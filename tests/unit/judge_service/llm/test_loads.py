@@ -1,127 +1,73 @@
-"""Models that take long to load: loaded once, and beside the event loop."""
+"""Models that take long to load: loaded once, however many threads ask for them."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
+from support.threads import PATIENCE
 
-from hallujudge.judge_service.engine import Engine
-from hallujudge.judge_service.engine.engine import ScoringSession
-from hallujudge.judge_service.engine.spec import ScoreSpec
-from hallujudge.judge_service.errors import NotFoundError
 from hallujudge.judge_service.llm.loads import SharedLoads
-from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
-from hallujudge.metrics.framework.claims import ClaimVerdict
-
-SPEC = ScoreSpec(metric="tri-he", options={"extractor": "given"})
-TICK = 0.01
 
 
-class SlowModels:
-    """Opens matchers slowly, and as often as it is told not at all."""
+class Key:
+    """A key that counts how often it was looked for."""
 
-    def __init__(self, seconds: float, failures: int = 0) -> None:
-        self.seconds = seconds
-        self.failures = failures
-        self.opened = 0
-        self.threads: set[int] = set()
+    def __init__(self) -> None:
+        self.looked_for = threading.Semaphore(0)
 
-    def open(self, _settings: MatcherSettings) -> NoClaims:
-        self.opened += 1
-        self.threads.add(threading.get_ident())
-        time.sleep(self.seconds)  # not asyncio's: a model is loaded without giving way
-        if self.opened <= self.failures:
-            raise NotFoundError("the model is not on this machine")
-        return NoClaims()
+    def __hash__(self) -> int:
+        self.looked_for.release()
+        return 1
 
 
-class NoClaims:
-    """A matcher that nobody asks."""
-
-    name = label = "none"
-    settings: Mapping[str, str] = {}
-
-    async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        raise AssertionError(f"asked about {len(claims)} claims")
-
-
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[..., SlowModels]:
-    def make(seconds: float, failures: int = 0) -> SlowModels:
-        models = SlowModels(seconds, failures)
-        monkeypatch.setattr("hallujudge.judge_service.matchers.open_matcher", models.open)
-        return models
-
-    return make
-
-
-async def test_others_go_on_while_a_matcher_loads(slow: Callable[..., SlowModels]) -> None:
-    models = slow(0.5)
-    longest = 0.0
-
-    async def tick() -> None:
-        nonlocal longest
-        while True:
-            started = time.perf_counter()
-            await asyncio.sleep(TICK)
-            longest = max(longest, time.perf_counter() - started)
-
-    engine = Engine()
-    await Engine().open(ScoreSpec(metric="pope"))  # what is imported once is no part of this
-    ticking = asyncio.create_task(tick())
-    await asyncio.sleep(0)
-    await engine.open(SPEC)
-    ticking.cancel()
-    assert models.opened == 1
-    assert threading.get_ident() not in models.threads
-    # Held up by the load, one of the ticks would have taken all of its half second.
-    assert longest < 0.4
-
-
-async def test_calls_that_come_at_once_load_once(slow: Callable[..., SlowModels]) -> None:
-    models = slow(0.2)
-    engine = Engine()
-    sessions = await asyncio.gather(engine.open(SPEC), engine.open(SPEC), engine.open(SPEC))
-    assert len({id(session) for session in sessions}) == 3
-    assert models.opened == 1
-    await engine.open(SPEC)
-    assert models.opened == 1
-
-
-async def test_a_failed_load_is_told_to_all_and_tried_again_later(
-    slow: Callable[..., SlowModels],
-) -> None:
-    models = slow(0.2, failures=1)
-    engine = Engine()
-    both = await asyncio.gather(engine.open(SPEC), engine.open(SPEC), return_exceptions=True)
-    assert [type(one) for one in both] == [NotFoundError, NotFoundError]
-    assert models.opened == 1
-    assert isinstance(await engine.open(SPEC), ScoringSession)
-    assert models.opened == 2
-
-
-def test_a_load_holds_up_no_other_key() -> None:
+def test_a_load_does_not_delay_another_key() -> None:
     loads: SharedLoads[str, str] = SharedLoads(2)
     inside, go = threading.Event(), threading.Event()
 
     def slow_load() -> str:
         inside.set()
-        assert go.wait(10)
+        assert go.wait(PATIENCE)
         return "slow"
 
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(loads.get, "a", slow_load)
-        assert inside.wait(10)
+        assert inside.wait(PATIENCE)
         assert loads.get("b", lambda: "quick") == "quick"
         assert not waiting.done()
         go.set()
-        assert waiting.result(10) == "slow"
+        assert waiting.result(PATIENCE) == "slow"
+
+
+def test_a_failed_load_fails_for_all_who_wait_and_is_tried_again_later() -> None:
+    loads: SharedLoads[Key, str] = SharedLoads(2)
+    key, inside, go, made = Key(), threading.Event(), threading.Event(), []
+
+    def load() -> str:
+        made.append("load")
+        inside.set()
+        assert go.wait(PATIENCE)
+        if len(made) == 1:
+            raise OSError("no such model")
+        return "model"
+
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(loads.get, key, load)]
+        assert inside.wait(PATIENCE)
+        while key.looked_for.acquire(blocking=False):
+            pass
+        waiting.append(pool.submit(loads.get, key, load))
+        # The second caller has looked for the key, and found the load that runs.
+        assert key.looked_for.acquire(timeout=PATIENCE)
+        go.set()
+        for each in waiting:
+            with pytest.raises(OSError, match="no such model"):
+                each.result(PATIENCE)
+    assert made == ["load"]
+    assert loads.get(key, load) == "model"
+    assert made == ["load", "load"]
 
 
 def test_the_one_asked_for_the_longest_ago_goes_first() -> None:

@@ -15,6 +15,7 @@ from hallujudge.metrics import (
     MergeError,
     OptionError,
     Outcome,
+    PopeMetric,
     Report,
     Score,
     Tally,
@@ -264,3 +265,28 @@ def test_very_many_items_are_folded_without_changing_a_score(
     pieces[0].merge(pieces[1])
     pieces[0].merge(pieces[2])
     assert pieces[0].finish(IntervalSettings(), version="1") == folded
+
+
+def test_adding_one_by_one_or_at_once() -> None:
+    metric = PopeMetric(variant="strict")
+    results = []
+    for n, said in enumerate(["Yes", "No", "?", None] * 25):
+        scored = metric.score_answer(said or "", "yes")
+        results.append(
+            ItemResult(
+                id=str(n),
+                group_id=str(n // 7),
+                outcome=Outcome.SCORED if scored.readable else Outcome.UNSCORED,
+                reason="" if scored.readable else "ANSWER_UNPARSED" if said else "RESPONSE_MISSING",
+                statistics=() if said is None else scored.statistics,
+                fields={"model": "ab"[n % 2]},
+            )
+        )
+    one, whole = Tally(metric, ["model"]), Tally(metric, ["model"])
+    for result in results:
+        one.add(result)
+    whole.add_all(results[:33])
+    whole.add_all([])
+    whole.add_all(results[33:])
+    reports = [tally.finish(IntervalSettings(), version="0").to_text() for tally in (one, whole)]
+    assert reports[0] == reports[1]

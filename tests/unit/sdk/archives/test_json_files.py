@@ -1,4 +1,4 @@
-"""Archives that look like one thing and are another: nothing of them is lost without a word."""
+"""JSON archives: values read in pieces, nested records, duplicate keys, damaged files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk.archives import InputOptions, read_items
+from hallujudge.sdk.archives import json_files as _json
+from hallujudge.sdk.archives.json_files import read_values
 from hallujudge.sdk.errors import ArchiveError
 
 REFERENCES = {"1": ["dog"], "2": ["cat"]}
@@ -116,3 +120,47 @@ def test_a_pipe_is_refused_before_half_of_it_is_lost(tmp_path: Path) -> None:
             read_items("chair", f"/dev/fd/{reader}", REFERENCES)
     finally:
         os.close(reader)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.lists(json_values, min_size=1, max_size=6),
+    st.sampled_from(["list", "lines", "indented"]),
+    st.integers(min_value=1, max_value=40),
+)
+def test_reading_in_pieces_equals_reading_whole(
+    tmp_path_factory: pytest.TempPathFactory, values: list[object], layout: str, chunk: int
+) -> None:
+    path = tmp_path_factory.mktemp("json") / "f"
+    indent = 2 if layout == "indented" else None
+    texts = [json.dumps(value, indent=indent, ensure_ascii=False) for value in values]
+    # A top-level list in a run of values would be taken for the archive's own list.
+    if layout != "list":
+        texts = [json.dumps({"v": value}, indent=indent) for value in values]
+    whole = f"[{','.join(texts)}]" if layout == "list" else "\n".join(texts)
+    path.write_text(whole, encoding="utf-8", errors="surrogatepass", newline="")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_json, "_CHUNK", chunk)
+        found = [placed.value for placed in read_values(path)]
+    assert found == (values if layout == "list" else [{"v": value} for value in values])
+
+
+@given(st.integers(min_value=1, max_value=60), st.integers(min_value=1, max_value=30))
+def test_a_cut_archive_is_always_noticed(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, chunk: int
+) -> None:
+    path = tmp_path_factory.mktemp("json") / "f"
+    whole = json.dumps([{"a": "xé", "b": [1, True, None]}, {"c": -2.5e3}, "end"])
+    path.write_text(whole[: min(cut, len(whole) - 1)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_json, "_CHUNK", chunk)
+        with pytest.raises(ArchiveError, match="line 1"):
+            list(read_values(path))

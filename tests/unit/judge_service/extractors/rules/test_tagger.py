@@ -1,104 +1,11 @@
-"""The lexicon, lemmas and tags."""
+"""Tags of words that belong to two classes."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-from importlib import resources
-
 import pytest
 
-from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
 from hallujudge.judge_service.extractors.rules.analysis import shared_analyser
-from hallujudge.judge_service.extractors.rules.lexicon import load_lexicon
-from hallujudge.judge_service.extractors.rules.morph import Morphology
 from hallujudge.judge_service.extractors.rules.tokens import sentences
-
-_DATA = resources.files("hallujudge.judge_service.extractors.rules") / "data"
-
-
-def test_the_lexicon_is_the_one_that_the_label_names() -> None:
-    text = gzip.decompress((_DATA / "lexicon.txt.gz").read_bytes())
-    # Another lexicon finds other claims: change this digest and the label together.
-    digest = hashlib.sha256(text).hexdigest()
-    assert (RuleTripletExtractor().label, digest[:16]) == ("rules-1", "8e8d1defe1e3c4dc")
-    assert RuleKeywordExtractor().label == RuleTripletExtractor().label
-
-
-def test_the_licence_travels_with_the_lexicon() -> None:
-    licence = (_DATA / "LICENSE.wordnet").read_text(encoding="utf-8")
-    assert "WordNet 3.0 Copyright 2006 by Princeton University" in licence
-    assert "build_lexicon.py" in licence
-
-
-def test_readings() -> None:
-    lexicon = load_lexicon()
-    walk = lexicon.reading("walk")
-    assert walk.verb > walk.noun > 0
-    assert walk.adjective == -1
-    assert lexicon.reading("red").visible
-    assert not lexicon.reading("public").visible
-    assert lexicon.reading("surfer").person
-    assert lexicon.reading("fork").tangible > 3
-    assert lexicon.reading("no such word").noun == -1
-    assert lexicon.is_verb("pick_up")
-    assert not lexicon.is_verb("dog_up")
-    assert lexicon.is_noun("living_room")
-
-
-@pytest.mark.parametrize(
-    ("form", "lemma"),
-    [
-        ("dogs", "dog"),
-        ("children", "child"),
-        ("people", "person"),
-        ("men", "man"),
-        ("knives", "knife"),
-        ("shelves", "shelf"),
-        ("leaves", "leaf"),
-        ("buses", "bus"),
-        ("bus", "bus"),
-        ("grass", "grass"),
-        ("dress", "dress"),
-        ("boxes", "box"),
-        ("cookies", "cookie"),
-        ("berries", "berry"),
-        ("potatoes", "potato"),
-        ("glasses", "glasses"),
-        ("scissors", "scissors"),
-        ("jeans", "jeans"),
-        ("skis", "ski"),
-        ("tennis", "tennis"),
-        ("teeth", "tooth"),
-        ("sheep", "sheep"),
-    ],
-)
-def test_nouns(form: str, lemma: str) -> None:
-    assert Morphology(load_lexicon()).noun(form)[0] == lemma
-
-
-@pytest.mark.parametrize(
-    ("form", "lemma", "kind"),
-    [
-        ("picks", "pick", "s"),
-        ("carries", "carry", "s"),
-        ("watches", "watch", "s"),
-        ("riding", "ride", "g"),
-        ("sitting", "sit", "g"),
-        ("lying", "lie", "g"),
-        ("panicking", "panic", "g"),
-        ("stopped", "stop", "d"),
-        ("held", "hold", "d"),
-        ("took", "take", "p"),
-        ("taken", "take", "e"),
-        ("walk", "walk", "b"),
-        ("put", "put", "b"),
-    ],
-)
-def test_verbs(form: str, lemma: str, kind: str) -> None:
-    found, weight, form_kind = Morphology(load_lexicon()).verb(form)
-    assert (found, form_kind) == (lemma, kind)
-    assert weight > 0
 
 
 def _tags(text: str) -> str:

@@ -1,0 +1,80 @@
+"""Several judges in order, at scripted servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support import scripted_llm as llm
+from support.llm_judges import CLAIMS, EXPECTED, as_bytes, item, judge_of, shown
+
+from hallujudge.judge_service.judges import Router
+from hallujudge.judge_service.llm.budget import Budget
+from hallujudge.judge_service.llm.cache import VerdictCache
+
+
+async def test_the_fallback_is_asked_what_the_first_could_not_answer() -> None:
+    def first(_number: int, body: llm.Body) -> llm.Reply:
+        claim = llm.claims_of(body)[0]
+        return llm.completion("hm") if claim[0] == "dog" else llm.honest(0, body)
+
+    async with llm.ScriptedLlm(first) as one, llm.ScriptedLlm() as two:
+        router = Router([judge_of(one), judge_of(two, "fallback")])
+        (judged,) = await router.judge([item()])
+        await router.close()
+    assert shown(judged) == EXPECTED
+    assert [v.judge for v in judged.verdicts] == ["llm", "fallback", "llm", "llm"]
+    assert two.chats == 1
+    first_asked, second_asked = judged.judging()
+    assert first_asked["judge"] == "llm"
+    assert first_asked["answered"] == 3
+    assert first_asked["declined"] == {
+        "REPLY_OUT_OF_CHOICE": {
+            "claims": 1,
+            "detail": "'hm' is none of supported, object1, object2, relation",
+        }
+    }
+    assert (second_asked["judge"], second_asked["answered"]) == ("fallback", 1)
+    assert second_asked["prompt_tokens"] == 100
+
+
+async def test_a_rerun_after_a_fallback_asks_nobody_and_gives_the_same_bytes(
+    tmp_path: Path,
+) -> None:
+    broken = True
+
+    def first(number: int, body: llm.Body) -> llm.Reply:
+        said = llm.claims_of(body)
+        if broken and len(said) > 1:
+            answers = {claim[0]: "supported" for claim in said[:-1]}
+            return llm.completion(json.dumps(answers | {said[-1][0]: "unsure"}))
+        return llm.error(500) if broken else llm.honest(number, body)
+
+    async with llm.ScriptedLlm(first) as one, llm.ScriptedLlm() as two:
+        cache = VerdictCache(tmp_path / "c")
+        texts = []
+        for _ in range(2):
+            router = Router(
+                [
+                    judge_of(one, cache=cache, claims_per_call=20),
+                    judge_of(two, "fallback", cache=cache, claims_per_call=20),
+                ]
+            )
+            texts.append(as_bytes(await router.judge([item(), item(CLAIMS[0], id="2")])))
+            await router.close()
+            broken = False
+        cache.close()
+    assert texts[0] == texts[1]
+    assert (one.chats, two.chats) == (3, 2)
+
+
+async def test_nobody_answers() -> None:
+    async with llm.ScriptedLlm(llm.always(llm.error(500))) as server:
+        budget = Budget(max_calls=0)
+        router = Router([judge_of(server), judge_of(server, "fallback", budget=budget)])
+        (judged,) = await router.judge([item(CLAIMS[0])])
+        await router.close()
+    (verdict,) = judged.verdicts
+    assert verdict.reason == "JUDGE_BUDGET_EXHAUSTED"
+    assert "llm: JUDGE_SERVER_ERROR" in verdict.detail
+    assert "fallback: JUDGE_BUDGET_EXHAUSTED: 0 of 0 calls made" in verdict.detail

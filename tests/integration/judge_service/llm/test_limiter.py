@@ -1,0 +1,38 @@
+"""How many calls a chat client makes at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from support import scripted_llm as llm
+from support.chat_clients import REQUEST, client_of
+
+
+async def test_rate_limits_shrink_concurrency_and_other_faults_do_not() -> None:
+    def step(number: int, _body: llm.Body) -> llm.Reply:
+        return llm.error(429) if number <= 16 else llm.completion("ok")
+
+    async with llm.ScriptedLlm(step) as server:
+        client = client_of(server, in_flight=16)
+        await asyncio.gather(*(client.ask(REQUEST) for _ in range(16)))
+        shrunk = client.limiter.limit
+        for _ in range(200):
+            await client.ask(REQUEST)
+        await client.close()
+        assert 1 <= shrunk < 16
+        assert client.limiter.limit == 16
+    async with llm.ScriptedLlm(llm.always(llm.error(500)), llm.saying("ok")) as server:
+        client = client_of(server, in_flight=16)
+        await client.ask(REQUEST)
+        await client.close()
+        assert client.limiter.limit == 16
+
+
+async def test_never_more_in_flight_than_allowed() -> None:
+    reply = llm.completion("ok")
+    step = llm.always(llm.Reply(body=reply.body, headers=reply.headers, delay=0.01))
+    async with llm.ScriptedLlm(step) as server:
+        client = client_of(server, in_flight=4)
+        await asyncio.gather(*(client.ask(REQUEST) for _ in range(40)))
+        await client.close()
+    assert server.most_in_flight == 4

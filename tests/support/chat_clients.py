@@ -1,0 +1,57 @@
+"""Chat clients of a scripted server, with a clock that only sleeping moves."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from support import scripted_llm as llm
+
+from hallujudge.judge_service.llm.budget import Budget
+from hallujudge.judge_service.llm.chat import ChatRequest
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings, Tools
+from hallujudge.judge_service.llm.failures import CallFailedError
+from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.settings.secret import Secret
+
+REQUEST = ChatRequest(messages=[{"role": "user", "content": "hello"}], max_tokens=8)
+
+
+class World:
+    """A clock that only sleeping moves, and a sleep that doesn't wait."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    def tools(self) -> Tools:
+        return Tools(clock=lambda: self.now, random=lambda: 0.5, sleep=self.sleep)
+
+
+def client_of(
+    server: llm.ScriptedLlm,
+    world: World | None = None,
+    budget: Budget | None = None,
+    **options: Any,
+) -> ChatClient:
+    endpoint = Endpoint(
+        url=server.url,
+        key=Secret("sk-secret-123"),
+        timeout_seconds=options.pop("timeout", 5.0),
+        max_reply_bytes=options.pop("max_reply_bytes", 1 << 20),
+    )
+    settings = ChatSettings(endpoint=endpoint, model="m", **options)
+    return ChatClient(settings, budget, (world or World()).tools())
+
+
+async def failure_of(client: ChatClient) -> CallFailedError:
+    with pytest.raises(CallFailedError) as caught:
+        await client.ask(REQUEST)
+    await client.close()
+    return caught.value

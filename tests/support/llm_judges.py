@@ -1,0 +1,63 @@
+"""Judges at a scripted server, and the claims they are given."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from support import scripted_llm as llm
+
+from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem, LlmJudge
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings, Tools
+from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.llm.retry import RetryPolicy
+from hallujudge.metrics.framework.triplets import Sentence, Triplet
+
+SCENE = (Triplet("man", "riding", "horse"), Triplet("horse", "is", "brown"))
+
+
+CLAIMS = (
+    Triplet("man", "riding", "horse"),
+    Triplet("dog", "near", "horse"),
+    Triplet("man", "wearing", "hat"),
+    Triplet("man", "feeding", "horse"),
+)
+
+
+EXPECTED = [
+    ("supported", None),
+    ("not_supported", "object1"),
+    ("not_supported", "object2"),
+    ("not_supported", "relation"),
+]
+
+
+async def no_sleep(_seconds: float) -> None:
+    return None
+
+
+def item(*claims: Triplet | Sentence, id: str = "1") -> JudgeRequestItem:
+    return JudgeRequestItem(
+        id=id, claims=claims or CLAIMS, reference_triplets=SCENE, reference_objects=("tree",)
+    )
+
+
+def judge_of(at: llm.ScriptedLlm, /, name: str = "llm", **options: Any) -> LlmJudge:
+    kept = ("cache", "claims_per_call", "revision", "server")
+    own = {key: options.pop(key) for key in kept if key in options}
+    budget = options.pop("budget", None)
+    options.setdefault("retry", RetryPolicy(attempts=2))
+    settings = ChatSettings(
+        endpoint=Endpoint(url=at.url, timeout_seconds=5), model=f"model-{name}", **options
+    )
+    client = ChatClient(settings, budget, Tools(random=lambda: 0.0, sleep=no_sleep))
+    return LlmJudge(name, client, **own)
+
+
+def shown(judged: JudgedItem) -> list[tuple[str, str | None]]:
+    return [(v.verdict.value, v.part.value if v.part else None) for v in judged.verdicts]
+
+
+def as_bytes(results: list[JudgedItem]) -> bytes:
+    lines = [[[v.to_json() for v in r.verdicts], list(r.judging())] for r in results]
+    return json.dumps(lines, sort_keys=True).encode()

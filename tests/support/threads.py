@@ -1,0 +1,87 @@
+"""Threads and gates: what tests need to prove an order of events without a stopwatch."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["PATIENCE", "Gate", "busy_switching", "eventually", "run_in_threads"]
+
+PATIENCE = 120.0
+"""Seconds after which a test that waits for something fails; far more than a busy machine needs."""
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Tell whether a condition comes to hold; garbage is collected meanwhile."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.02)
+    return condition()
+
+
+@contextmanager
+def busy_switching() -> Iterator[None]:
+    """Switch threads as often as the interpreter can, so that races show."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def run_in_threads(work: Callable[[], object], count: int) -> list[object]:
+    """Run work in several threads at once; return what each gave or raised."""
+    outcomes: list[object] = []
+
+    def record() -> None:
+        try:
+            outcomes.append(work())
+        except Exception as err:
+            outcomes.append(err)
+
+    threads = [threading.Thread(target=record) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+class Gate:
+    """A place where work stops until the test lets it pass.
+
+    Made on an event loop's thread, it refuses to stop that thread: work that should run beside the
+    loop fails at once if it runs on it.
+    """
+
+    def __init__(self) -> None:
+        self.loop_thread = threading.get_ident()
+        self.threads: list[int] = []
+        """The threads that came to the gate."""
+        self._reached = threading.Event()
+        self._opened = threading.Event()
+
+    def wait(self) -> None:
+        """Stop here until the gate is open."""
+        self.threads.append(threading.get_ident())
+        self._reached.set()
+        if threading.get_ident() == self.loop_thread:
+            raise AssertionError("this work runs on the event loop's thread and blocks it")
+        if not self._opened.wait(PATIENCE):
+            raise AssertionError("the gate was never opened")
+
+    def open(self) -> None:
+        """Let everything pass from now on."""
+        self._opened.set()
+
+    async def reached(self) -> None:
+        """Return when something has come to the gate; the event loop goes on meanwhile."""
+        if not await asyncio.to_thread(self._reached.wait, PATIENCE):
+            raise AssertionError("nothing came to the gate")

@@ -1,0 +1,115 @@
+"""Opening a session: models and graphs are loaded once, and beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+from support.threads import Gate
+
+from hallujudge.judge_service.engine import Engine, resources
+from hallujudge.judge_service.engine.engine import ScoringSession
+from hallujudge.judge_service.engine.spec import GraphSource, InlineGraph, ScoreSpec
+from hallujudge.judge_service.errors import NotFoundError
+from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
+from hallujudge.metrics.framework.claims import ClaimVerdict
+from hallujudge.synonym_graphs import SynonymGraph
+
+SPEC = ScoreSpec(metric="tri-he", options={"extractor": "given"})
+
+
+class GatedModels:
+    """Opens matchers once the test lets it; the first of them may fail."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.gate = Gate()
+
+    @property
+    def opened(self) -> int:
+        return len(self.gate.threads)
+
+    def open(self, _settings: MatcherSettings) -> NoClaims:
+        self.gate.wait()
+        if self.opened <= self.failures:
+            raise NotFoundError("the model is not on this machine")
+        return NoClaims()
+
+
+class NoClaims:
+    """A matcher that nothing asks."""
+
+    name = label = "none"
+    settings: Mapping[str, str] = {}
+
+    async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
+        raise AssertionError(f"asked about {len(claims)} claims")
+
+
+@pytest.fixture
+def gated(monkeypatch: pytest.MonkeyPatch) -> Callable[..., GatedModels]:
+    def make(failures: int = 0) -> GatedModels:
+        models = GatedModels(failures)
+        monkeypatch.setattr("hallujudge.judge_service.matchers.open_matcher", models.open)
+        return models
+
+    return make
+
+
+async def test_others_go_on_while_a_matcher_loads(gated: Callable[..., GatedModels]) -> None:
+    models = gated()
+    engine = Engine()
+    opening = asyncio.ensure_future(engine.open(SPEC))
+    await models.gate.reached()
+    # Another metric opens from start to end while the matcher waits at its gate.
+    assert isinstance(await engine.open(ScoreSpec(metric="pope")), ScoringSession)
+    assert not opening.done()
+    models.gate.open()
+    await opening
+    assert models.opened == 1
+    assert models.gate.loop_thread not in models.gate.threads
+
+
+async def test_calls_that_come_at_once_load_once(gated: Callable[..., GatedModels]) -> None:
+    models = gated()
+    engine = Engine()
+    opening = asyncio.gather(engine.open(SPEC), engine.open(SPEC), engine.open(SPEC))
+    await models.gate.reached()
+    models.gate.open()
+    assert len({id(session) for session in await opening}) == 3
+    assert models.opened == 1
+    await engine.open(SPEC)
+    assert models.opened == 1
+
+
+async def test_a_failed_load_is_tried_again(gated: Callable[..., GatedModels]) -> None:
+    models = gated(failures=1)
+    models.gate.open()
+    engine = Engine()
+    with pytest.raises(NotFoundError, match="not on this machine"):
+        await engine.open(SPEC)
+    assert isinstance(await engine.open(SPEC), ScoringSession)
+    assert models.opened == 2
+
+
+@pytest.mark.parametrize("source", [None, InlineGraph(name="own", text='{"dog": ["puppy"]}')])
+async def test_others_go_on_while_a_graph_is_read(
+    monkeypatch: pytest.MonkeyPatch, source: GraphSource | None
+) -> None:
+    gate, read = Gate(), resources.read_graph
+
+    def gated_read(given: GraphSource) -> SynonymGraph:
+        gate.wait()
+        return read(given)
+
+    monkeypatch.setattr(resources, "read_graph", gated_read)
+    engine = Engine()
+    graphs = {} if source is None else {"objects": source}
+    opening = asyncio.ensure_future(engine.open(ScoreSpec(metric="chair", graphs=graphs)))
+    await gate.reached()
+    assert isinstance(await engine.open(ScoreSpec(metric="pope")), ScoringSession)
+    assert not opening.done()
+    gate.open()
+    assert isinstance(await opening, ScoringSession)
+    assert gate.loop_thread not in gate.threads

@@ -1,0 +1,41 @@
+"""The lexicon: its label, its licence and its readings."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from importlib import resources
+
+from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
+from hallujudge.judge_service.extractors.rules.lexicon import load_lexicon
+
+DATA = resources.files("hallujudge.judge_service.extractors.rules") / "data"
+
+
+def test_the_lexicon_is_the_one_that_the_label_names() -> None:
+    text = gzip.decompress((DATA / "lexicon.txt.gz").read_bytes())
+    # Another lexicon finds other claims: change this digest and the label together.
+    digest = hashlib.sha256(text).hexdigest()
+    assert (RuleTripletExtractor().label, digest[:16]) == ("rules-1", "8e8d1defe1e3c4dc")
+    assert RuleKeywordExtractor().label == RuleTripletExtractor().label
+
+
+def test_the_licence_travels_with_the_lexicon() -> None:
+    licence = (DATA / "LICENSE.wordnet").read_text(encoding="utf-8")
+    assert "WordNet 3.0 Copyright 2006 by Princeton University" in licence
+    assert "build_lexicon.py" in licence
+
+
+def test_readings() -> None:
+    lexicon = load_lexicon()
+    walk = lexicon.reading("walk")
+    assert walk.verb > walk.noun > 0
+    assert walk.adjective == -1
+    assert lexicon.reading("red").visible
+    assert not lexicon.reading("public").visible
+    assert lexicon.reading("surfer").person
+    assert lexicon.reading("fork").tangible > 3
+    assert lexicon.reading("no such word").noun == -1
+    assert lexicon.is_verb("pick_up")
+    assert not lexicon.is_verb("dog_up")
+    assert lexicon.is_noun("living_room")

@@ -1,0 +1,22 @@
+"""Routers that cannot be made."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.judges import LlmJudge, Router
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.settings.secret import Secret
+
+
+def test_routers_need_judges_of_different_names() -> None:
+    with pytest.raises(InvalidInputError, match="different names; got none"):
+        Router([])
+    endpoint = Endpoint(url="http://127.0.0.1:1/v1", key=Secret("k"))
+    judge = LlmJudge("a", ChatClient(ChatSettings(endpoint=endpoint, model="m")))
+    with pytest.raises(InvalidInputError, match="got a, a"):
+        Router([judge, judge])
+    with pytest.raises(InvalidInputError, match="claims_per_call is 0"):
+        LlmJudge("a", judge.client, claims_per_call=0)

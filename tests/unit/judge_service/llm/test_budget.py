@@ -1,0 +1,15 @@
+"""Limits that a budget accepts."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.llm.budget import Budget, Prices
+
+
+def test_limits_are_not_negative() -> None:
+    with pytest.raises(InvalidInputError, match="max_calls is -1"):
+        Budget(max_calls=-1)
+    with pytest.raises(InvalidInputError, match="max_cost is nan"):
+        Budget(max_cost=float("nan"), prices=Prices(prompt=1, generated=1))

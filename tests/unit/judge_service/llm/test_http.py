@@ -1,0 +1,25 @@
+"""Addresses of chat servers and the library that reaches them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
+from hallujudge.judge_service.llm.http import Endpoint, HttpEndpoint
+
+
+async def test_a_missing_client_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    with pytest.raises(MissingExtraError, match=r"hallujudge\[openai\]"):
+        await HttpEndpoint(Endpoint(url="http://127.0.0.1:1/v1"), 1).get("models")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8000", "ftp://x/v1", "http://user:pw@host/v1", "http:///v1"]
+)
+def test_addresses_that_are_none(url: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Endpoint(url=url)
+    assert "pw" not in str(caught.value)

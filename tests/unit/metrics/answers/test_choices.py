@@ -1,0 +1,111 @@
+"""Answers that name one of several options, and free answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.metrics.answers import (
+    read_choice,
+    read_free_answer,
+    says_it_is_unsure,
+)
+
+ORGANS = {"A": "Stomach", "B": "Liver", "C": "Lungs"}
+
+
+CHOICES = [
+    ("B", "B"),
+    ("b", "B"),
+    ("(B)", "B"),
+    ("[b]", "B"),
+    ("B.", "B"),
+    ("**B**", "B"),
+    ("Ｂ", "B"),
+    ("B) Liver", "B"),
+    ("(B) Liver", "B"),
+    ("B: because it is red", "B"),
+    ("B, because it is red", "B"),
+    ("Answer: B", "B"),
+    ("answer: b", "B"),
+    ("The answer is (B).", "B"),
+    ("The correct option is B", "B"),
+    ("Option A is correct", "A"),
+    ("I would choose option C.", "C"),
+    ("Liver", "B"),
+    ("liver.", "B"),
+    ("It is the liver.", "B"),
+    ("I think B", "B"),
+    ("A man walks by", None),
+    ("A. Liver", None),
+    ("A, B", None),
+    ("A or B", None),
+    ("Answer: A or B", None),
+    ("Liver or lungs", None),
+    ("It is not the liver", None),
+    ("It is not B", None),
+    ("D", None),
+    ("", None),
+    ("I cannot tell", None),
+    ("我不知道", None),
+]
+
+
+@pytest.mark.parametrize(("answer", "wanted"), CHOICES, ids=[repr(a) for a, _ in CHOICES])
+def test_choices(answer: str, wanted: str | None) -> None:
+    assert read_choice(answer, ORGANS).choice == wanted
+
+
+def test_the_longer_of_two_nested_options_is_meant() -> None:
+    options = {"A": "left", "B": "top left", "C": "right"}
+    assert read_choice("it is at the top left", options).choice == "B"
+    assert read_choice("13", {"A": "3", "B": "13"}).choice == "B"
+
+
+def test_choices_without_options() -> None:
+    assert read_choice("Answer: D").choice == "D"
+    assert read_choice("a running dog").choice is None
+
+
+def test_free_answers() -> None:
+    assert read_free_answer("The dog is CHASING a cat", "chasing").choice == "chasing"
+    assert read_free_answer("The dog is not chasing a cat", "chasing").choice != "chasing"
+    assert read_free_answer("Running", "chasing").choice == "running"
+    assert read_free_answer("I don't know", "chasing").choice is None
+    assert says_it_is_unsure("It is hard to tell.")
+    assert not says_it_is_unsure("It is a dog.")
+
+
+@pytest.mark.parametrize("letter", ["A", "B", "D"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "The answer is: {}.",
+        "\\boxed{{{}}}",
+        "$\\boxed{{\\text{{{}}}}}$",
+        "<answer>{}</answer>",
+        "<think>Both B and C move.</think><answer>{}</answer>",
+        "I would choose {}.",
+        "I choose {}",
+        "It must be {}!",
+        "{} is correct.",
+        "{} because the door opens.",
+        "The correct option is **{}**.",
+        "Answer - {}",
+    ],
+)
+def test_every_letter_is_read_alike(way: str, letter: str) -> None:
+    assert read_choice(way.format(letter)).choice == letter
+    options = dict(zip("ABCD", ("one", "two", "three", "four"), strict=True))
+    assert read_choice(way.format(letter), options).choice == letter
+
+
+@pytest.mark.parametrize(
+    "text", ["A dog runs.", "A man and a dog", "I see a cat", "A", "I", "the answer is a dog"]
+)
+def test_words_are_no_letters(text: str) -> None:
+    assert read_choice(text).choice == ("A" if text == "A" else "I" if text == "I" else None)
+
+
+@pytest.mark.parametrize("said", ["B", "(B)", "Answer: B", "The correct option is B."])
+def test_a_letter_says_nothing_where_options_are_unknown(said: str) -> None:
+    assert read_free_answer(said, "opening the door").choice is None

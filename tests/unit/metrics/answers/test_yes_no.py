@@ -1,0 +1,98 @@
+"""Yes or no: the same awkward answers under every parser."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.metrics import OptionError
+from hallujudge.metrics.answers import (
+    YES_NO_READERS,
+    reader_table,
+    yes_no_reader,
+)
+
+READERS = ("published", "opera", "lmms-eval", "vlmevalkit", "strict")
+# One letter for each reader, in that order: y, n, or - where the reader can't tell.
+AWKWARD = [
+    ("Yes", "yyyyy"),
+    ("No", "nnnnn"),
+    ("yes", "yyyyy"),
+    ("no", "nnnnn"),
+    ("YES", "yyyyy"),
+    ("NO", "ynnnn"),
+    ("Yes.", "yy-yy"),
+    ("No.", "nn-nn"),
+    ("NO.", "yn-nn"),
+    ("yes!", "yy-yy"),
+    ("no!", "yy-nn"),
+    (" Yes ", "yyyyy"),
+    (" no ", "nnnnn"),
+    ("\nno", "yynnn"),
+    ("", "yy---"),
+    ("   ", "yy---"),
+    (".", "yy---"),
+    ("isn't", "yn---"),
+    ("There isn't a dog.", "yn---"),
+    ("There isn’t a dog.", "yy---"),
+    ("Not sure", "yy---"),
+    ("I am not sure", "nn---"),
+    ("Yes, there is a snowboard", "yy-yy"),
+    ("Yes, there is a snowboard in the image.", "yy-yy"),
+    ("No, there is no snowboard in the image.", "nn-nn"),
+    ("no, yes", "nn---"),
+    ("Yes and no", "nn---"),
+    ("Yes or no?", "yy---"),
+    ("我不知道", "yy---"),
+    ("是", "yy---"),
+    ("I cannot see the image", "yy---"),
+    ("I can't see the image", "yn---"),
+    ("There is no car.", "nn-nn"),
+    ("There is a car.", "yy---"),
+    ("The answer is no", "nn-nn"),
+    ("The answer is yes.", "yy-yy"),
+    ("Answer: Yes", "yy-yy"),
+    ("**Yes**", "yy--y"),
+    ("Yes. There is no doubt.", "yn---"),
+    ("A dog. No cat.", "yn-n-"),
+    ("No idea", "nn-n-"),
+    ("yes,no", "yy---"),
+    ("No/Yes", "yy---"),
+    ("nope", "yy---"),
+    ("Yeah", "yy---"),
+    ("know", "yy---"),
+    ("Yes, but I am not certain", "nn-y-"),
+    ("(no)", "yy-nn"),
+    ("None", "yy---"),
+    ("Yes, it is not hidden", "nn-y-"),
+]
+MEANING = {"y": "yes", "n": "no", "-": None}
+
+
+@pytest.mark.parametrize(("answer", "wanted"), AWKWARD, ids=[repr(a) for a, _ in AWKWARD])
+def test_awkward_answers(answer: str, wanted: str) -> None:
+    got = {name: YES_NO_READERS[name](answer) for name in READERS}
+    assert got == {name: MEANING[mark] for name, mark in zip(READERS, wanted, strict=True)}
+
+
+def test_the_table_shows_every_reader() -> None:
+    assert len(AWKWARD) >= 40
+    row = reader_table(["Yes."])[0]
+    assert row == {
+        "answer": "Yes.",
+        "published": "yes",
+        "opera": "yes",
+        "lmms-eval": "",
+        "vlmevalkit": "yes",
+        "strict": "yes",
+    }
+
+
+def test_unknown_reader() -> None:
+    with pytest.raises(OptionError, match="published, opera, lmms-eval, vlmevalkit, strict"):
+        yes_no_reader("helm")
+
+
+def test_long_answers_are_not_kept() -> None:
+    answer = "Yes, " + "there is a dog and " * 5000
+    assert yes_no_reader("published")(answer) == "yes"
+    assert yes_no_reader("vlmevalkit")(answer) == "yes"

@@ -1,0 +1,31 @@
+"""INFACT's totals over columns of answers and labels."""
+
+from __future__ import annotations
+
+import pytest
+from oracles import answers_published as oracle
+from support.qa_samples import infact_questions
+
+from hallujudge.metrics import OptionError
+from hallujudge.metrics.infact.metric import InfactMetric
+
+WORDS = dict(zip("ABCD", ["a red dog", "two men", "rain", "wind"], strict=True))
+
+
+@pytest.mark.parametrize("words", [{}, WORDS], ids=["letters", "words"])
+def test_totals_over_columns_equal_the_formulas(words: dict[str, str]) -> None:
+    questions = infact_questions(200, seed=4)
+    columns = {
+        operator: [words.get(q["runs"][operator], str(q["runs"][operator])) for q in questions]
+        for operator in questions[0]["runs"]
+    }
+    labels = [words.get(q["label"], str(q["label"])) for q in questions]
+    got = InfactMetric().total(columns, labels, [q["order_sensitive"] for q in questions])
+    wanted = oracle.infact(questions)
+    assert got == {name: pytest.approx(wanted[name]) for name in got}
+    assert len(got) == 9
+
+
+def test_columns_of_different_lengths_are_refused() -> None:
+    with pytest.raises(OptionError, match="1 answers to 2"):
+        InfactMetric().total({"base": ["A"]}, ["A", "B"], [True, False])

@@ -1,0 +1,15 @@
+"""POPE's totals over columns of answers and labels."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.metrics import OptionError
+from hallujudge.metrics.pope.metric import PopeMetric
+
+
+def test_columns_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(OptionError, match="maybe"):
+        PopeMetric().count(["yes"], ["maybe"])
+    with pytest.raises(OptionError, match="1 labels for 2"):
+        PopeMetric().count(["yes", "no"], ["no"])
