@@ -1,4 +1,4 @@
-"""How fast the published reading is, against the plain procedure and a bare word split.
+"""How fast the published variant is, against the plain procedure and a bare word split.
 
     python benchmarks/bench_chair_matcher.py [--captions 8000] [--rounds 5]
 

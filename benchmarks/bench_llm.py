@@ -1,6 +1,6 @@
 """What the LLM judge's client adds to the time of a call; bench_llm_tokens.py counts tokens.
 
-    python benchmarks/bench_llm.py [--calls 2000] [--in-flight 64] [--rounds 5]
+    python benchmarks/bench_llm.py [--calls 2000] [--max-concurrency 64] [--rounds 5]
 
 Three clients call one server that answers after 20 ms, in turns within one run: ours, the bare
 openai package, and the bare openai package on its aiohttp transport.
@@ -33,11 +33,11 @@ def main() -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=2000)
-    parser.add_argument("--in-flight", type=int, default=64)
+    parser.add_argument("--max-concurrency", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     needs.packages("aiohttp")
-    asyncio.run(measure_overhead(given.calls, given.in_flight, given.rounds))
+    asyncio.run(measure_overhead(given.calls, given.max_concurrency, given.rounds))
 
 
 SERVER = """
@@ -66,7 +66,7 @@ loop.run_forever()
 """
 
 
-async def measure_overhead(calls: int, in_flight: int, rounds: int) -> None:
+async def measure_overhead(calls: int, max_concurrency: int, rounds: int) -> None:
     """Prints the median time for a call of each client, with so many in flight."""
     process = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -74,13 +74,15 @@ async def measure_overhead(calls: int, in_flight: int, rounds: int) -> None:
     try:
         closing: Closing = []
         clients = {
-            "hallujudge": our_client(url, in_flight, closing),
+            "hallujudge": our_client(url, max_concurrency, closing),
             **openai_clients(url, closing),
         }
         times: dict[str, list[float]] = {name: [] for name in clients}
         for number in range(rounds + 1):
             for name in random.Random(number).sample(list(clients), len(clients)):
-                seconds = await run(clients[name], calls if number else in_flight, in_flight)
+                seconds = await run(
+                    clients[name], calls if number else max_concurrency, max_concurrency
+                )
                 if number:  # the first round opens connections
                     times[name].append(seconds / calls)
         for close in closing:
@@ -95,16 +97,16 @@ async def measure_overhead(calls: int, in_flight: int, rounds: int) -> None:
         if base is not None:
             against = (
                 f"{(middle - base) * 1000:+.3f} ms of work a call against openai, "
-                f"{(middle - base) * in_flight * 1000:+.1f} ms of latency "
+                f"{(middle - base) * max_concurrency * 1000:+.1f} ms of latency "
             )
         print(
-            f"{name:20} {1 / middle:7.0f} calls/s, {middle * in_flight * 1000:6.1f} ms a call at "
-            f"{in_flight} in flight, {against}(rounds {min(seen) * 1000:.3f} to "
-            f"{max(seen) * 1000:.3f} ms)"
+            f"{name:20} {1 / middle:7.0f} calls/s, "
+            f"{middle * max_concurrency * 1000:6.1f} ms a call at {max_concurrency} in flight, "
+            f"{against}(rounds {min(seen) * 1000:.3f} to {max(seen) * 1000:.3f} ms)"
         )
 
 
-async def run(call: Callable[[], Awaitable[object]], calls: int, in_flight: int) -> float:
+async def run(call: Callable[[], Awaitable[object]], calls: int, max_concurrency: int) -> float:
     """Seconds for so many calls."""
     left = iter(range(calls))
 
@@ -113,17 +115,17 @@ async def run(call: Callable[[], Awaitable[object]], calls: int, in_flight: int)
             await call()
 
     started = time.perf_counter()
-    await asyncio.gather(*(worker() for _ in range(in_flight)))
+    await asyncio.gather(*(worker() for _ in range(max_concurrency)))
     return time.perf_counter() - started
 
 
 Closing = list[Callable[[], Awaitable[None]]]
 
 
-def our_client(url: str, in_flight: int, closing: Closing) -> Callable[[], Awaitable[object]]:
+def our_client(url: str, max_concurrency: int, closing: Closing) -> Callable[[], Awaitable[object]]:
     """A call by our client."""
     settings = ChatSettings(
-        endpoint=Endpoint(url=url), model="m", dialect="vllm", in_flight=in_flight
+        endpoint=Endpoint(url=url), model="m", dialect="vllm", max_concurrency=max_concurrency
     )
     client = ChatClient(settings)
     closing.append(client.close)

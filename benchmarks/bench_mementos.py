@@ -36,7 +36,7 @@ from hallujudge.metrics.mementos.items import MementosItem  # noqa: E402
 from hallujudge.synonym_graphs import (  # noqa: E402
     KeywordMatch,
     KeywordMatcher,
-    KeywordReading,
+    KeywordVariant,
     SynonymGraph,
     load_graph,
 )
@@ -44,7 +44,7 @@ from hallujudge.synonym_graphs import (  # noqa: E402
 GOLDENS = needs.goldens_or_none("mementos")
 DOMAINS = ("daily_life", "robotics", "comics")
 Lists = tuple[tuple[str, ...], tuple[str, ...]]
-READINGS: tuple[KeywordReading, ...] = ("published", "corrected")
+VARIANTS: tuple[KeywordVariant, ...] = ("published", "corrected")
 MEMORIES = ("cold", "warm")
 """Whether a matcher meets lists for the first time. Descriptions are drawn, so that even the first
 pass meets most lists more than once."""
@@ -90,7 +90,7 @@ WAYS = ("counts", "evidence")
 """What is asked for: counts, as the plain loop gives, or all that the engine keeps of a pair."""
 COLUMNS = (
     "plain",
-    *(f"{reading} {way} {memory}" for reading in READINGS for way in WAYS for memory in MEMORIES),
+    *(f"{variant} {way} {memory}" for variant in VARIANTS for way in WAYS for memory in MEMORIES),
 )
 
 
@@ -111,13 +111,13 @@ def one_round(
             lambda batch: [oracle.counts(r, p, plain, pairs=pairs) for r, p in batch], lists
         )
     }
-    for reading in READINGS:
+    for variant in VARIANTS:
         for way in WAYS:
             # A matcher of its own remembers nothing: the first pass is cold, the second warm.
-            matcher = KeywordMatcher(graph, reading, pairs=pairs)
+            matcher = KeywordMatcher(graph, variant, pairs=pairs)
             work = matcher.counts_many if way == "counts" else evidence_of(matcher)
             for memory in MEMORIES:
-                took[f"{reading} {way} {memory}"] = timed(work, lists)
+                took[f"{variant} {way} {memory}"] = timed(work, lists)
     return took
 
 

@@ -46,8 +46,8 @@ usages = st.builds(
     Usage,
     calls=counts,
     prompt_tokens=counts,
-    shared_tokens=counts,
-    generated_tokens=counts,
+    cached_tokens=counts,
+    completion_tokens=counts,
     latency_seconds=numbers,
     cost=st.none() | numbers,
 )
@@ -67,7 +67,7 @@ claims = st.builds(
     score=st.none() | numbers,
     margin=st.none() | numbers,
     judge=texts,
-    held_against=st.lists(references, max_size=3).map(tuple),
+    references=st.lists(references, max_size=3).map(tuple),
     span=st.none() | st.tuples(counts, counts),
     within_words=st.none() | counts,
     prediction_error=st.booleans(),
@@ -130,7 +130,7 @@ def test_evidence(found: TriHeEvidence, outcome: Outcome) -> None:
     assert json.dumps(back.to_json()) == json.dumps(result.to_json())
     for one, two in zip(found.claims, back.evidence.claims, strict=True):
         assert type(two.triplet) is type(one.triplet)
-        assert list(map(as_written, two.held_against)) == list(map(as_written, one.held_against))
+        assert list(map(as_written, two.references)) == list(map(as_written, one.references))
 
 
 @given(st.lists(st.tuples(items, evidence), max_size=3))
@@ -143,7 +143,7 @@ def test_graphs_that_the_client_has_stay_there(
         for item, found in pairs
     ]
     over = [_convert.result_to_proto(result) for result in without_graphs(sent, results)]
-    assert not any(claim.held_against for message in over for claim in message.tri_he.claims)
+    assert not any(claim.references for message in over for claim in message.tri_he.claims)
     assert with_graphs(sent, [_convert.result_from_proto(message) for message in over]) == results
 
 
@@ -151,7 +151,7 @@ def _judged(found: TriHeEvidence, item: TriHeItem) -> TriHeEvidence:
     """As a language model judges: by the whole graph, and nothing where it gives no verdict."""
     graph = item.reference_triplets or ()
     claims = tuple(
-        replace(claim, held_against=() if claim.verdict is Verdict.UNSCORED else graph)
+        replace(claim, references=() if claim.verdict is Verdict.UNSCORED else graph)
         for claim in found.claims
     )
     return replace(found, claims=claims)
@@ -159,7 +159,7 @@ def _judged(found: TriHeEvidence, item: TriHeItem) -> TriHeEvidence:
 
 def test_what_a_matcher_kept_is_sent() -> None:
     graph = (Triplet("a", "b", "c"), Triplet("d", "e", "f"))
-    claim = ClaimVerdict(triplet=graph[0], verdict=Verdict.SUPPORTED, held_against=graph[1:])
+    claim = ClaimVerdict(triplet=graph[0], verdict=Verdict.SUPPORTED, references=graph[1:])
     result = ItemResult(
         id="1", group_id="a", outcome=Outcome.SCORED, evidence=TriHeEvidence(claims=(claim,))
     )

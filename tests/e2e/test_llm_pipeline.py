@@ -14,7 +14,7 @@ from support import scripted_llm as llm
 from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.engine.engine import ScoringSession
 from hallujudge.judge_service.engine.families.tri_he import ENTRY, TriHePipeline
-from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.settings.judges import JudgeSettings
@@ -60,15 +60,15 @@ async def pipeline(
         made: dict[str, Any] = {
             "llm_url": one.url, "llm_model": "tiny", "llm_dialect": "vllm", "fallback_url": two.url,
         }  # fmt: skip
-        roster = JudgeRoster(JudgeSettings(**made | settings))
-        await roster.prepare()
-        resources = Resources(lambda: roster)
+        factory = JudgeFactory(JudgeSettings(**made | settings))
+        await factory.prepare()
+        resources = Resources(lambda: factory)
         made_pipeline = ENTRY.open(ScoreSpec(metric="tri-he", options=options), resources)
         assert isinstance(made_pipeline, TriHePipeline)
         try:
             yield made_pipeline, one, two
         finally:
-            await roster.close()
+            await factory.close()
 
 
 async def scored(
@@ -94,7 +94,7 @@ async def test_verdicts_scores_and_reasons(claims_per_call: int) -> None:
     assert "judge:tiny (vllm 0.32.0)" in report["signature"]
     first = results[0]["evidence"]
     assert [claim["verdict"] for claim in first["claims"]] == ["supported", "not_supported"]
-    assert first["claims"][1]["part"] == "object1"
+    assert first["claims"][1]["part"] == "subject"
     assert first["judging"][0]["judge"] == "llm"
     refused = results[7]["evidence"]
     assert refused["claims"][0]["reason"] == "JUDGE_REFUSED"
@@ -155,7 +155,7 @@ async def test_a_budget_of_zero_sends_nothing_and_says_so() -> None:
 
 async def test_an_estimate_sends_nothing() -> None:
     settings: dict[str, Any] = {
-        "fallback_model": "big", "price_prompt": 1.0, "price_generated": 1.0,
+        "fallback_model": "big", "price_prompt": 1.0, "price_completion": 1.0,
     }  # fmt: skip
     async with pipeline({"judge": "router"}, **settings) as (made, one, two):
         local, remote = await made.estimate(items())

@@ -122,9 +122,9 @@ def test_ids_in_messages_stay_on_one_line(tmp_path: Path) -> None:
 def test_all_readers_side_by_side(tmp_path: Path) -> None:
     said = ["Yes.", "NO", "isn't", None]
     rows = [answer(row) | {"text": text} for row, text in zip(QUESTIONS, said, strict=True)]
-    run = pope(tmp_path, rows, "--all-readers", "--variant", "strict")
+    run = pope(tmp_path, rows, "--all-parsers", "--variant", "strict")
     assert run.returncode == 3, run.stderr
-    table = json.loads((tmp_path / "out" / "readers.json").read_text())
+    table = json.loads((tmp_path / "out" / "parsers.json").read_text())
     assert list(table) == ["published", "opera", "lmms-eval", "vlmevalkit", "strict"]
     assert table["strict"] == {
         name: pytest.approx(value) for name, value in values_of(tmp_path / "out").items()
@@ -138,4 +138,4 @@ def test_all_readers_side_by_side(tmp_path: Path) -> None:
     assert "every reader" in run.stdout
     assert "vlmevalkit" in run.stdout
     assert pope(tmp_path, rows).returncode == 3
-    assert not (tmp_path / "out" / "readers.json").exists(), "another run's table"
+    assert not (tmp_path / "out" / "parsers.json").exists(), "another run's table"

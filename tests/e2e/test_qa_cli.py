@@ -66,13 +66,19 @@ def test_what_strict_cannot_read_is_unscored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reader", "accuracy", "unparsed"),
+    ("parser", "accuracy", "unparsed"),
     [("published", 0.5, 0), ("opera", 0.5, 0), ("lmms-eval", 0.5, 0.25), ("vlmevalkit", 0.5, 0.25)],
 )
-def test_readers(tmp_path: Path, reader: str, accuracy: float, unparsed: float) -> None:
-    assert pope(tmp_path, ANSWERS, "--reader", reader).returncode == 0
+def test_parsers(tmp_path: Path, parser: str, accuracy: float, unparsed: float) -> None:
+    assert pope(tmp_path, ANSWERS, "--parser", parser).returncode == 0
     values = values_of(tmp_path / "out")
     assert (values["accuracy"], values["unparsed_rate"]) == (accuracy, unparsed)
+
+
+def test_reader_is_an_alias_of_parser_that_help_does_not_show(tmp_path: Path) -> None:
+    assert pope(tmp_path, ANSWERS, "--reader", "lmms-eval").returncode == 0
+    assert report_of(tmp_path / "out")["variant"] == "lmms-eval"
+    assert "--reader" not in pope(tmp_path, ANSWERS, "--help").stdout
 
 
 def test_categories_and_images(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_golden_claims(golden_runs: dict[str, Path], goldens: Path, run: str) ->
     golden_scores = [score for row in given for score in row["scores"]]
     assert [claim["score"] for claim in claims] == pytest.approx(golden_scores, abs=1e-3)
     for claim in claims:
-        assert claim["held_against"]
+        assert claim["references"]
         assert (claim["part"] is None) == (claim["verdict"] == "supported")
 
 
@@ -127,7 +127,7 @@ def test_commas_inside_parts(tmp_path: Path) -> None:
     said = [claim["triplet"] for claim in row["evidence"]["claims"]]
     assert said == [claims[0], ["man", "riding", "horse"]]
     assert ["man", "riding", "a horse, which is brown"] in [
-        held for claim in row["evidence"]["claims"] for held in claim["held_against"]
+        held for claim in row["evidence"]["claims"] for held in claim["references"]
     ]
 
 

@@ -113,7 +113,7 @@ def test_large_graphs_at_a_server(
         server.stop()
     assert left[0] == left[1]
     (line,) = read_rows(tmp_path / "out" / "items.jsonl")
-    assert all(claim["held_against"] == graph for claim in line["evidence"]["claims"])
+    assert all(claim["references"] == graph for claim in line["evidence"]["claims"])
     assert line["scores"]["hallu_q"] == 0.5
 
 

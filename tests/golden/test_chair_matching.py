@@ -79,7 +79,7 @@ def test_the_yardstick_equals_the_published_run(name: str, table: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_shipped_graph_stays_near_the_published_scores(name: str) -> None:
-    matcher = compile_matcher(load_graph("coco"), reading="corrected")
+    matcher = compile_matcher(load_graph("coco"), variant="corrected")
     references = json.loads((CHAIR / "coco_reference_objects.json").read_text("utf-8"))
     scores = json.loads((CHAIR / "expected_scores.json").read_text("utf-8"))[name]
     captions = load(name)

@@ -36,7 +36,7 @@ def test_all_cases(folder: Path, suffix: str, variant: Any, expected: str) -> No
     assert len(cases) == 300
     for case in cases:
         matcher = compile_keywords(
-            graph(case["domain"], case["kind"]), reading=variant, pairs=case["kind"] == "behavior"
+            graph(case["domain"], case["kind"]), variant=variant, pairs=case["kind"] == "behavior"
         )
         counts = matcher.counts(case["reference"], case["predicted"])
         assert matcher.match(case["reference"], case["predicted"]).counts == counts

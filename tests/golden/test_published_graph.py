@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.synonym_graphs import SynonymGraph, load_graph, parse_graph
-from hallujudge.synonym_graphs.objects.lexicon import Reading, build_lexicon
+from hallujudge.synonym_graphs.objects.lexicon import Variant, build_lexicon
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def test_entries_count_as_the_same_objects(table: SynonymGraph) -> None:
 
 
 @pytest.mark.parametrize("variant", ["published", "corrected"])
-def test_captions_are_searched_for_the_same_words(table: SynonymGraph, variant: Reading) -> None:
+def test_captions_are_searched_for_the_same_words(table: SynonymGraph, variant: Variant) -> None:
     ours = build_lexicon(load_graph("coco-published"), variant)
     theirs = build_lexicon(table, variant)
     assert (ours.singles, ours.units, ours.suppress) == (

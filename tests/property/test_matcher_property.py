@@ -118,7 +118,7 @@ CAPTIONS = st.one_of(
 @pytest.fixture(scope="module")
 def matcher() -> Matcher:
     graph = parse_graph(TABLE, layout="table", name="small")
-    return compile_matcher(graph, reading="published")
+    return compile_matcher(graph, variant="published")
 
 
 def pairs(found: list[Mention]) -> list[tuple[str, str]]:
@@ -155,7 +155,7 @@ def test_spans_slice_to_the_word(matcher: Matcher, caption: str) -> None:
 @given(caption=CAPTIONS)
 def test_corrected_spans_lie_in_the_caption_and_in_order(caption: str) -> None:
     graph = load_graph("coco")
-    found = compile_matcher(graph, reading="corrected").find(caption)
+    found = compile_matcher(graph, variant="corrected").find(caption)
     places = [place for mention in found for place in (mention.start, mention.end)]
     assert places == sorted(places)
     assert all(mention.object in graph.roots for mention in found)

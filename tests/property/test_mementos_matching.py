@@ -8,7 +8,7 @@ from oracles import mementos_published as oracle
 
 from hallujudge.metrics.mementos.metric import keyword_scores
 from hallujudge.synonym_graphs import (
-    KeywordReading,
+    KeywordVariant,
     SynonymGraph,
     compile_keywords,
     load_graph,
@@ -30,7 +30,7 @@ LISTS = st.one_of(
     # Longer lists than those that are remembered.
     st.lists(WORDS, min_size=60, max_size=70),
 )
-READINGS: tuple[KeywordReading, ...] = ("published", "corrected")
+VARIANTS: tuple[KeywordVariant, ...] = ("published", "corrected")
 
 
 def released(graph: oracle.Graph) -> SynonymGraph:
@@ -44,7 +44,7 @@ def released(graph: oracle.Graph) -> SynonymGraph:
 def test_published_is_the_plain_procedure(
     graph: oracle.Graph, reference: list[str], predicted: list[str], pairs: bool
 ) -> None:
-    fast = compile_keywords(released(graph), reading="published", pairs=pairs)
+    fast = compile_keywords(released(graph), variant="published", pairs=pairs)
     plain = oracle.counts(reference, predicted, oracle.ReleasedGraph(graph), pairs=pairs)
     assert tuple(fast.counts(reference, predicted)) == plain
     assert tuple(fast.match(reference, predicted).counts) == plain
@@ -59,7 +59,7 @@ def test_published_is_the_plain_procedure(
 def test_published_evidence_is_what_the_plain_procedure_did(
     graph: oracle.Graph, reference: list[str], predicted: list[str], pairs: bool
 ) -> None:
-    found = compile_keywords(released(graph), reading="published", pairs=pairs).match(
+    found = compile_keywords(released(graph), variant="published", pairs=pairs).match(
         reference, predicted
     )
     plain = oracle.evidence(reference, predicted, oracle.ReleasedGraph(graph), pairs=pairs)
@@ -73,8 +73,8 @@ def test_published_evidence_is_what_the_plain_procedure_did(
 def test_many_pairs_are_counted_as_each_alone(
     graph: oracle.Graph, lists: list[tuple[list[str], list[str]]], pairs: bool
 ) -> None:
-    for reading in READINGS:
-        matcher = compile_keywords(released(graph), reading=reading, pairs=pairs)
+    for variant in VARIANTS:
+        matcher = compile_keywords(released(graph), variant=variant, pairs=pairs)
         alone = [matcher.match(*pair).counts for pair in lists]
         assert matcher.counts_many(lists) == alone
         assert matcher.counts_many(reversed(lists)) == alone[::-1], "what is kept changes nothing"
@@ -94,7 +94,7 @@ def test_corrected_counts_leftovers_and_nothing_else_on_a_released_graph(
     singles = {r for ways in graph.values() for r in ways.get("", [])}
     if not singles.issuperset(reference):
         return
-    fast = compile_keywords(released(graph), reading="corrected", pairs=pairs)
+    fast = compile_keywords(released(graph), variant="corrected", pairs=pairs)
     plain = oracle.counts(
         reference, predicted, oracle.ReleasedGraph(graph), pairs=pairs, leftovers_as_one=False
     )
@@ -110,8 +110,8 @@ FORMS = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(reference=FORMS, predicted=FORMS)
 def test_bounds_and_evidence(reference: list[str], predicted: list[str]) -> None:
-    for reading in READINGS:
-        matcher = compile_keywords(OURS, reading=reading)
+    for variant in VARIANTS:
+        matcher = compile_keywords(OURS, variant=variant)
         found = matcher.match(reference, predicted)
         assert found.counts == matcher.counts(reference, predicted)
         assert min(found.counts) >= 0
@@ -125,8 +125,8 @@ def test_bounds_and_evidence(reference: list[str], predicted: list[str]) -> None
 @settings(max_examples=200, deadline=None)
 @given(words=FORMS)
 def test_a_list_matches_itself_on_our_graphs(words: list[str]) -> None:
-    for reading in READINGS:
-        counts = compile_keywords(OURS, reading=reading).counts(words, words)
+    for variant in VARIANTS:
+        counts = compile_keywords(OURS, variant=variant).counts(words, words)
         assert (counts.wrong, counts.missed) == (0, 0)
 
 
@@ -135,7 +135,7 @@ def test_a_list_matches_itself_on_our_graphs(words: list[str]) -> None:
 def test_near_misses_are_those_of_each_pair_in_order(
     reference: list[str], predicted: list[str]
 ) -> None:
-    matcher = compile_keywords(OURS, reading="published")
+    matcher = compile_keywords(OURS, variant="published")
     found = matcher.match(reference, predicted)
     assert found.near == tuple(
         miss

@@ -15,7 +15,7 @@ from oracles import answers_published as oracle
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Report, Tally
-from hallujudge.metrics.answers import YES_NO_READERS, read_choice, read_order, read_order_published
+from hallujudge.metrics.answers import YES_NO_PARSERS, read_choice, read_order, read_order_published
 from hallujudge.metrics.infact.items import InfactItem, InfactRun
 from hallujudge.metrics.pope.items import PopeItem
 from hallujudge.metrics.pope.metric import PopeMetric
@@ -67,7 +67,7 @@ def test_published_pope_is_the_plain_loop(rows: list[tuple[str, str]]) -> None:
 
 @patient
 @given(polled, st.sampled_from(PopeMetric.variants), st.integers(0, 99))
-def test_pope_of_any_reader(rows: list[tuple[str, str]], variant: str, seed: int) -> None:
+def test_pope_of_any_parser(rows: list[tuple[str, str]], variant: str, seed: int) -> None:
     results, report = run(pope_items(rows), "pope", variant=variant)
     shuffled = list(rows)
     random.Random(seed).shuffle(shuffled)
@@ -98,8 +98,8 @@ def test_pope_of_any_reader(rows: list[tuple[str, str]], variant: str, seed: int
 
 
 @given(answers)
-def test_readers_give_yes_no_or_nothing(answer: str) -> None:
-    for name, read in YES_NO_READERS.items():
+def test_parsers_give_yes_no_or_nothing(answer: str) -> None:
+    for name, read in YES_NO_PARSERS.items():
         assert read(answer) in {"yes", "no", None}
         assert read(answer) == read(answer)
         if name in {"published", "opera"}:

@@ -1,7 +1,7 @@
 """Synonym graphs: which words name which object, and where a caption mentions it.
 
 >>> graph = load_graph("coco")
->>> matcher = compile_matcher(graph, reading="corrected")
+>>> matcher = compile_matcher(graph, variant="corrected")
 >>> [(m.word, m.object) for m in matcher.find("Two puppies beside a parking meter.")]
 [('puppy', 'dog'), ('parking meter', 'parking meter')]
 """
@@ -14,8 +14,8 @@ from .files.released import released_json
 from .files.validate import table_notes, validate_graph
 from .graph import QualifierRule, SuppressRule, SynonymGraph
 from .keywords.matcher import KeywordMatcher, compile_keywords
-from .keywords.values import KeywordCounts, KeywordMatch, KeywordPair, KeywordReading, NearMiss
-from .objects.lexicon import Reading
+from .keywords.values import KeywordCounts, KeywordMatch, KeywordPair, KeywordVariant, NearMiss
+from .objects.lexicon import Variant
 from .objects.matcher import Matcher, Mention, compile_matcher
 from .words import clean_word
 
@@ -28,15 +28,15 @@ __all__ = [
     "KeywordMatch",
     "KeywordMatcher",
     "KeywordPair",
-    "KeywordReading",
+    "KeywordVariant",
     "Layout",
     "Matcher",
     "Mention",
     "NearMiss",
     "QualifierRule",
-    "Reading",
     "SuppressRule",
     "SynonymGraph",
+    "Variant",
     "clean_word",
     "compile_keywords",
     "compile_matcher",

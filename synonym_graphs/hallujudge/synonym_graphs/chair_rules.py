@@ -39,10 +39,10 @@ READS_AS: Final = {"bow tie": "tie", "toilet seat": "toilet"}
 """Pairs read as one word."""
 
 PUBLISHED_READS_AS: Final = {**READS_AS, "wine glas": "wine glass"}
-"""The same for the published reading, whose singular of "glass" is "glas"."""
+"""The same for the published variant, whose singular of "glass" is "glas"."""
 
 PUBLISHED_APART: Final = frozenset({"dining table"})
-"""Two-word entries that the published reading never joins: "table" alone is found in them."""
+"""Two-word entries that the published variant never joins: "table" alone is found in them."""
 
 SUPPRESSED: Final = (("seat", "toilet"),)
 """(word, beside): the word does not count in a caption that also has the other one."""

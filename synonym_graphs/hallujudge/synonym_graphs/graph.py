@@ -62,7 +62,7 @@ class SynonymGraph:
     suppress: tuple[SuppressRule, ...] = ()
     """Suppress rules."""
     rows: tuple[tuple[str, ...], ...] = ()
-    """For a table: its entries exactly as written, on which the published reading is defined."""
+    """For a table: its entries exactly as written, on which the published variant is defined."""
     pairs: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     """For a released Mementos graph: its entries exactly as written (a keyword, the keyword after
     it or nothing, the roots), on which the published matching is defined."""

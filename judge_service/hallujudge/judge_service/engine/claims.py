@@ -11,11 +11,11 @@ from ..errors import UnavailableError
 from ..extractors.values import ExtractedTriplet, TripletExtractor
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from .entry import FoundClaim
-from .judge_factory import JudgeRoster
+from .judge_factory import JudgeFactory
 from .resources import Resources
 from .spec import ScoreSpec
 
-__all__ = ["EXTRACTORS", "ClaimSource", "ExtractedClaims", "extract"]
+__all__ = ["EXTRACTORS", "ClaimExtractor", "ExtractedClaims", "extract"]
 
 EXTRACTORS = ("rules", "llm", "sentences", "given")
 """Who takes claims from answers; ``given``: nobody, they come with their claims."""
@@ -36,20 +36,20 @@ class ExtractedClaims:
     """The reason in words."""
 
 
-class ClaimSource:
+class ClaimExtractor:
     """Any extractor as this pipeline needs it: claims with places, failures as values.
 
     Args:
         name: One of :data:`EXTRACTORS`.
-        roster: Makes the language model's.
+        factory: Makes the language model's.
     """
 
-    def __init__(self, name: str, roster: JudgeRoster) -> None:
+    def __init__(self, name: str, factory: JudgeFactory) -> None:
         from ..extractors import RuleTripletExtractor
         from ..extractors.llm import SentenceExtractor
 
         self._name = name
-        self._llm = roster.triplet_extractor() if name == "llm" else None
+        self._llm = factory.triplet_extractor() if name == "llm" else None
         self._rules: TripletExtractor = RuleTripletExtractor()
         self._sentences = SentenceExtractor()
 
@@ -113,7 +113,7 @@ async def extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
 ) -> list[list[FoundClaim]]:
     """Claims of each text with their places; sentences are keywords of their whole length."""
-    source = ClaimSource(spec.options.get("extractor", EXTRACTORS[0]), resources.judges)
+    source = ClaimExtractor(spec.options.get("extractor", EXTRACTORS[0]), resources.judges)
     extracted = await source.extract(texts)
     for index, found in enumerate(extracted):
         if found.reason:

@@ -85,7 +85,7 @@ class MetricEntry:
     description: str
     """What it measures and where it is defined."""
     variants: tuple[str, ...]
-    """Its readings, the default first."""
+    """Its variants, the default first."""
     score_names: tuple[str, ...]
     """Names of its scores."""
     item_type: type[Item]

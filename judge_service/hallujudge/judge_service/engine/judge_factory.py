@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..matchers import MatcherSettings
     from ..settings.judges import JudgeKeys, JudgeSettings
 
-__all__ = ["JUDGE_NAMES", "JudgeRoster", "vllm_server"]
+__all__ = ["JUDGE_NAMES", "JudgeFactory", "vllm_server"]
 
 # Matchers hold models: callers who try one threshold after the other must not fill the memory.
 _KEPT_MATCHERS = 4
@@ -38,7 +38,7 @@ JUDGE_NAMES = ("matcher", "llm", "router")
 """What may be asked for by name; a router asks the judges of ``judge_order``."""
 
 
-class JudgeRoster:
+class JudgeFactory:
     """Makes judges and extractors of the settings, each once; safe to use from several threads.
 
     Args:
@@ -196,7 +196,7 @@ class JudgeRoster:
             constraint=settings.llm_constraint,
             sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.llm_omit)),
             retry=RetryPolicy(attempts=settings.llm_attempts),
-            in_flight=settings.llm_in_flight,
+            max_concurrency=settings.llm_max_concurrency,
             tokenizer=settings.llm_tokenizer,
         )
         return LlmJudge(
@@ -226,7 +226,7 @@ class JudgeRoster:
             constraint=settings.fallback_constraint,
             sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.fallback_omit)),
             retry=RetryPolicy(attempts=settings.llm_attempts),
-            in_flight=settings.fallback_in_flight,
+            max_concurrency=settings.fallback_max_concurrency,
             tokenizer=settings.fallback_tokenizer,
         )
         return LlmJudge(
@@ -255,19 +255,21 @@ class JudgeRoster:
 
     def _llm_prices(self) -> Prices | None:
         settings = self.settings
-        if settings.llm_price_prompt >= 0 and settings.llm_price_generated >= 0:
-            return Prices(prompt=settings.llm_price_prompt, generated=settings.llm_price_generated)
+        if settings.llm_price_prompt >= 0 and settings.llm_price_completion >= 0:
+            return Prices(
+                prompt=settings.llm_price_prompt, completion=settings.llm_price_completion
+            )
         # A vLLM server is somebody's own: its tokens have no price unless one is set.
-        return Prices(prompt=0.0, generated=0.0) if settings.llm_dialect == "vllm" else None
+        return Prices(prompt=0.0, completion=0.0) if settings.llm_dialect == "vllm" else None
 
     def _fallback_prices(self) -> Prices | None:
         settings = self.settings
-        if settings.price_prompt < 0 or settings.price_generated < 0:
+        if settings.price_prompt < 0 or settings.price_completion < 0:
             return None
         return Prices(
             prompt=settings.price_prompt,
-            generated=settings.price_generated,
-            shared=settings.price_shared if settings.price_shared >= 0 else None,
+            completion=settings.price_completion,
+            cached=settings.price_cached if settings.price_cached >= 0 else None,
         )
 
 

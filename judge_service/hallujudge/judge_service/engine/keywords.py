@@ -15,7 +15,7 @@ from .resources import Resources
 if TYPE_CHECKING:
     from ..extractors.llm import Extraction
 
-__all__ = ["GIVEN", "FoundKeywords", "FoundPair", "KeywordSource"]
+__all__ = ["GIVEN", "FoundKeywords", "FoundPair", "PairExtractor"]
 
 GIVEN = "given"
 """Nobody takes keywords from texts: they must be there."""
@@ -68,7 +68,7 @@ class FoundPair:
     """The reason in words."""
 
 
-class KeywordSource:
+class PairExtractor:
     """Any extractor as Mementos needs it: keywords with places, failures as values.
 
     Args:

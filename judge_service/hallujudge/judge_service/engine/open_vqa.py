@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..llm.chat import ChatRequest
     from ..llm.client import Answer
 
-__all__ = ["Asker", "OpenAnswer", "OpenMatch", "match_open_answers"]
+__all__ = ["ChatModel", "OpenAnswer", "OpenMatch", "match_open_answers"]
 
 _INSTRUCTION = (
     "A model was asked a question about an image, and people agreed on the accepted answers. "
@@ -24,8 +24,8 @@ _INSTRUCTION = (
 _MOST_ANSWERS = 99
 
 
-class Asker(Protocol):
-    """Whoever asks a chat model, such as :class:`hallujudge.judge_service.judges.ChatClient`."""
+class ChatModel(Protocol):
+    """A chat model, such as :class:`hallujudge.judge_service.judges.ChatClient`."""
 
     async def ask(self, request: ChatRequest) -> Answer:
         """One answer."""
@@ -61,7 +61,7 @@ class OpenMatch:
 
 
 async def match_open_answers(
-    asker: Asker, rows: Sequence[OpenAnswer], *, in_flight: int = 8
+    model: ChatModel, rows: Sequence[OpenAnswer], *, max_concurrency: int = 8
 ) -> list[OpenMatch]:
     """Asks a judge about each reply; one result for each, in order.
 
@@ -69,20 +69,20 @@ async def match_open_answers(
     number, and its choice is constrained where the server can do that.
 
     Args:
-        asker: The judge.
+        model: The judge.
         rows: Replies with accepted answers.
-        in_flight: Questions asked at once.
+        max_concurrency: Questions asked at once.
     """
-    gate = asyncio.Semaphore(in_flight)
+    gate = asyncio.Semaphore(max_concurrency)
 
     async def one(row: OpenAnswer) -> OpenMatch:
         async with gate:
-            return await _match(asker, row)
+            return await _match(model, row)
 
     return list(await asyncio.gather(*map(one, rows)))
 
 
-async def _match(asker: Asker, row: OpenAnswer) -> OpenMatch:
+async def _match(model: ChatModel, row: OpenAnswer) -> OpenMatch:
     from ..llm.failures import CallFailedError
 
     offered = offered_answers(row.answers)[:_MOST_ANSWERS]
@@ -90,7 +90,7 @@ async def _match(asker: Asker, row: OpenAnswer) -> OpenMatch:
     if not offered:
         return OpenMatch(id=row.id, match=unread, score=None, detail="no accepted answers")
     try:
-        answer = await asker.ask(_request(row, offered))
+        answer = await model.ask(_request(row, offered))
     except CallFailedError as failure:
         return OpenMatch(id=row.id, match=unread, score=None, detail=str(failure))
     match = match_of_number(answer.reply.content, offered)

@@ -22,7 +22,7 @@ from ..errors import InvalidInputError, NotFoundError
 from .spec import GraphSource, ShippedGraph
 
 if TYPE_CHECKING:
-    from .judge_factory import JudgeRoster
+    from .judge_factory import JudgeFactory
 
 __all__ = ["Resources", "read_graph"]
 
@@ -41,16 +41,16 @@ class Resources:
     """
 
     def __init__(
-        self, make_judges: Callable[[], JudgeRoster] | None = None, *, local: bool = True
+        self, make_judges: Callable[[], JudgeFactory] | None = None, *, local: bool = True
     ) -> None:
         self.local = local
         self._graphs: OrderedDict[GraphSource, SynonymGraph] = OrderedDict()
         self._make_judges = make_judges
-        self._judges: JudgeRoster | None = None
+        self._judges: JudgeFactory | None = None
         self._lock = threading.Lock()
 
     @property
-    def judges(self) -> JudgeRoster:
+    def judges(self) -> JudgeFactory:
         """The judges that the settings describe."""
         with self._lock:
             if self._judges is None:
@@ -83,10 +83,10 @@ class Resources:
         return graph
 
 
-def _no_models() -> JudgeRoster:
-    from .judge_factory import JudgeRoster
+def _no_models() -> JudgeFactory:
+    from .judge_factory import JudgeFactory
 
-    return JudgeRoster()
+    return JudgeFactory()
 
 
 def read_graph(source: GraphSource) -> SynonymGraph:

@@ -43,7 +43,7 @@ class ScoreSpec:
     metric: str
     """The metric's name."""
     variant: str = ""
-    """The named reading; empty: the metric's default."""
+    """The variant; empty: the metric's default."""
     graphs: Mapping[str, GraphSource] = field(default_factory=dict)
     """Role -> graph."""
     options: Mapping[str, str] = field(default_factory=dict)

@@ -61,14 +61,14 @@ class Places:
 
     def extracted(self, claim: Triplet) -> ExtractedTriplet:
         """A claim with its places: the second object is looked for behind the first."""
-        first = self.of(claim.object1)
-        second = self.of(claim.object2, first.end)
-        second = second if second.end else self.of(claim.object2)
+        first = self.of(claim.subject)
+        second = self.of(claim.object, first.end)
+        second = second if second.end else self.of(claim.object)
         known = [span for span in (first, second) if span.end]
         return ExtractedTriplet(
-            subject=claim.object1,
+            subject=claim.subject,
             relation=claim.relation,
-            object=claim.object2,
+            object=claim.object,
             start=min((span.start for span in known), default=0),
             end=max((span.end for span in known), default=0),
             subject_span=first,

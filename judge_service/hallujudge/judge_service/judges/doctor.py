@@ -150,7 +150,7 @@ def _logprobs(reply: ChatReply) -> Check:
 
 def _repeats(replies: list[ChatReply]) -> Check:
     # The counts of tokens that were cached differ from call to call, and tell nothing here.
-    said = {replace(reply, tokens=(), shared_tokens=0, model="") for reply in replies}
+    said = {replace(reply, tokens=(), cached_tokens=0, model="") for reply in replies}
     if len(said) == 1:
         return Check(name="repeatability", ok=True, detail=f"{len(replies)} equal answers")
     detail = f"{len(said)} different answers to {len(replies)} equal requests"

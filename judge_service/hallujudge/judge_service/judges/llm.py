@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.result import JsonValue
 from hallujudge.metrics.framework.triplets import ClaimParts
 
@@ -19,7 +19,7 @@ from ..llm.flight import SingleFlight
 from ..llm.pool import run_bounded
 from ..llm.templates import load_template
 from ..llm.usage import Usage
-from .prompts import Question, questions_of
+from .prompts import WRONG_PARTS, Question, questions_of
 from .reading import ReadAnswer, read_choice, read_keyed
 from .values import (
     Asked,
@@ -33,7 +33,7 @@ from .values import (
 
 __all__ = ["LlmJudge"]
 
-READER = "reader-1"
+PARSER = "parser-1"
 """Version of what turns an answer into verdicts; stands in every cache key."""
 
 _CHOICE_TOKENS = 32
@@ -46,7 +46,7 @@ class _Draft:
 
     item: JudgeRequestItem
     answers: dict[int, ReadAnswer] = field(default_factory=dict)
-    trails: dict[int, tuple[Declined, ...]] = field(default_factory=dict)
+    fallback_history: dict[int, tuple[Declined, ...]] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
 
 
@@ -124,7 +124,7 @@ class LlmJudge:
         await run_bounded(
             self._jobs(drafts),
             lambda job: self._answer(*job),
-            min(self.client.settings.in_flight, claims),
+            min(self.client.settings.max_concurrency, claims),
         )
         return [self._judged(draft) for draft in drafts]
 
@@ -182,7 +182,7 @@ class LlmJudge:
         return cache_key(
             {
                 "kind": "verdicts",
-                "reader": READER,
+                "parser": PARSER,
                 "model": settings.model,
                 "revision": self._revision,
                 "server": self._server,
@@ -238,10 +238,10 @@ class LlmJudge:
             return
         draft.usage = draft.usage + answer.usage
         if self.cache is not None:
-            trails = draft.item.trails or ((),) * len(draft.item.claims)
+            history = draft.item.fallback_history or ((),) * len(draft.item.claims)
             record = _record_of(
                 [draft.answers[i] for i in question.claims],
-                [trails[i] for i in question.claims],
+                [history[i] for i in question.claims],
                 answer.usage,
             )
             self.cache.put(key, self._label, record)
@@ -252,10 +252,10 @@ class LlmJudge:
         if record is None:
             return None
         answers = _answers_in(record)
-        for position, (answer, trail) in answers.items():
+        for position, (answer, history) in answers.items():
             if position < len(question.claims) and answer.choice in question.choices:
                 draft.answers[question.claims[position]] = answer
-                draft.trails[question.claims[position]] = trail
+                draft.fallback_history[question.claims[position]] = history
         return record
 
     def _judged(self, draft: _Draft) -> JudgedItem:
@@ -285,7 +285,7 @@ class LlmJudge:
                 else None
                 for i in count
             ),
-            trails=tuple(draft.trails.get(i, ()) for i in count),
+            fallback_history=tuple(draft.fallback_history.get(i, ()) for i in count),
             usage=draft.usage,
         )
 
@@ -294,11 +294,10 @@ def _verdict(claim: ClaimParts, answer: ReadAnswer, judge: str) -> ClaimVerdict:
     if not answer.choice:
         return unscored_claim(claim, answer.reason, answer.detail, judge)
     supported = answer.choice == "supported"
-    part = None if answer.choice in ("supported", "not_supported") else Part(answer.choice)
     return ClaimVerdict(
         triplet=claim,
         verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
-        part=part,
+        part=WRONG_PARTS.get(answer.choice),
         margin=answer.margin,
         judge=judge,
     )
@@ -306,7 +305,9 @@ def _verdict(claim: ClaimParts, answer: ReadAnswer, judge: str) -> ClaimVerdict:
 
 def _nothing(item: JudgeRequestItem) -> Recalled:
     return Recalled(
-        verdicts=(None,) * len(item.claims), trails=((),) * len(item.claims), usage=Usage()
+        verdicts=(None,) * len(item.claims),
+        fallback_history=((),) * len(item.claims),
+        usage=Usage(),
     )
 
 
@@ -323,16 +324,16 @@ def _version_of(body: bytes) -> str:
 
 
 def _record_of(
-    read: Sequence[ReadAnswer], trails: Sequence[tuple[Declined, ...]], usage: Usage
+    read: Sequence[ReadAnswer], history: Sequence[tuple[Declined, ...]], usage: Usage
 ) -> Record:
     """What the cache keeps: answered claims only."""
     answers: dict[str, JsonValue] = {
         str(position): {
             "choice": answer.choice,
             "margin": answer.margin,
-            "trail": [list(declined) for declined in trail],
+            "fallback_history": [list(declined) for declined in history],
         }
-        for position, (answer, trail) in enumerate(zip(read, trails, strict=True))
+        for position, (answer, history) in enumerate(zip(read, history, strict=True))
         if answer.choice
     }
     return {
@@ -340,8 +341,8 @@ def _record_of(
         "usage": {
             "calls": usage.calls,
             "prompt_tokens": usage.prompt_tokens,
-            "shared_tokens": usage.shared_tokens,
-            "generated_tokens": usage.generated_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "completion_tokens": usage.completion_tokens,
             "latency_seconds": usage.latency_seconds,
             "cost": usage.cost,
         },
@@ -355,9 +356,9 @@ def _answers_in(record: Mapping[str, object]) -> dict[int, tuple[ReadAnswer, tup
     for position, entry in entries.items() if isinstance(entries, dict) else ():
         try:
             margin = entry["margin"]
-            trail = tuple(Declined(*map(str, declined)) for declined in entry["trail"])
+            history = tuple(Declined(*map(str, declined)) for declined in entry["fallback_history"])
             answer = ReadAnswer(str(entry["choice"]), None if margin is None else float(margin))
-            found[int(position)] = (answer, trail)
+            found[int(position)] = (answer, history)
         except (KeyError, TypeError, ValueError):
             continue
     return found

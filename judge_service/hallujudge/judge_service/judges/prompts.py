@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from hallujudge.metrics.framework.claims import Part
 from hallujudge.metrics.framework.triplets import ClaimParts, Sentence
 
 from ..llm.fence import as_line, fenced
@@ -13,9 +14,15 @@ from ..llm.templates import Message, Template, load_template
 from .reading import VERDICT_KEY
 from .values import JudgeRequestItem
 
-__all__ = ["SENTENCE_CHOICES", "TRIPLET_CHOICES", "Question", "questions_of"]
+__all__ = ["SENTENCE_CHOICES", "TRIPLET_CHOICES", "WRONG_PARTS", "Question", "questions_of"]
 
-TRIPLET_CHOICES = ("supported", "object1", "object2", "relation")
+WRONG_PARTS: Mapping[str, Part] = {
+    "object1": Part.SUBJECT,
+    "object2": Part.OBJECT,
+    "relation": Part.RELATION,
+}
+"""The wrong part that a choice names; the words are those of the published prompt."""
+TRIPLET_CHOICES = ("supported", *WRONG_PARTS)
 """What may be said of a triplet."""
 SENTENCE_CHOICES = ("supported", "not_supported")
 """What may be said of a sentence, which has no parts that could be wrong."""

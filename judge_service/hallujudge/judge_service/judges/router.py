@@ -29,7 +29,7 @@ class _Progress:
 
     item: JudgeRequestItem
     verdicts: list[ClaimVerdict | None]
-    trails: list[tuple[Declined, ...]]
+    fallback_history: list[tuple[Declined, ...]]
     usage: dict[str, Usage] = field(default_factory=dict)
 
     @property
@@ -40,7 +40,7 @@ class _Progress:
     def rest(self) -> JudgeRequestItem:
         """The item with the claims that are left."""
         pending = self.pending
-        return self.item.picked(pending, [self.trails[index] for index in pending])
+        return self.item.picked(pending, [self.fallback_history[index] for index in pending])
 
     def add_usage(self, judge: str, usage: Usage) -> None:
         """Adds what a judge's answers took."""
@@ -113,10 +113,13 @@ class Router:
     async def _recall(self, judge: RecallingJudge, progress: Sequence[_Progress]) -> None:
         left = [one for one in progress if one.pending]
         for one, recalled in zip(left, await judge.recall([o.rest() for o in left]), strict=True):
-            known = zip(one.pending, recalled.verdicts, recalled.trails, strict=True)
-            found = [(index, verdict, trail) for index, verdict, trail in known if verdict]
-            for index, verdict, trail in found:
-                one.verdicts[index], one.trails[index] = verdict, self._before(judge, trail)
+            known = zip(one.pending, recalled.verdicts, recalled.fallback_history, strict=True)
+            found = [(index, verdict, history) for index, verdict, history in known if verdict]
+            for index, verdict, history in found:
+                one.verdicts[index], one.fallback_history[index] = (
+                    verdict,
+                    self._before(judge, history),
+                )
             if found:
                 one.add_usage(judge.name, recalled.usage)
 
@@ -128,34 +131,38 @@ class Router:
             for index, verdict in zip(one.pending, judged.verdicts, strict=True):
                 if verdict.verdict is Verdict.UNSCORED:
                     declined = Declined(judge.name, verdict.reason, verdict.detail)
-                    one.trails[index] = (*one.trails[index], declined)
+                    one.fallback_history[index] = (*one.fallback_history[index], declined)
                 else:
                     one.verdicts[index] = replace(verdict, judge=judge.name)
             for asked in judged.asked:
                 one.add_usage(judge.name, asked.usage)
 
-    def _before(self, judge: Judge, trail: Sequence[Declined]) -> tuple[Declined, ...]:
-        """A remembered trail as far as it tells of judges that stand before this one here."""
+    def _before(self, judge: Judge, history: Sequence[Declined]) -> tuple[Declined, ...]:
+        """A remembered history as far as it tells of judges that stand before this one here."""
         names = [other.name for other in self.judges]
-        return tuple(d for d in trail if d.judge in names[: names.index(judge.name)])
+        return tuple(d for d in history if d.judge in names[: names.index(judge.name)])
 
     def _judged(self, one: _Progress) -> JudgedItem:
         verdicts = tuple(
-            verdict or _unanswered(claim, trail)
-            for claim, verdict, trail in zip(one.item.claims, one.verdicts, one.trails, strict=True)
+            verdict or _unanswered(claim, history)
+            for claim, verdict, history in zip(
+                one.item.claims, one.verdicts, one.fallback_history, strict=True
+            )
         )
         return JudgedItem(verdicts=verdicts, asked=tuple(self._asked(one)))
 
     def _asked(self, one: _Progress) -> Iterator[Asked]:
         for judge in self.judges:
             answered = sum(v is not None and v.judge == judge.name for v in one.verdicts)
-            declined = tuple(d for trail in one.trails for d in trail if d.judge == judge.name)
+            declined = tuple(
+                d for history in one.fallback_history for d in history if d.judge == judge.name
+            )
             if answered or declined:
                 usage = one.usage.get(judge.name, Usage())
                 yield Asked(judge=judge.name, answered=answered, declined=declined, usage=usage)
 
 
-def _unanswered(claim: object, trail: Sequence[Declined]) -> ClaimVerdict:
+def _unanswered(claim: object, history: Sequence[Declined]) -> ClaimVerdict:
     """A claim that no judge could answer: the last one's reason, and everybody's in words."""
-    detail = "; ".join(f"{d.judge}: {d.reason}: {d.detail}" for d in trail)
-    return unscored_claim(claim, trail[-1].reason, detail)  # type: ignore[arg-type]  # its parts
+    detail = "; ".join(f"{d.judge}: {d.reason}: {d.detail}" for d in history)
+    return unscored_claim(claim, history[-1].reason, detail)  # type: ignore[arg-type]  # its parts

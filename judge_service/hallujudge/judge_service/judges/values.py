@@ -49,11 +49,11 @@ class JudgeRequestItem:
     """The image's scene graph."""
     reference_objects: tuple[str, ...] = ()
     """Objects of the image beside those that the triplets name."""
-    trails: tuple[tuple[Declined, ...], ...] = ()
+    fallback_history: tuple[tuple[Declined, ...], ...] = ()
     """Why earlier judges gave no verdict, one entry for each claim; empty: none was asked."""
 
     def picked(
-        self, indices: Sequence[int], trails: Sequence[tuple[Declined, ...]]
+        self, indices: Sequence[int], history: Sequence[tuple[Declined, ...]]
     ) -> JudgeRequestItem:
         """The same item with some of its claims only."""
         return JudgeRequestItem(
@@ -61,7 +61,7 @@ class JudgeRequestItem:
             claims=tuple(self.claims[index] for index in indices),
             reference_triplets=self.reference_triplets,
             reference_objects=self.reference_objects,
-            trails=tuple(trails),
+            fallback_history=tuple(history),
         )
 
 
@@ -114,7 +114,7 @@ class Recalled:
 
     verdicts: tuple[ClaimVerdict | None, ...]
     """One for each claim; None where it remembers nothing."""
-    trails: tuple[tuple[Declined, ...], ...]
+    fallback_history: tuple[tuple[Declined, ...], ...]
     """Why earlier judges gave no verdict when this one did, one entry for each claim."""
     usage: Usage
     """What the answers took at the time."""

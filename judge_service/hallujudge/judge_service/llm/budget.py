@@ -19,16 +19,16 @@ class Prices:
 
     prompt: float
     """Of prompts."""
-    generated: float
+    completion: float
     """Of answers."""
-    shared: float | None = None
+    cached: float | None = None
     """Of prompt tokens that the server had already; None: like the others."""
 
-    def cost(self, prompt: int, generated: int, shared: int = 0) -> float:
+    def cost(self, prompt: int, completion: int, cached: int = 0) -> float:
         """The price of a call."""
-        cheap = self.prompt if self.shared is None else self.shared
+        cheap = self.prompt if self.cached is None else self.cached
         return (
-            (prompt - shared) * self.prompt + shared * cheap + generated * self.generated
+            (prompt - cached) * self.prompt + cached * cheap + completion * self.completion
         ) / _MILLION
 
 
@@ -82,9 +82,9 @@ class Budget:
         """The price of a call; None without prices."""
         if self.prices is None:
             return None
-        return self.prices.cost(usage.prompt_tokens, usage.generated_tokens, usage.shared_tokens)
+        return self.prices.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
 
-    async def reserve(self, most_prompt: int, most_generated: int) -> Reservation | None:
+    async def reserve(self, most_prompt: int, most_completion_tokens: int) -> Reservation | None:
         """Room for one call; None: the budget doesn't hold it.
 
         Where it would, were it not for what is held for calls in flight, their end is waited for:
@@ -92,9 +92,9 @@ class Budget:
 
         Args:
             most_prompt: Prompt tokens at most.
-            most_generated: Generated tokens at most.
+            most_completion_tokens: Generated tokens at most.
         """
-        cost = self.prices.cost(most_prompt, most_generated) if self.prices else 0.0
+        cost = self.prices.cost(most_prompt, most_completion_tokens) if self.prices else 0.0
         while True:
             crowded = [budget for budget in self._all() if budget._only_held(cost)]
             if not crowded:

@@ -124,9 +124,9 @@ class ChatReply:
     """The text's tokens, where log-probabilities were reported."""
     prompt_tokens: int = 0
     """Tokens sent."""
-    shared_tokens: int = 0
+    cached_tokens: int = 0
     """Those that the server had already."""
-    generated_tokens: int = 0
+    completion_tokens: int = 0
     """Tokens received."""
     model: str = ""
     """What the server calls the model."""
@@ -213,15 +213,15 @@ def _reply_of(content: dict[str, object]) -> ChatReply:
     refusal = message.get("refusal") or ""
     if text is None and not refusal and choice.get("finish_reason") != "content_filter":
         raise ValueError("neither content nor refusal")
-    prompt, shared, generated = _usage_of(content.get("usage"))
+    prompt, cached, completion = _usage_of(content.get("usage"))
     return ChatReply(
         content=text or "",
         finish_reason=str(choice.get("finish_reason") or ""),
         refusal=str(refusal),
         tokens=_tokens_of(choice.get("logprobs")),
         prompt_tokens=prompt,
-        shared_tokens=shared,
-        generated_tokens=generated,
+        cached_tokens=cached,
+        completion_tokens=completion,
         model=str(content.get("model") or ""),
     )
 
@@ -230,10 +230,10 @@ def _usage_of(usage: object) -> tuple[int, int, int]:
     if not isinstance(usage, dict):
         return 0, 0, 0
     details = usage.get("prompt_tokens_details")
-    shared = details.get("cached_tokens") if isinstance(details, dict) else 0
-    counts = (usage.get("prompt_tokens"), shared, usage.get("completion_tokens"))
-    prompt, shared, generated = map(_count_of, counts)
-    return prompt, min(shared, prompt), generated
+    cached = details.get("cached_tokens") if isinstance(details, dict) else 0
+    counts = (usage.get("prompt_tokens"), cached, usage.get("completion_tokens"))
+    prompt, cached, completion = map(_count_of, counts)
+    return prompt, min(cached, prompt), completion
 
 
 def _count_of(value: object) -> int:

@@ -39,7 +39,7 @@ class ChatSettings:
     """How answers are drawn."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     """When failed calls are made again."""
-    in_flight: int = 64
+    max_concurrency: int = 64
     """Calls in flight at most."""
     circuit_threshold: int = 8
     """Failures in a row after which the model isn't asked for a while."""
@@ -109,11 +109,11 @@ class ChatClient:
         self.settings = settings
         self.budget = budget or Budget()
         self._tools = tools or Tools()
-        self.http = HttpEndpoint(settings.endpoint, settings.in_flight)
+        self.http = HttpEndpoint(settings.endpoint, settings.max_concurrency)
         self.breaker = CircuitBreaker(
             settings.circuit_threshold, settings.circuit_seconds, self._tools.clock
         )
-        self.limiter = AdaptiveLimiter(settings.in_flight, self._tools.clock)
+        self.limiter = AdaptiveLimiter(settings.max_concurrency, self._tools.clock)
         self.statistics = CallStatistics()
         self._fatal: InvalidInputError | None = None
 
@@ -219,8 +219,8 @@ class ChatClient:
         usage = Usage(
             calls=1,
             prompt_tokens=reply.prompt_tokens,
-            shared_tokens=reply.shared_tokens,
-            generated_tokens=reply.generated_tokens,
+            cached_tokens=reply.cached_tokens,
+            completion_tokens=reply.completion_tokens,
             latency_seconds=seconds,
         )
         cost = self.budget.cost_of(usage)

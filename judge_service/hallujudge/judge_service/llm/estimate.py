@@ -67,7 +67,7 @@ class Estimate:
     """Calls equal to another one of the run, which are sent once where a cache is set."""
     prompt_tokens: int
     """Tokens that would be sent."""
-    most_generated: int
+    most_completion_tokens: int
     """Tokens that could be generated at most; a choice mostly takes two or three."""
     cost_at_most: float | None
     """Price of both; None without prices."""
@@ -96,7 +96,7 @@ async def estimate_calls(
     prices = prices or client.budget.prices
     counter = counter or await counter_of(client)
     seen: set[str] = set()
-    cached = repeated = prompt = generated = 0
+    cached = repeated = prompt = completion = 0
     for call in calls:
         if call.cached:
             cached += 1
@@ -105,15 +105,15 @@ async def estimate_calls(
         else:
             seen.add(call.key)
             prompt += await counter.count(call.request.messages)
-            generated += call.request.max_tokens
+            completion += call.request.max_tokens
     return Estimate(
         judge=name,
         calls=len(seen),
         cached=cached,
         repeated=repeated,
         prompt_tokens=prompt,
-        most_generated=generated,
-        cost_at_most=prices.cost(prompt, generated) if prices else None,
+        most_completion_tokens=completion,
+        cost_at_most=prices.cost(prompt, completion) if prices else None,
         exact=counter.exact,
         counter=counter.label,
     )

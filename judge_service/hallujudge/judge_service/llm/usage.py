@@ -17,9 +17,9 @@ class Usage:
     """Calls that were answered."""
     prompt_tokens: int = 0
     """Tokens sent, as the server counted them."""
-    shared_tokens: int = 0
+    cached_tokens: int = 0
     """Those of them that the server had from an earlier prompt, where it says so."""
-    generated_tokens: int = 0
+    completion_tokens: int = 0
     """Tokens received."""
     latency_seconds: float = 0.0
     """Time from sending to the whole answer, summed over calls."""
@@ -31,8 +31,8 @@ class Usage:
         return Usage(
             calls=self.calls + other.calls,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            shared_tokens=self.shared_tokens + other.shared_tokens,
-            generated_tokens=self.generated_tokens + other.generated_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
             latency_seconds=self.latency_seconds + other.latency_seconds,
             cost=sum(costs) if costs else None,
         )
@@ -42,8 +42,8 @@ class Usage:
         return {
             "calls": self.calls,
             "prompt_tokens": self.prompt_tokens,
-            "shared_tokens": self.shared_tokens,
-            "generated_tokens": self.generated_tokens,
+            "cached_tokens": self.cached_tokens,
+            "completion_tokens": self.completion_tokens,
             "latency_seconds": round(self.latency_seconds, 6),
             "cost": None if self.cost is None else round(self.cost, 9),
         }

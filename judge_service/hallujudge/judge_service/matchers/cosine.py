@@ -196,7 +196,7 @@ class CosineMatcher:
             score=round(score, DIGITS),
             margin=round(score - self._settings.support_above, DIGITS),
             judge=self.name,
-            held_against=tuple(references[index] for index in chosen),
+            references=tuple(references[index] for index in chosen),
             span=query.span,
         )
 

@@ -216,5 +216,5 @@ class NliMatcher:
             verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
             score=round(score, DIGITS),
             margin=round(score - self._settings.entail_above, DIGITS),
-            held_against=tuple(references[index] for index in premise.made_of),
+            references=tuple(references[index] for index in premise.made_of),
         )

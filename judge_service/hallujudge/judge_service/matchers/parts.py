@@ -78,7 +78,7 @@ class PartRule:
     def _part(
         self, verdict: ClaimVerdict, known: tuple[str, ...], vectors: dict[str, Vectors]
     ) -> Part:
-        for name, part in zip(_ends(verdict), (Part.OBJECT1, Part.OBJECT2), strict=True):
+        for name, part in zip(_ends(verdict), (Part.SUBJECT, Part.OBJECT), strict=True):
             if name not in known and not self._near(name, known, vectors):
                 return part
         return Part.RELATION

@@ -21,7 +21,7 @@ from .interceptors import Admission, GuardInterceptor
 from .servicer import JudgeServicer
 
 if TYPE_CHECKING:
-    from ..engine.judge_factory import JudgeRoster
+    from ..engine.judge_factory import JudgeFactory
     from ..llm.vllm import VllmServer
     from ..settings.judges import JudgeSettings
 
@@ -155,10 +155,10 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
             await _first(vllm.start(), stopping)
             endpoint = None if stopping.is_set() else vllm.endpoint
 
-        def make() -> JudgeRoster:
-            from ..engine.judge_factory import JudgeRoster
+        def make() -> JudgeFactory:
+            from ..engine.judge_factory import JudgeFactory
 
-            return JudgeRoster(settings, resolved.keys, endpoint)
+            return JudgeFactory(settings, resolved.keys, endpoint)
 
         resources = Resources(make, local=False)
         try:

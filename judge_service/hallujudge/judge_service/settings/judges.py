@@ -41,7 +41,7 @@ class JudgeSettings:
     """How answers are held to the choices."""
     llm_claims_per_call: int = _setting(1, "claims in one call", low=1, high=100)
     """Claims in one call at most; 1: one claim at a time, as published."""
-    llm_in_flight: int = _setting(64, "calls in flight to the judge", low=1, high=4096)
+    llm_max_concurrency: int = _setting(64, "calls in flight to the judge", low=1, high=4096)
     """Calls in flight at most."""
     llm_timeout_seconds: float = _setting(120.0, "time for one call", low=0.1, high=86_400)
     """Time for one call."""
@@ -79,7 +79,7 @@ class JudgeSettings:
     """How the fallback's answers are held to the choices."""
     fallback_claims_per_call: int = _setting(20, "claims in one fallback call", low=1, high=100)
     """Claims in one call of the fallback at most."""
-    fallback_in_flight: int = _setting(8, "calls in flight to the fallback", low=1, high=4096)
+    fallback_max_concurrency: int = _setting(8, "calls in flight to the fallback", low=1, high=4096)
     """Calls in flight to the fallback at most."""
     fallback_omit: str = _setting("", "parameters that the fallback refuses")
     """Parameters that are left out because the fallback's server refuses them."""
@@ -95,13 +95,13 @@ class JudgeSettings:
     """Calls to the fallback at most, within ``max_calls``; -1: any number."""
     llm_price_prompt: float = _setting(-1.0, "the judge's price of a million prompt tokens", low=-1)
     """Price of a million prompt tokens of the judge; -1: none, if it is a vLLM server."""
-    llm_price_generated: float = _setting(-1.0, "the same of generated tokens", low=-1)
+    llm_price_completion: float = _setting(-1.0, "the same of generated tokens", low=-1)
     """Price of a million generated tokens of the judge; -1: none, if it is a vLLM server."""
     price_prompt: float = _setting(-1.0, "the fallback's price of a million prompt tokens", low=-1)
     """Price of a million prompt tokens of the fallback; -1: not known."""
-    price_shared: float = _setting(-1.0, "the same of cached prompt tokens", low=-1)
+    price_cached: float = _setting(-1.0, "the same of cached prompt tokens", low=-1)
     """Price of a million cached prompt tokens; -1: like the others."""
-    price_generated: float = _setting(-1.0, "the same of generated tokens", low=-1)
+    price_completion: float = _setting(-1.0, "the same of generated tokens", low=-1)
     """Price of a million generated tokens of the fallback; -1: not known."""
     judge_order: str = _setting("llm,fallback", "judges of the router, the preferred one first")
     """Judges that the router asks, in order: some of matcher, llm, fallback."""

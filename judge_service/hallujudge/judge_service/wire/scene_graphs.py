@@ -54,10 +54,10 @@ def _each(
 
 def _taken_out(claim: ClaimVerdict, graph: _Graph) -> ClaimVerdict:
     # By identity: a matcher's choice that happens to be the whole graph is small enough.
-    return replace(claim, held_against=()) if claim.held_against is graph else claim
+    return replace(claim, references=()) if claim.references is graph else claim
 
 
 def _put_back(claim: ClaimVerdict, graph: _Graph) -> ClaimVerdict:
-    if claim.verdict is Verdict.UNSCORED or claim.held_against:
+    if claim.verdict is Verdict.UNSCORED or claim.references:
         return claim
-    return replace(claim, held_against=graph)
+    return replace(claim, references=graph)

@@ -28,8 +28,8 @@ _VERDICTS = {
     Verdict.UNSCORED: pb.VERDICT_UNSCORED,
 }
 _PARTS = {
-    Part.OBJECT1: pb.CLAIM_PART_OBJECT1,
-    Part.OBJECT2: pb.CLAIM_PART_OBJECT2,
+    Part.SUBJECT: pb.CLAIM_PART_SUBJECT,
+    Part.OBJECT: pb.CLAIM_PART_OBJECT,
     Part.RELATION: pb.CLAIM_PART_RELATION,
 }
 _VERDICTS_BACK = {code: verdict for verdict, code in _VERDICTS.items()}
@@ -40,7 +40,7 @@ def triplet_to_proto(triplet: Triplet) -> pb.Triplet:
     """A triplet as a message; its written form where the parts don't tell it."""
     written = triplet.written if isinstance(triplet, WrittenTriplet) else ""
     return pb.Triplet(
-        subject=triplet.object1, relation=triplet.relation, object=triplet.object2, written=written
+        subject=triplet.subject, relation=triplet.relation, object=triplet.object, written=written
     )
 
 
@@ -113,7 +113,7 @@ def _verdict_to_proto(claim: ClaimVerdict) -> pb.ClaimVerdict:
         score=claim.score,
         margin=claim.margin,
         judge=claim.judge,
-        held_against=[triplet_to_proto(triplet) for triplet in claim.held_against],
+        references=[triplet_to_proto(triplet) for triplet in claim.references],
         reason=claim.reason,
         detail=claim.detail,
         within_words=claim.within_words,
@@ -156,7 +156,7 @@ def _verdict_from_proto(message: pb.ClaimVerdict) -> ClaimVerdict:
         score=message.score if message.HasField("score") else None,
         margin=message.margin if message.HasField("margin") else None,
         judge=message.judge,
-        held_against=_triplets(message.held_against),
+        references=_triplets(message.references),
         span=(message.span.start, message.span.end) if message.HasField("span") else None,
         reason=message.reason,
         detail=message.detail,
@@ -174,8 +174,8 @@ def _judging_from_proto(message: pb.JudgePart) -> dict[str, JsonValue]:
         },
         "calls": message.calls,
         "prompt_tokens": message.prompt_tokens,
-        "shared_tokens": message.shared_tokens,
-        "generated_tokens": message.generated_tokens,
+        "cached_tokens": message.cached_tokens,
+        "completion_tokens": message.completion_tokens,
         "latency_seconds": message.latency_seconds,
         "cost": message.cost if message.HasField("cost") else None,
     }

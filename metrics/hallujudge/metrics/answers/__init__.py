@@ -4,21 +4,21 @@ The tools that score these benchmarks read the same sentence differently; which 
 part of every score's signature. ``docs/decisions/answer-reading.md`` compares them.
 """
 
-from .choices import ChoiceReading, read_choice, read_free_answer
-from .orders import OrderReading, read_order, read_order_published
+from .choices import ParsedChoice, read_choice, read_free_answer
+from .orders import ParsedOrder, read_order, read_order_published
 from .uncertainty import says_it_is_unsure
-from .yes_no import YES_NO_READERS, YesNo, reader_table, yes_no_reader
+from .yes_no import YES_NO_PARSERS, YesNo, parser_table, yes_no_parser
 
 __all__ = [
-    "YES_NO_READERS",
-    "ChoiceReading",
-    "OrderReading",
+    "YES_NO_PARSERS",
+    "ParsedChoice",
+    "ParsedOrder",
     "YesNo",
+    "parser_table",
     "read_choice",
     "read_free_answer",
     "read_order",
     "read_order_published",
-    "reader_table",
     "says_it_is_unsure",
-    "yes_no_reader",
+    "yes_no_parser",
 ]

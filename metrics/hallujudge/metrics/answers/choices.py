@@ -11,10 +11,10 @@ from .memo import MAX_KEPT_CHARS
 from .text import NEGATIONS, folded, plain, words_of
 from .uncertainty import says_it_is_unsure
 
-__all__ = ["ChoiceReading", "read_choice", "read_free_answer"]
+__all__ = ["ParsedChoice", "read_choice", "read_free_answer"]
 
 
-class ChoiceReading(NamedTuple):
+class ParsedChoice(NamedTuple):
     """What an answer chose."""
 
     choice: str | None
@@ -59,7 +59,7 @@ _LONE = re.compile(rf"(?<![\w'’])([B-HJ-Z]|A{_CLAUSE_END})(?![\w'’])")
 _EITHER = re.compile(r"(?<![\w'])([A-Z])\s*(?:\bor\b|\band\b|/|&)\s*([A-Z])(?![\w'])")
 
 
-def read_choice(response: str, options: Mapping[str, str] | None = None) -> ChoiceReading:
+def read_choice(response: str, options: Mapping[str, str] | None = None) -> ParsedChoice:
     """The option that an answer chose.
 
     In order: the answer is a letter and nothing else; it begins with one (``B. opening the door``,
@@ -77,18 +77,18 @@ def read_choice(response: str, options: Mapping[str, str] | None = None) -> Choi
     return _kept(response, frozen)
 
 
-def _read(response: str, options: tuple[tuple[str, str], ...]) -> ChoiceReading:
+def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedChoice:
     text = plain(response)
     if not text:
-        return ChoiceReading(None, "empty")
+        return ParsedChoice(None, "empty")
     table = _Options(options)
     for rule in (_bare, _leading, _stated, _whole_text, _bracketed, _contained, _lone):
         found = rule(text, table)
         if len(found) == 1:
-            return ChoiceReading(found[0], rule.__name__.strip("_").replace("_", "-"))
+            return ParsedChoice(found[0], rule.__name__.strip("_").replace("_", "-"))
         if found:
-            return ChoiceReading(None, f"ambiguous: {', '.join(found)}")
-    return ChoiceReading(None, "unsure" if says_it_is_unsure(text) else "no option found")
+            return ParsedChoice(None, f"ambiguous: {', '.join(found)}")
+    return ParsedChoice(None, "unsure" if says_it_is_unsure(text) else "no option found")
 
 
 _kept = lru_cache(maxsize=1 << 15)(_read)
@@ -186,7 +186,7 @@ def _lone(text: str, options: _Options) -> list[str]:
     return options.known([*either, *lone])
 
 
-def read_free_answer(response: str, label: str) -> ChoiceReading:
+def read_free_answer(response: str, label: str) -> ParsedChoice:
     """An answer where no options are known, held against its label.
 
     The words of the label stand for "the label was given"; any other answer is read as its own
@@ -194,16 +194,16 @@ def read_free_answer(response: str, label: str) -> ChoiceReading:
     """
     words = folded(response)
     if not words:
-        return ChoiceReading(None, "empty")
+        return ParsedChoice(None, "empty")
     if says_it_is_unsure(response):
-        return ChoiceReading(None, "unsure")
+        return ParsedChoice(None, "unsure")
     wanted = folded(label)
     if words != wanted and _is_letter_alone(words):
-        return ChoiceReading(None, "a letter, and the options are not known")
+        return ParsedChoice(None, "a letter, and the options are not known")
     padded = f" {words} "
     if words == wanted or (f" {wanted} " in padded and not _turned(padded, wanted)):
-        return ChoiceReading(wanted, "free-text")
-    return ChoiceReading(" ".join(words_of(words)[:64]), "free-text")
+        return ParsedChoice(wanted, "free-text")
+    return ParsedChoice(" ".join(words_of(words)[:64]), "free-text")
 
 
 _AROUND_LETTER = frozenset(

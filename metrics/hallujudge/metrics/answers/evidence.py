@@ -20,7 +20,7 @@ class AnswerEvidence:
     correct: bool
     """Whether the reading counts the answer as right."""
     how: str
-    """The reader, or the rule of a reader with several, that read it."""
+    """The parser, or the rule of a parser with several, that read it."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """The answer beside its label."""

@@ -1,4 +1,4 @@
-"""Readers that remember short answers; long ones are read afresh, so that memory stays bounded."""
+"""Parsers that remember short answers; long ones are read afresh, so that memory stays bounded."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ResultT = TypeVar("_ResultT")
 
 
 def remembered(read: Callable[[str], _ResultT]) -> Callable[[str], _ResultT]:
-    """The same reader, which reads a short answer once: at most 32,768 of them are kept."""
+    """The same parser, which reads a short answer once: at most 32,768 of them are kept."""
     kept = lru_cache(maxsize=_KEPT_ANSWERS)(read)
 
     @wraps(read)
-    def reader(text: str) -> _ResultT:
+    def parser(text: str) -> _ResultT:
         return kept(text) if len(text) <= MAX_KEPT_CHARS else read(text)
 
-    return reader
+    return parser

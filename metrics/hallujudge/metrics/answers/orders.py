@@ -11,10 +11,10 @@ from typing import NamedTuple
 from .memo import MAX_KEPT_CHARS
 from .text import folded, plain
 
-__all__ = ["OrderReading", "read_order", "read_order_published"]
+__all__ = ["ParsedOrder", "read_order", "read_order_published"]
 
 
-class OrderReading(NamedTuple):
+class ParsedOrder(NamedTuple):
     """The order that an answer gives."""
 
     letters: tuple[str, ...]
@@ -29,7 +29,7 @@ class OrderReading(NamedTuple):
         return not self.problem
 
 
-def read_order_published(response: str, options: Mapping[str, str]) -> OrderReading:
+def read_order_published(response: str, options: Mapping[str, str]) -> ParsedOrder:
     """VidHal's own reading: parts between commas, each exactly one of the shown letters.
 
     The released evaluation gives 0 to orders that are too short. It stops with an error at a part
@@ -43,19 +43,19 @@ def read_order_published(response: str, options: Mapping[str, str]) -> OrderRead
     """
     parts = [part.strip() for part in _parts(response, ",")]
     if not any(parts):
-        return OrderReading((), "empty")
+        return ParsedOrder((), "empty")
     if all(part in options for part in parts):
         return _judged(tuple(parts), options)
     by_text = _by_text(response, options)
     if by_text is not None:
         return _judged(by_text, options)
-    return OrderReading(
+    return ParsedOrder(
         tuple(part for part in parts if part in options),
         "partial" if len(parts) < len(options) else "unknown",
     )
 
 
-def read_order(response: str, options: Mapping[str, str]) -> OrderReading:
+def read_order(response: str, options: Mapping[str, str]) -> ParsedOrder:
     """Our reading: the same and more ways to write an order.
 
     Letters in either case, separated by anything (``B > A > C``, ``1. B 2. A 3. C``, ``BAC``), also
@@ -76,17 +76,17 @@ _RUN_TOGETHER = re.compile(r"(?<![\w'])[A-Z]{2,26}(?![\w'])")
 _LEAD_IN = re.compile(r"^.*?\b(?:order|ranking|answer|sequence)\b[^:\n]*?(?::|\bis\b)", re.I | re.S)
 
 
-def _read(response: str, options: tuple[tuple[str, str], ...]) -> OrderReading:
+def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedOrder:
     table = dict(options)
     text = plain(response)
     if not text:
-        return OrderReading((), "empty")
+        return ParsedOrder((), "empty")
     by_text = _by_text(response, table)
     if by_text is not None:
         return _judged(by_text, table)
     letters = _letters(_LEAD_IN.sub("", text, count=1), table)
     if not letters:
-        return OrderReading((), "unknown")
+        return ParsedOrder((), "unknown")
     return _judged(tuple(letters), table)
 
 
@@ -137,11 +137,11 @@ def _by_text(response: str, options: Mapping[str, str]) -> tuple[str, ...] | Non
     return tuple(letter for _, letter in places) or None
 
 
-def _judged(letters: tuple[str, ...], options: Mapping[str, str]) -> OrderReading:
+def _judged(letters: tuple[str, ...], options: Mapping[str, str]) -> ParsedOrder:
     if any(letter not in options for letter in letters):
-        return OrderReading(letters, "unknown")
+        return ParsedOrder(letters, "unknown")
     if len(set(letters)) < len(letters):
-        return OrderReading(letters, "repeated")
+        return ParsedOrder(letters, "repeated")
     if len(letters) < len(options):
-        return OrderReading(letters, "partial")
-    return OrderReading(letters, "")
+        return ParsedOrder(letters, "partial")
+    return ParsedOrder(letters, "")

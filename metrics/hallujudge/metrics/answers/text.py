@@ -1,4 +1,4 @@
-"""What readers do with text alike."""
+"""What parsers do with text alike."""
 
 from __future__ import annotations
 

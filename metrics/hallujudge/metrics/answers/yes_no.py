@@ -26,7 +26,7 @@ from .memo import remembered
 from .text import NEGATIONS, plain, words_of
 from .uncertainty import says_it_is_unsure
 
-__all__ = ["YES_NO_READERS", "YesNo", "reader_table", "yes_no_reader"]
+__all__ = ["YES_NO_PARSERS", "YesNo", "parser_table", "yes_no_parser"]
 
 YesNo: TypeAlias = Literal["yes", "no"]
 """What an answer says."""
@@ -91,7 +91,7 @@ def _strict(text: str) -> YesNo | None:
     return None
 
 
-YES_NO_READERS: Mapping[str, Callable[[str], YesNo | None]] = MappingProxyType(
+YES_NO_PARSERS: Mapping[str, Callable[[str], YesNo | None]] = MappingProxyType(
     {
         "published": remembered(_published),
         "opera": remembered(_opera),
@@ -100,24 +100,24 @@ YES_NO_READERS: Mapping[str, Callable[[str], YesNo | None]] = MappingProxyType(
         "strict": remembered(_strict),
     }
 )
-"""Name -> reader. A reader gives ``yes``, ``no``, or None where its rule can't tell."""
+"""Name -> parser. A parser gives ``yes``, ``no``, or None where its rule can't tell."""
 
 
-def yes_no_reader(name: str) -> Callable[[str], YesNo | None]:
-    """The reader of a name.
+def yes_no_parser(name: str) -> Callable[[str], YesNo | None]:
+    """The parser of a name.
 
     Raises:
         OptionError: There is none of that name.
     """
-    if name not in YES_NO_READERS:
-        known = ", ".join(YES_NO_READERS)
-        raise OptionError("pope", "reader", f"{name!r} is not one of {known}")
-    return YES_NO_READERS[name]
+    if name not in YES_NO_PARSERS:
+        known = ", ".join(YES_NO_PARSERS)
+        raise OptionError("pope", "parser", f"{name!r} is not one of {known}")
+    return YES_NO_PARSERS[name]
 
 
-def reader_table(answers: Iterable[str]) -> list[dict[str, str]]:
-    """The same answers under every reader: one row each, ``""`` where a reader can't tell."""
+def parser_table(answers: Iterable[str]) -> list[dict[str, str]]:
+    """The same answers under every parser: one row each, ``""`` where a parser can't tell."""
     return [
-        {"answer": answer, **{name: read(answer) or "" for name, read in YES_NO_READERS.items()}}
+        {"answer": answer, **{name: read(answer) or "" for name, read in YES_NO_PARSERS.items()}}
         for answer in answers
     ]

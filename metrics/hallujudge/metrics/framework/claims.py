@@ -26,10 +26,10 @@ class Verdict(enum.Enum):
 class Part(enum.Enum):
     """The part of a triplet that is wrong."""
 
-    OBJECT1 = "object1"
-    """The image lacks the first object."""
-    OBJECT2 = "object2"
-    """The image lacks the second object."""
+    SUBJECT = "subject"
+    """The image lacks the subject."""
+    OBJECT = "object"
+    """The image lacks the object."""
     RELATION = "relation"
     """The image has both objects, but not so related."""
 
@@ -65,7 +65,7 @@ class ClaimVerdict:
     log-probability of its answer less that of the best other one."""
     judge: str = ""
     """Who gave the verdict."""
-    held_against: tuple[Triplet, ...] = ()
+    references: tuple[Triplet, ...] = ()
     """The reference triplets that it was held against: those that a matcher kept, or the whole
     scene graph, which a language model reads."""
     span: tuple[int, int] | None = None
@@ -91,7 +91,7 @@ class ClaimVerdict:
             "score": self.score,
             "margin": self.margin,
             "judge": self.judge,
-            "held_against": [list(triplet) for triplet in self.held_against],
+            "references": [list(triplet) for triplet in self.references],
         }
         if self.reason:
             line["reason"] = self.reason

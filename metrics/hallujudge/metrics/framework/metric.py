@@ -92,7 +92,7 @@ class Metric(Protocol):
 
     @property
     def variant(self) -> str:
-        """The named reading, such as ``published``."""
+        """The variant, such as ``published``."""
         ...
 
     @property

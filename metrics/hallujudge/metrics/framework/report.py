@@ -81,7 +81,7 @@ class Report:
     metric: str
     """The metric's name."""
     variant: str
-    """The named reading."""
+    """The variant."""
     signature: str
     """How exactly the numbers were made; quote it with them."""
     scores: Mapping[str, Score]

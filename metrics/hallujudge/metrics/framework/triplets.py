@@ -29,17 +29,17 @@ _SEPARATOR = re.compile(r"\s*,\s+|\s+,\s*")
 class Triplet(NamedTuple):
     """(object, relation, object), section 3.1 of the Tri-HE paper."""
 
-    object1: str
+    subject: str
     """What the claim is about."""
     relation: str
     """How the two are related; ``is`` for an attribute."""
-    object2: str
+    object: str
     """What it is related to, or the attribute."""
 
     @property
     def written(self) -> str:
         """The triplet as files write it."""
-        return f"({self.object1}, {self.relation}, {self.object2})"
+        return f"({self.subject}, {self.relation}, {self.object})"
 
 
 class WrittenTriplet(Triplet):
@@ -51,12 +51,10 @@ class WrittenTriplet(Triplet):
 
     _text: str
 
-    def __new__(
-        cls, object1: str, relation: str, object2: str, written: str = ""
-    ) -> WrittenTriplet:
+    def __new__(cls, subject: str, relation: str, object: str, written: str = "") -> WrittenTriplet:
         """Makes the triplet; its text is kept beside its parts."""
-        triplet = super().__new__(cls, object1, relation, object2)
-        triplet._text = written or Triplet(object1, relation, object2).written
+        triplet = super().__new__(cls, subject, relation, object)
+        triplet._text = written or Triplet(subject, relation, object).written
         return triplet
 
     @property

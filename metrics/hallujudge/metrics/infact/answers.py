@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..answers import YES_NO_READERS, read_choice, read_free_answer, says_it_is_unsure
+from ..answers import YES_NO_PARSERS, read_choice, read_free_answer, says_it_is_unsure
 from ..errors import OptionError
 
-__all__ = ["RIGHT", "UNREAD", "WRONG", "RunReading", "outcomes_of", "read_run"]
+__all__ = ["RIGHT", "UNREAD", "WRONG", "ParsedRun", "outcomes_of", "read_run"]
 
 WRONG, RIGHT, UNREAD = range(3)
 
 
-class RunReading(NamedTuple):
+class ParsedRun(NamedTuple):
     """What an answer says, held against its label."""
 
     answer: str | None
@@ -34,11 +34,11 @@ _LETTER_AND_TEXT = re.compile(r"\s*[(\[]?([A-Ha-h])[)\].:]\s+(\S.*)", re.DOTALL)
 
 
 @lru_cache(maxsize=1 << 15)
-def read_run(response: str, label: str, options: tuple[tuple[str, str], ...]) -> RunReading:
+def read_run(response: str, label: str, options: tuple[tuple[str, str], ...]) -> ParsedRun:
     """Reads one answer.
 
-    With options by the shared reader of choices; without, a label that is a letter is read as one,
-    ``yes`` and ``no`` by the strict reader, and any other label as free text. A label such as
+    With options by the shared parser of choices; without, a label that is a letter is read as one,
+    ``yes`` and ``no`` by the strict parser, and any other label as free text. A label such as
     ``B. opening the door`` is met by its letter and by its text.
 
     Args:
@@ -47,7 +47,7 @@ def read_run(response: str, label: str, options: tuple[tuple[str, str], ...]) ->
         options: Letters and texts; empty: unknown.
     """
     answer, right, how = _answer(response, label, dict(options))
-    return RunReading(answer, None if answer is None else right, how, says_it_is_unsure(response))
+    return ParsedRun(answer, None if answer is None else right, how, says_it_is_unsure(response))
 
 
 def _answer(response: str, label: str, options: Mapping[str, str]) -> tuple[str | None, bool, str]:
@@ -60,7 +60,7 @@ def _answer(response: str, label: str, options: Mapping[str, str]) -> tuple[str 
         reading = read_choice(response)
         return reading.choice, reading.choice == letter[1].upper(), reading.how
     if label.strip().casefold() in ("yes", "no"):
-        said = YES_NO_READERS["strict"](response)
+        said = YES_NO_PARSERS["strict"](response)
         return said, said == label.strip().casefold(), "strict"
     if lettered := _LETTER_AND_TEXT.fullmatch(label):
         reading = read_choice(response)

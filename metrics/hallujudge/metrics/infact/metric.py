@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from ..errors import OptionError, UnknownVariantError
 from ..framework.metric import Column, ScoreDefinition, ratio
 from ..framework.signature import Signature
-from .answers import RIGHT, UNREAD, WRONG, RunReading, outcomes_of, read_run
+from .answers import RIGHT, UNREAD, WRONG, ParsedRun, outcomes_of, read_run
 from .evidence import InfactEvidence, RunVerdict
 from .items import InfactItem
 from .taxonomy import (
@@ -206,7 +206,7 @@ class InfactMetric:
     def score_question(self, item: InfactItem) -> InfactScored:
         """Statistics of one question; its runs have known operators, and one is ``base``."""
         options = tuple(sorted(item.options.items()))
-        read: dict[str, RunReading] = {}
+        read: dict[str, ParsedRun] = {}
         for operator in OPERATORS:
             run = item.runs.get(operator)
             if run is not None and run.response is not None:
@@ -312,7 +312,7 @@ def _outcome(correct: bool | None, *, wanted: bool) -> tuple[int, int]:
 
 
 def _confidence(
-    item: InfactItem, correct: Mapping[str, bool | None], read: Mapping[str, RunReading]
+    item: InfactItem, correct: Mapping[str, bool | None], read: Mapping[str, ParsedRun]
 ) -> tuple[int, int, int]:
     """Whether a wrong base answer can be split, is overconfident, or is a knowledge gap."""
     if correct.get(BASE) is not False:

@@ -13,13 +13,13 @@ from .metric import PopeCounts, PopeMetric
 __all__ = [
     "Consistency",
     "HitRatio",
-    "ReaderComparison",
+    "ParserComparison",
     "Stability",
     "accumulated_proportions",
     "caption_consistency",
     "hit_ratio_by_company",
     "hit_ratio_by_frequency",
-    "reader_comparison",
+    "parser_comparison",
     "template_stability",
 ]
 
@@ -106,25 +106,25 @@ def accumulated_proportions(
     return [sum(times[name] for name in ranked[:k]) / total for k in ks]
 
 
-def reader_comparison(
+def parser_comparison(
     answers: Sequence[str], labels: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
-    """The scores of the same answers under every reader.
+    """The scores of the same answers under every parser.
 
     Args:
         answers: What the model wrote.
         labels: ``yes`` or ``no``, one for each answer.
 
     Returns:
-        Reader -> score -> value; None where it is not defined.
+        Parser -> score -> value; None where it is not defined.
     """
-    comparison = ReaderComparison()
+    comparison = ParserComparison()
     comparison.add(answers, labels)
     return comparison.scores()
 
 
-class ReaderComparison:
-    """The scores of the same answers under every reader, from as many batches as there are."""
+class ParserComparison:
+    """The scores of the same answers under every parser, from as many batches as there are."""
 
     def __init__(self) -> None:
         self._metrics = {name: PopeMetric(variant=name) for name in PopeMetric.variants}
@@ -142,7 +142,7 @@ class ReaderComparison:
             self._counts[name] = PopeCounts(*map(sum, zip(self._counts[name], more, strict=True)))
 
     def scores(self) -> dict[str, dict[str, float | None]]:
-        """Reader -> score -> value; None where it is not defined."""
+        """Parser -> score -> value; None where it is not defined."""
         return {name: _scores(counts) for name, counts in self._counts.items()}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from ..answers import YES_NO_READERS, YesNo, yes_no_reader
+from ..answers import YES_NO_PARSERS, YesNo, yes_no_parser
 from ..answers.evidence import AnswerEvidence
 from ..errors import OptionError, UnknownVariantError
 from ..framework.metric import Column, ScoreDefinition, ratio
@@ -86,9 +86,9 @@ class PopeMetric:
     * ``recall`` = right yes / (right yes + wrong no)
     * ``f1`` = 2 right yes / (2 right yes + wrong yes + wrong no), the harmonic mean of the two
     * ``yes_ratio`` = yes / answers, of the *predictions* (one tool reports the labels' share)
-    * ``unparsed_rate`` = answers that the reader can't read / all answers
+    * ``unparsed_rate`` = answers that the parser can't read / all answers
 
-    A variant is a reader (:data:`hallujudge.metrics.answers.YES_NO_READERS`). ``published`` is what
+    A variant is a parser (:data:`hallujudge.metrics.answers.YES_NO_PARSERS`). ``published`` is what
     the released script does: whatever is not clearly no is yes, so that nothing is unparsed.
     ``lmms-eval`` and ``vlmevalkit`` count what they can't read as a wrong answer, as those tools
     do; precision and recall leave it out in the first, and the second's recall counts it as a no.
@@ -99,11 +99,11 @@ class PopeMetric:
     ``f1`` is 0 as long as anything was wrong.
 
     Attributes:
-        variant: The reader's name.
+        variant: The parser's name.
     """
 
     name: ClassVar[Literal["pope"]] = "pope"
-    variants: ClassVar[tuple[str, ...]] = tuple(YES_NO_READERS)
+    variants: ClassVar[tuple[str, ...]] = tuple(YES_NO_PARSERS)
     unit: ClassVar[Literal["questions"]] = "questions"
     folds: ClassVar[bool] = True
     columns: ClassVar[tuple[Column, ...]] = (
@@ -168,7 +168,7 @@ class PopeMetric:
     def __post_init__(self) -> None:
         if self.variant not in self.variants:
             raise UnknownVariantError(self.name, self.variant, self.variants)
-        object.__setattr__(self, "_read", yes_no_reader(self.variant))
+        object.__setattr__(self, "_read", yes_no_parser(self.variant))
         answers: tuple[YesNo | None, ...] = ("yes", "no", None)
         object.__setattr__(
             self,
@@ -178,11 +178,11 @@ class PopeMetric:
 
     @property
     def signature(self) -> Signature:
-        """The reader."""
+        """The parser."""
         return Signature(metric=self.name, fields=(("var", self.variant),))
 
     def read(self, response: str) -> YesNo | None:
-        """What an answer says, by this variant's reader."""
+        """What an answer says, by this variant's parser."""
         return self._read(response)
 
     def score_answer(self, response: str, label: str) -> PopeScored:

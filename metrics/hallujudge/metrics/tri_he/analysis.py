@@ -81,7 +81,7 @@ def rates(answers: Iterable[JudgedAnswer], metric: TriHeMetric, part: str = "") 
 
     Args:
         answers: The answers. Those without a score are left out, as in the report.
-        metric: Which reading counts.
+        metric: Which variant counts.
         part: Empty for all claims, ``object_`` or ``relation_`` for those with such a part wrong.
     """
     by_image: dict[str, list[float]] = defaultdict(list)
@@ -118,7 +118,7 @@ def trend(
 
     Args:
         answers: The answers.
-        metric: Which reading counts.
+        metric: Which variant counts.
         words: The numbers of words, the K of the figure.
         part: As for :func:`rates`.
 
@@ -158,7 +158,7 @@ def frequent_pair_rates(
 
     Args:
         answers: The answers.
-        metric: Which reading counts.
+        metric: Which variant counts.
         share: The share of pairs that is taken.
         canonical: What makes names of the same object equal. The paper replaces each by the name of
             its WordNet synset. None: letter case and white space don't count.
@@ -190,7 +190,7 @@ def _plain(text: str) -> str:
 
 
 def _pair(triplet: Triplet, name: Callable[[str], str]) -> tuple[str, str]:
-    return name(triplet.object1), name(triplet.object2)
+    return name(triplet.subject), name(triplet.object)
 
 
 def _on(

@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..answers import OrderReading, read_choice, read_order, read_order_published
+from ..answers import ParsedOrder, read_choice, read_order, read_order_published
 from ..answers.evidence import AnswerEvidence
 from ..errors import UnknownVariantError
 from ..framework.metric import Column, ScoreDefinition, ratio
@@ -72,7 +72,7 @@ class VidhalMcqaMetric:
     it contains the right caption in lower case, without full stops at its ends. The answer itself
     is not put into lower case, so that a caption copied with its capital counts as wrong, and so
     does ``(B)``; nothing is ever unread.
-    ``corrected`` reads the answer with the shared reader of choices; what can't be read is
+    ``corrected`` reads the answer with the shared parser of choices; what can't be read is
     unscored.
 
     Attributes:
@@ -101,7 +101,7 @@ class VidhalMcqaMetric:
 
     @property
     def signature(self) -> Signature:
-        """The reading."""
+        """The variant."""
         return Signature(metric=self.name, fields=(("var", self.variant),))
 
     def score_answer(
@@ -239,7 +239,7 @@ class VidhalOrderingMetric:
 
     @property
     def signature(self) -> Signature:
-        """The reading."""
+        """The variant."""
         return Signature(metric=self.name, fields=(("var", self.variant),))
 
     def score_answer(
@@ -259,7 +259,7 @@ class VidhalOrderingMetric:
         # Sorted: of two letters with one caption, which is meant must not hang on the file.
         shown = tuple(sorted(display.items()))
         options = {letter: captions[rank - 1] if captions else "" for letter, rank in shown}
-        return _ordered(_READERS[self.variant](response, options), shown, self.variant)
+        return _ordered(_PARSERS[self.variant](response, options), shown, self.variant)
 
     def total(
         self, responses: Iterable[str], displays: Iterable[Mapping[str, int]]
@@ -341,7 +341,7 @@ def _counted(
 
 _ITEMS: Callable[[Mapping[str, int]], Iterable[tuple[str, int]]] = methodcaller("items")
 _SHORT = 120
-_READERS = {"published": read_order_published, "corrected": read_order}
+_PARSERS = {"published": read_order_published, "corrected": read_order}
 _READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
 
 
@@ -350,7 +350,7 @@ def _by_letters(
     response: str, shown: tuple[tuple[str, int], ...], variant: str
 ) -> VidhalScored | None:
     """The outcome of an answer that is made of shown letters alone; None: captions are needed."""
-    reading = _READERS[variant](response, dict.fromkeys((letter for letter, _ in shown), ""))
+    reading = _PARSERS[variant](response, dict.fromkeys((letter for letter, _ in shown), ""))
     letters = response.replace(",", " ").split()
     if reading.valid or (
         reading.problem in _READ_BY_LETTERS and len(letters) == len(reading.letters)
@@ -360,7 +360,7 @@ def _by_letters(
 
 
 def _ordered(
-    reading: OrderReading, shown: tuple[tuple[str, int], ...], variant: str
+    reading: ParsedOrder, shown: tuple[tuple[str, int], ...], variant: str
 ) -> VidhalScored:
     display = dict(shown)
     ranks = tuple(display.get(letter, 0) for letter in reading.letters)

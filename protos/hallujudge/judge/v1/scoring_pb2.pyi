@@ -79,10 +79,10 @@ class _ClaimPartEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
     CLAIM_PART_UNSPECIFIED: _ClaimPart.ValueType  # 0
     """None, or the judge doesn't say."""
-    CLAIM_PART_OBJECT1: _ClaimPart.ValueType  # 1
-    """The first object."""
-    CLAIM_PART_OBJECT2: _ClaimPart.ValueType  # 2
-    """The second object."""
+    CLAIM_PART_SUBJECT: _ClaimPart.ValueType  # 1
+    """The subject."""
+    CLAIM_PART_OBJECT: _ClaimPart.ValueType  # 2
+    """The object, or the attribute's value."""
     CLAIM_PART_RELATION: _ClaimPart.ValueType  # 3
     """The relation between two objects that the image shows."""
 
@@ -91,10 +91,10 @@ class ClaimPart(_ClaimPart, metaclass=_ClaimPartEnumTypeWrapper):
 
 CLAIM_PART_UNSPECIFIED: ClaimPart.ValueType  # 0
 """None, or the judge doesn't say."""
-CLAIM_PART_OBJECT1: ClaimPart.ValueType  # 1
-"""The first object."""
-CLAIM_PART_OBJECT2: ClaimPart.ValueType  # 2
-"""The second object."""
+CLAIM_PART_SUBJECT: ClaimPart.ValueType  # 1
+"""The subject."""
+CLAIM_PART_OBJECT: ClaimPart.ValueType  # 2
+"""The object, or the attribute's value."""
 CLAIM_PART_RELATION: ClaimPart.ValueType  # 3
 """The relation between two objects that the image shows."""
 Global___ClaimPart: typing_extensions.TypeAlias = ClaimPart
@@ -1071,7 +1071,7 @@ class ClaimVerdict(google.protobuf.message.Message):
     SCORE_FIELD_NUMBER: builtins.int
     MARGIN_FIELD_NUMBER: builtins.int
     JUDGE_FIELD_NUMBER: builtins.int
-    HELD_AGAINST_FIELD_NUMBER: builtins.int
+    REFERENCES_FIELD_NUMBER: builtins.int
     SPAN_FIELD_NUMBER: builtins.int
     REASON_FIELD_NUMBER: builtins.int
     DETAIL_FIELD_NUMBER: builtins.int
@@ -1100,7 +1100,7 @@ class ClaimVerdict(google.protobuf.message.Message):
         """The claim: three parts of a triplet, or one sentence."""
 
     @property
-    def held_against(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Triplet]:
+    def references(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Triplet]:
         """The reference triplets that it was held against; none for a claim with a verdict: the whole
         scene graph of its item.
         """
@@ -1118,7 +1118,7 @@ class ClaimVerdict(google.protobuf.message.Message):
         score: builtins.float | None = ...,
         margin: builtins.float | None = ...,
         judge: builtins.str = ...,
-        held_against: collections.abc.Iterable[Global___Triplet] | None = ...,
+        references: collections.abc.Iterable[Global___Triplet] | None = ...,
         span: Global___Span | None = ...,
         reason: builtins.str = ...,
         detail: builtins.str = ...,
@@ -1126,7 +1126,7 @@ class ClaimVerdict(google.protobuf.message.Message):
         prediction_error: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "margin", b"margin", "score", b"score", "span", b"span", "within_words", b"within_words"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "detail", b"detail", "held_against", b"held_against", "judge", b"judge", "margin", b"margin", "part", b"part", "parts", b"parts", "prediction_error", b"prediction_error", "reason", b"reason", "score", b"score", "span", b"span", "verdict", b"verdict", "within_words", b"within_words"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "detail", b"detail", "judge", b"judge", "margin", b"margin", "part", b"part", "parts", b"parts", "prediction_error", b"prediction_error", "reason", b"reason", "references", b"references", "score", b"score", "span", b"span", "verdict", b"verdict", "within_words", b"within_words"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
     @typing.overload
@@ -1173,8 +1173,8 @@ class JudgePart(google.protobuf.message.Message):
     DECLINED_FIELD_NUMBER: builtins.int
     CALLS_FIELD_NUMBER: builtins.int
     PROMPT_TOKENS_FIELD_NUMBER: builtins.int
-    SHARED_TOKENS_FIELD_NUMBER: builtins.int
-    GENERATED_TOKENS_FIELD_NUMBER: builtins.int
+    CACHED_TOKENS_FIELD_NUMBER: builtins.int
+    COMPLETION_TOKENS_FIELD_NUMBER: builtins.int
     LATENCY_SECONDS_FIELD_NUMBER: builtins.int
     COST_FIELD_NUMBER: builtins.int
     judge: builtins.str
@@ -1185,9 +1185,9 @@ class JudgePart(google.protobuf.message.Message):
     """Calls that were answered."""
     prompt_tokens: builtins.int
     """Tokens sent."""
-    shared_tokens: builtins.int
+    cached_tokens: builtins.int
     """Those of them that the judge had from an earlier prompt."""
-    generated_tokens: builtins.int
+    completion_tokens: builtins.int
     """Tokens received."""
     latency_seconds: builtins.float
     """Time from sending to the whole answer, summed over calls."""
@@ -1205,13 +1205,13 @@ class JudgePart(google.protobuf.message.Message):
         declined: collections.abc.Iterable[Global___DeclinedClaims] | None = ...,
         calls: builtins.int = ...,
         prompt_tokens: builtins.int = ...,
-        shared_tokens: builtins.int = ...,
-        generated_tokens: builtins.int = ...,
+        cached_tokens: builtins.int = ...,
+        completion_tokens: builtins.int = ...,
         latency_seconds: builtins.float = ...,
         cost: builtins.float | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_cost", b"_cost", "cost", b"cost"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "answered", b"answered", "calls", b"calls", "cost", b"cost", "declined", b"declined", "generated_tokens", b"generated_tokens", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens", "shared_tokens", b"shared_tokens"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "answered", b"answered", "cached_tokens", b"cached_tokens", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "declined", b"declined", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
 
 Global___JudgePart: typing_extensions.TypeAlias = JudgePart

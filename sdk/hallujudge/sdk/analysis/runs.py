@@ -23,7 +23,7 @@ class Run:
     metric: str
     """The run's metric."""
     variant: str
-    """Its reading."""
+    """Its variant."""
     signature: str
     """Its signature."""
     items: int

@@ -32,7 +32,7 @@ class Analysis:
     metric: str
     """The run's metric."""
     variant: str
-    """Its reading."""
+    """Its variant."""
     signature: str
     """The signature of the run's scores, which the analyses rest on."""
     tables: tuple[AnalysisTable, ...]

@@ -88,17 +88,17 @@ class _Captions:
                     met.add(caption.image_id)
                 else:
                     unknown[caption.image_id] = None
-        self._refuse_twins(ids)
+        self._refuse_duplicates(ids)
         self._refuse_unknown(list(unknown), len(met))
         return ItemSource(count=len(ids), make=self._items, notes=self._notes(met))
 
-    def _refuse_twins(self, ids: IdCheck) -> None:
+    def _refuse_duplicates(self, ids: IdCheck) -> None:
         if self._options.allow_duplicates:
             return
-        if twins := ids.twins(lambda: (caption.image_id for caption in self._captions())):
+        if duplicates := ids.duplicates(lambda: (caption.image_id for caption in self._captions())):
             raise refuse(
                 "image ids that stand more than once",
-                twins,
+                duplicates,
                 "Remove the copies, name the right key with --id-key, or score every one of them "
                 "with --allow-duplicates",
             )
@@ -214,14 +214,16 @@ def _read_objects(references: References) -> dict[str, _Objects]:
     """
     shared: dict[_Objects, _Objects] = {}
     known: dict[str, _Objects] = {}
-    twins: list[str] = []
+    duplicates: list[str] = []
     for identifier, value, place in _reference_entries(references):
         objects = _object_names(value, place)
         if identifier in known:
-            twins.append(identifier)
+            duplicates.append(identifier)
         known[identifier] = shared.setdefault(objects, objects)
-    if twins:
-        raise refuse("image ids that stand more than once in the references", twins, "Merge them")
+    if duplicates:
+        raise refuse(
+            "image ids that stand more than once in the references", duplicates, "Merge them"
+        )
     if not known:
         raise ArchiveError(f"the references hold no image: {references}")
     return known

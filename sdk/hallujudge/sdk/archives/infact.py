@@ -91,17 +91,17 @@ def _items(questions: Mapping[str, _Question]) -> Iterator[InfactItem]:
 
 def _known_questions(references: References | None) -> dict[str, Mapping[str, object]]:
     known: dict[str, Mapping[str, object]] = {}
-    twins: list[str] = []
+    duplicates: list[str] = []
     for record in () if references is None else read_records(references):
         key = choose_key(
             record, None, ("question_id", "id"), what="the question", flag="one of these names"
         )
         question = canonical_id(record.values[key], record.place)
         if question in known:
-            twins.append(question)
+            duplicates.append(question)
         known[question] = record.values
-    if twins:
-        raise refuse("questions stand more than once in the references", twins, "Merge them")
+    if duplicates:
+        raise refuse("questions stand more than once in the references", duplicates, "Merge them")
     return known
 
 

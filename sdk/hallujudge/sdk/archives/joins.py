@@ -1,4 +1,4 @@
-"""Ids: mapped, checked for twins, joined."""
+"""Ids: mapped, checked for duplicates, joined."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class IdCheck:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def twins(self, again: Callable[[], Iterable[str]]) -> list[str]:
+    def duplicates(self, again: Callable[[], Iterable[str]]) -> list[str]:
         """Ids that stand more than once, in order of their second appearance.
 
         Args:
-            again: Goes through the ids once more; only called where there are twins.
+            again: Goes through the ids once more; only called where there are duplicates.
         """
         import numpy as np
 
@@ -81,13 +81,13 @@ class IdCheck:
         if keys is None or not (suspects := set(keys[1:][keys[1:] == keys[:-1]].tolist())):
             return []
         seen: set[str] = set()
-        twins: dict[str, None] = {}
+        duplicates: dict[str, None] = {}
         for identifier in again():
             if cluster_key(identifier) in suspects:
                 if identifier in seen:
-                    twins[identifier] = None
+                    duplicates[identifier] = None
                 seen.add(identifier)
-        return list(twins)
+        return list(duplicates)
 
 
 def numbered(identifiers: Iterable[str]) -> Iterator[str]:

@@ -225,8 +225,8 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     values = dict(pairs)
     if len(values) == len(pairs):
         return values
-    twins = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
-    raise _RefusedError(f"keys of one object that stand more than once: {named(twins)}")
+    duplicates = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    raise _RefusedError(f"keys of one object that stand more than once: {named(duplicates)}")
 
 
 def named(values: Sequence[str]) -> str:

@@ -63,7 +63,7 @@ def _references(references: References | None) -> tuple[dict[str, _Reference] | 
         return None, []
     records, note = _records_of(references)
     known: dict[str, _Reference] = {}
-    twins: list[str] = []
+    duplicates: list[str] = []
     keys: tuple[str, str] | None = None
     for record in records:
         if keys is None:
@@ -75,13 +75,13 @@ def _references(references: References | None) -> tuple[dict[str, _Reference] | 
             )
         identifier = canonical_id(record.values.get(keys[0]), record.place)
         if identifier in known:
-            twins.append(identifier)
+            duplicates.append(identifier)
         text = _text(record, keys[1])
         known[identifier] = _Reference(text if text and text.strip() else None, record.values)
-    if twins:
+    if duplicates:
         raise refuse(
             "image names that stand more than once in the references",
-            twins,
+            duplicates,
             "Keep one description of each",
         )
     if not known:

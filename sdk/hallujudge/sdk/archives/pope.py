@@ -96,7 +96,7 @@ def _read_questions(
     label_key = choose_key(question, None, _LABEL_KEYS, what="the label", flag="one of these names")
     with_category = by == "id" and all("category" in r.values for r in (first, question))
     table: dict[str, _Question] = {}
-    twins: list[str] = []
+    duplicates: list[str] = []
     bad: list[str] = []
     shared: dict[object, Any] = {}
     for record in _question_records(references):
@@ -107,7 +107,7 @@ def _read_questions(
         if label is None:
             bad.append(f"{identifier} ({record.values.get(label_key)!r:.40})")
         if key in table:
-            twins.append(identifier)
+            duplicates.append(identifier)
         # Texts, images and fields repeat; equal ones are one object, whatever the file is long.
         text, image = optional_text(record, _QUESTION_KEYS), optional_text(record, _IMAGE_KEYS)
         fields = fields_of(group_by, record.values)
@@ -118,8 +118,10 @@ def _read_questions(
             shared.setdefault(image, image),
             shared.setdefault(tuple(fields.values()), fields),
         )
-    if twins:
-        raise refuse("questions stand more than once", twins, "Remove the copies, or join by text")
+    if duplicates:
+        raise refuse(
+            "questions stand more than once", duplicates, "Remove the copies, or join by text"
+        )
     if bad:
         raise refuse("labels are neither yes nor no", bad, "Mend them in the questions")
     return _Questions(by=by, table=table, with_category=with_category)

@@ -1,4 +1,4 @@
-"""What the readers of answers share: mappings without twins, joins that name what is wrong."""
+"""What the readers of answers share: mappings without duplicates, joins that name what is wrong."""
 
 from __future__ import annotations
 
@@ -49,25 +49,27 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
         raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
     except UnicodeDecodeError as err:
         raise ArchiveError(f"{path}: not UTF-8 text ({err.reason} at byte {err.start})") from err
-    twins: list[str] = []
+    duplicates: list[str] = []
     try:
-        content = json.loads(text, object_pairs_hook=lambda pairs: _without_twins(pairs, twins))
+        content = json.loads(
+            text, object_pairs_hook=lambda pairs: _without_duplicates(pairs, duplicates)
+        )
     except RecursionError as err:
         raise ArchiveError(f"{path}: nested too deeply") from err
     except ValueError as err:
         raise ArchiveError(f"{path}: not JSON: {err}") from err
     if not isinstance(content, dict) or not content:
         raise ArchiveError(f"{path}: {what} are one JSON object with an entry for each id")
-    if twins:
-        raise refuse(f"keys stand twice in one object of {path}", twins, "Remove one of each")
+    if duplicates:
+        raise refuse(f"keys stand twice in one object of {path}", duplicates, "Remove one of each")
     return {canonical_id(key, f"{path}"): value for key, value in content.items()}
 
 
-def _without_twins(pairs: list[tuple[str, Any]], twins: list[str]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         seen: set[str] = set()
-        twins.extend(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # add() is called for its effect
+        duplicates.extend(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # add() is called for its effect
     return made
 
 
@@ -182,10 +184,10 @@ class JoinCheck:
         Raises:
             ArchiveError: They do, and the user did not allow it; they are named.
         """
-        if not self._options.allow_duplicates and (twins := self._ids.twins(again)):
+        if not self._options.allow_duplicates and (duplicates := self._ids.duplicates(again)):
             raise refuse(
                 f"{self._what} are answered more than once",
-                twins,
+                duplicates,
                 "Remove the copies, or score every one of them with --allow-duplicates",
             )
         if self._unknown and not self._options.allow_unknown:

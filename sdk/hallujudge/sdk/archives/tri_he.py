@@ -105,11 +105,11 @@ class _Answers:
                 unknown[answer.image_id] = None
             else:
                 met.add(answer.image_id)
-        if not self._options.allow_duplicates and (twins := ids.twins(self._all_keys)):
+        if not self._options.allow_duplicates and (duplicates := ids.duplicates(self._all_keys)):
             raise refuse(
                 "answers to one question of one image, or of one id of their own "
                 f"({', '.join(_OWN_ID_KEYS)}), that stand more than once",
-                twins,
+                duplicates,
                 "Remove the copies, or score every one of them with --allow-duplicates",
             )
         self._refuse_unknown(list(unknown), met)
@@ -281,13 +281,13 @@ def _no_answers(instance: Mapping[str, object], key: str, place: str) -> Archive
 def _read_scenes(references: References) -> dict[str, _Scene]:
     """Image id -> scene graph."""
     scenes: dict[str, _Scene] = {}
-    twins: list[str] = []
+    duplicates: list[str] = []
     for identifier, record in _scene_records(references):
         if identifier in scenes:
-            twins.append(identifier)
+            duplicates.append(identifier)
         scenes[identifier] = _scene_of(record)
-    if twins:
-        raise refuse("images that stand more than once in the references", twins, "Merge them")
+    if duplicates:
+        raise refuse("images that stand more than once in the references", duplicates, "Merge them")
     if not scenes:
         raise ArchiveError(f"the references hold no scene graph: {references}")
     return scenes

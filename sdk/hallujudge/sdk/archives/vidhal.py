@@ -82,15 +82,17 @@ def _ranks(letters: object) -> dict[str, int] | None:
 
 def _read_videos(references: References) -> dict[str, _Video]:
     videos: dict[str, _Video] = {}
-    twins: list[str] = []
+    duplicates: list[str] = []
     for record in read_records(references):
         key = choose_key(record, None, _VIDEO_KEYS, what="the video", flag="one of these names")
         video = canonical_id(record.values[key], record.place)
         if video in videos:
-            twins.append(video)
+            duplicates.append(video)
         videos[video] = _Video(_captions(record), record.values)
-    if twins:
-        raise refuse("videos stand more than once in the annotations", twins, "Remove the copies")
+    if duplicates:
+        raise refuse(
+            "videos stand more than once in the annotations", duplicates, "Remove the copies"
+        )
     if not videos:
         raise ArchiveError("the annotations hold no video")
     return videos

@@ -18,7 +18,7 @@ from .base import Batch, BatchResult, ServerInfo
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import FoundClaim
-    from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
@@ -86,9 +86,9 @@ class EmbeddedBackend:
         await self._engine.resources.close()
 
 
-def _judges(arguments: Mapping[str, object]) -> JudgeRoster:
-    from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+def _judges(arguments: Mapping[str, object]) -> JudgeFactory:
+    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.settings.server import load_settings
 
     resolved = load_settings(arguments)
-    return JudgeRoster(resolved.judges, resolved.keys)
+    return JudgeFactory(resolved.judges, resolved.keys)

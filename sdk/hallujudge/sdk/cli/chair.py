@@ -26,7 +26,7 @@ def chair(
         str | None,
         typer.Option("--graph", help="Synonym graph: a shipped name, or a file."),
     ] = None,
-    variant: Annotated[str, typer.Option("--variant", help="Named reading of the metric.")] = (
+    variant: Annotated[str, typer.Option("--variant", help="Variant of the metric.")] = (
         "published"
     ),
     count: Annotated[

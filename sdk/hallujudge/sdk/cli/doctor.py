@@ -67,7 +67,7 @@ def _findings(server: str | None, judges: Mapping[str, object]) -> Iterator[_Fin
 
 def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """The llm judge's server, where one is set up."""
-    from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.judges import check_endpoint
     from hallujudge.judge_service.settings.server import load_settings
 
@@ -79,11 +79,11 @@ def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:
         return
 
     async def checks() -> list[Check]:
-        roster = JudgeRoster(resolved.judges, resolved.keys)
+        factory = JudgeFactory(resolved.judges, resolved.keys)
         try:
-            return await check_endpoint(roster.llm())
+            return await check_endpoint(factory.llm())
         finally:
-            await roster.close()
+            await factory.close()
 
     try:
         for check in asyncio.run(checks()):

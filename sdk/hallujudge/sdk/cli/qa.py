@@ -19,7 +19,7 @@ from .app import ExitCode, app, score_app
 from .files import write_file
 from .groups import grouped
 from .options import AllowDuplicates, AllowMissing, References, Responses, RunOptions
-from .readers import compare_readers, forget_readers, readers_text, write_readers
+from .parsers import compare_parsers, forget_parsers, parsers_text, write_parsers
 
 __all__: list[str] = []
 
@@ -37,10 +37,11 @@ def pope(
         str,
         typer.Option(
             "--variant",
-            "--reader",
+            "--parser",
             help="How answers are read: published, opera, lmms-eval, vlmevalkit or strict.",
         ),
     ] = "published",
+    reader: Annotated[str, typer.Option("--reader", hidden=True)] = "",
     join: Annotated[
         str,
         typer.Option(
@@ -48,9 +49,9 @@ def pope(
             help="How answers find their questions: auto, id, text (image and question) or order.",
         ),
     ] = "auto",
-    all_readers: Annotated[
+    all_parsers: Annotated[
         bool,
-        typer.Option("--all-readers", help="Also show, and leave in readers.json, every reader."),
+        typer.Option("--all-parsers", help="Also show, and leave in parsers.json, every parser."),
     ] = False,
     allow_missing: AllowMissing = False,
     allow_duplicates: AllowDuplicates = False,
@@ -59,15 +60,21 @@ def pope(
     """POPE: yes/no questions about objects."""
     inputs = InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates, join=join)
     scoring = run.of(
-        ScoreRun("pope", responses=responses, references=references, variant=variant, inputs=inputs)
+        ScoreRun(
+            "pope",
+            responses=responses,
+            references=references,
+            variant=reader or variant,
+            inputs=inputs,
+        )
     )
-    forget_readers(run.out)
+    forget_parsers(run.out)
     code = scoring.execute()
-    if all_readers and code in (ExitCode.OK, ExitCode.UNSCORED):
-        table = compare_readers(scoring.run.items())
-        write_readers(run.out, table)
+    if all_parsers and code in (ExitCode.OK, ExitCode.UNSCORED):
+        table = compare_parsers(scoring.run.items())
+        write_parsers(run.out, table)
         if "table" in scoring.formats:
-            typer.echo(readers_text(table))
+            typer.echo(parsers_text(table))
     return code
 
 
@@ -92,7 +99,7 @@ class VidhalOptions:
         str,
         typer.Option("--variant", help="published (the released evaluation) or corrected (ours)."),
     ] = "published"
-    """The named reading."""
+    """The variant."""
     allow_missing: AllowMissing = False
     """References without an answer don't stop the run."""
     allow_duplicates: AllowDuplicates = False
@@ -140,7 +147,7 @@ def infact(
         str,
         typer.Option("--unparsed", help="What an unread answer is: unscored, or wrong."),
     ] = "unscored",
-    variant: Annotated[str, typer.Option("--variant", help="paper, its one reading.")] = "paper",
+    variant: Annotated[str, typer.Option("--variant", help="paper, its one variant.")] = "paper",
     allow_missing: AllowMissing = False,
     run: RunOptions,
 ) -> ExitCode:

@@ -97,7 +97,7 @@ class ScoreCommand:
                 typer.echo(
                     f"{row.judge}: {row.calls} calls ({row.cached} answered by the cache, "
                     f"{row.repeated} repeated), {row.prompt_tokens} prompt tokens, at most "
-                    f"{row.most_generated} generated; {cost}; counted by {row.counter}"
+                    f"{row.most_completion_tokens} generated; {cost}; counted by {row.counter}"
                 )
         if (self.run.options or {}).get("extractor") == "llm" and rows[0].calls:
             typer.echo(

@@ -182,14 +182,14 @@ def _chooser(given: Mapping[str, str | None], kind: str) -> RootChooser | None:
     resolved = load_settings(arguments)
     if not arguments and not (resolved.judges.llm_url and resolved.judges.llm_model):
         return None
-    from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.extractors.roots import root_chooser
 
-    roster = JudgeRoster(resolved.judges, resolved.keys)
+    factory = JudgeFactory(resolved.judges, resolved.keys)
     return root_chooser(
-        roster.root_chooser(kind),
+        factory.root_chooser(kind),
         lambda text: typer.echo(f"note: llm: {text}", err=True),
-        roster.close,
+        factory.close,
     )
 
 

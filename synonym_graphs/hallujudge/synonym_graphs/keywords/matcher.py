@@ -11,7 +11,7 @@ from typing import Final
 from ..graph import SynonymGraph
 from .spelling import Nearness, Notes, Spelling
 from .tables import Taking, Wanted, apart, tables_of, takings, tallied, wanted_of
-from .values import KeywordCounts, KeywordMatch, KeywordPair, KeywordReading
+from .values import KeywordCounts, KeywordMatch, KeywordPair, KeywordVariant
 
 __all__ = ["KeywordMatcher", "compile_keywords"]
 
@@ -48,7 +48,7 @@ class KeywordMatcher:
 
     Args:
         graph: The graph.
-        reading: ``published`` or ``corrected``.
+        variant: ``published`` or ``corrected``.
         pairs: Whether two predictions in a row may be read together. The released script does so
             for behaviours, and not for objects.
     """
@@ -63,15 +63,15 @@ class KeywordMatcher:
         "_tables",
         "_wanted",
         "graph",
-        "reading",
+        "variant",
     )
 
-    def __init__(self, graph: SynonymGraph, reading: KeywordReading, *, pairs: bool) -> None:
+    def __init__(self, graph: SynonymGraph, variant: KeywordVariant, *, pairs: bool) -> None:
         self.graph = graph
         """The graph it matches by."""
-        self.reading = reading
-        """The reading it follows."""
-        self._corrected: Final = reading == "corrected"
+        self.variant = variant
+        """The variant it follows."""
+        self._corrected: Final = variant == "corrected"
         self._tables: Final = tables_of(graph)
         self._pairs: Final = pairs
         self._spelling: Final = Spelling(graph, self._tables)
@@ -82,8 +82,8 @@ class KeywordMatcher:
         self._notes: Final = lru_cache(maxsize=_LISTS_KEPT)(self._nearness.notes)
 
     def __repr__(self) -> str:
-        """Show graph and reading."""
-        return f"<KeywordMatcher {self.graph.label} {self.reading}>"
+        """Show graph and variant."""
+        return f"<KeywordMatcher {self.graph.label} {self.variant}>"
 
     def counts(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordCounts:
         """Return how many keywords match, and nothing else: the fast way."""
@@ -185,7 +185,7 @@ class KeywordMatcher:
         return (self._notes if keep else self._nearness.notes)(reference)
 
     def _said_of(self, predicted: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
-        """Predictions in the graph's spelling, where the reading asks for it, and as a set."""
+        """Predictions in the graph's spelling, where the variant asks for it, and as a set."""
         words = self._spelling.predictions(predicted) if self._corrected else predicted
         return words, frozenset(words)
 
@@ -227,18 +227,18 @@ def _sides(
 
 @lru_cache(maxsize=64)
 def compile_keywords(
-    graph: SynonymGraph, *, reading: KeywordReading, pairs: bool = False
+    graph: SynonymGraph, *, variant: KeywordVariant, pairs: bool = False
 ) -> KeywordMatcher:
-    """Make a matcher, or return the one made before for the same graph and reading.
+    """Make a matcher, or return the one made before for the same graph and variant.
 
     Args:
         graph: The graph to match by.
-        reading: ``published`` or ``corrected``; see ``KeywordMatcher``.
+        variant: ``published`` or ``corrected``; see ``KeywordMatcher``.
         pairs: Whether two predictions in a row may be read together, as for behaviours.
 
     Raises:
-        ValueError: There is no such reading.
+        ValueError: There is no such variant.
     """
-    if reading not in ("published", "corrected"):
-        raise ValueError(f"unknown reading {reading!r}; use 'published' or 'corrected'")
-    return KeywordMatcher(graph, reading, pairs=pairs)
+    if variant not in ("published", "corrected"):
+        raise ValueError(f"unknown variant {variant!r}; use 'published' or 'corrected'")
+    return KeywordMatcher(graph, variant, pairs=pairs)

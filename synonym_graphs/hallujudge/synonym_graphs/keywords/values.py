@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-__all__ = ["KeywordCounts", "KeywordMatch", "KeywordPair", "KeywordReading", "NearMiss"]
+__all__ = ["KeywordCounts", "KeywordMatch", "KeywordPair", "KeywordVariant", "NearMiss"]
 
-KeywordReading: TypeAlias = Literal["published", "corrected"]
+KeywordVariant: TypeAlias = Literal["published", "corrected"]
 
 
 class KeywordCounts(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a matcher looks for: a graph and a reading, turned into dictionaries."""
+"""What a matcher looks for: a graph and a variant, turned into dictionaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .. import chair_rules as chair
 from ..graph import SynonymGraph
 from ..singular import published_singular, singular
 
-Reading: TypeAlias = Literal["published", "corrected"]
+Variant: TypeAlias = Literal["published", "corrected"]
 
 
 class Hit(NamedTuple):
@@ -50,25 +50,25 @@ class Lexicon:
 
 
 def published_keys(token: str) -> tuple[str, str]:
-    """Give a token's keys in the published reading: its textblob singular, twice."""
+    """Give a token's keys in the published variant: its textblob singular, twice."""
     word = published_singular(token)
     return word, word
 
 
 def corrected_keys(token: str) -> tuple[str, str]:
-    """Give a token's keys in the corrected reading: as it stands, and its singular."""
+    """Give a token's keys in the corrected variant: as it stands, and its singular."""
     return token, singular(token)
 
 
-def build_lexicon(graph: SynonymGraph, reading: Reading) -> Lexicon:
-    """Turn a graph into the lexicon of a reading."""
-    if reading == "corrected":
+def build_lexicon(graph: SynonymGraph, variant: Variant) -> Lexicon:
+    """Turn a graph into the lexicon of a variant."""
+    if variant == "corrected":
         singles, pairs = _corrected(graph)
     elif graph.rows:
         singles, pairs = _published_table(graph)
     else:
         singles, pairs = _published_graph(graph)
-    by_root = reading == "corrected"
+    by_root = variant == "corrected"
     suppress = tuple((rule.form, rule.beside, by_root) for rule in graph.suppress)
     for form, beside, _ in suppress:
         # Words that a suppress rule asks for must be seen even where they name no object.
@@ -84,7 +84,7 @@ def build_lexicon(graph: SynonymGraph, reading: Reading) -> Lexicon:
         units=units,
         words=frozenset(words),
         suppress=suppress,
-        keys=corrected_keys if reading == "corrected" else published_keys,
+        keys=corrected_keys if variant == "corrected" else published_keys,
     )
 
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
 
 from ..graph import SynonymGraph
-from .lexicon import Hit, Lexicon, Reading, build_lexicon
+from .lexicon import Hit, Lexicon, Variant, build_lexicon
 from .negation import absent, has_negation
 from .project import EMPTY, UNSAFE, ChunkCache, is_chunkable, known_words
 from .tokens import tokens_of
@@ -22,7 +22,7 @@ class Mention(NamedTuple):
     """One mention of an object."""
 
     word: str
-    """The word it was found by, in the singular; the published reading's own word for it."""
+    """The word it was found by, in the singular; the published variant's own word for it."""
     object: str
     """The root that the word stands for."""
     start: int
@@ -67,19 +67,19 @@ class Matcher:
     A matcher is safe to use from several threads.
     """
 
-    __slots__ = ("_chunks", "_lexicon", "graph", "reading")
+    __slots__ = ("_chunks", "_lexicon", "graph", "variant")
 
-    def __init__(self, graph: SynonymGraph, reading: Reading) -> None:
+    def __init__(self, graph: SynonymGraph, variant: Variant) -> None:
         self.graph = graph
         """The graph it looks for."""
-        self.reading = reading
-        """The reading it follows."""
-        self._lexicon: Final[Lexicon] = build_lexicon(graph, reading)
+        self.variant = variant
+        """The variant it follows."""
+        self._lexicon: Final[Lexicon] = build_lexicon(graph, variant)
         self._chunks: Final = ChunkCache(self._lexicon) if is_chunkable(self._lexicon) else None
 
     def __repr__(self) -> str:
-        """Show graph and reading."""
-        return f"<Matcher {self.graph.label} {self.reading}>"
+        """Show graph and variant."""
+        return f"<Matcher {self.graph.label} {self.variant}>"
 
     def find(self, text: str) -> list[Mention]:
         """Return every mention in a caption, from left to right, repeats included.
@@ -99,7 +99,7 @@ class Matcher:
         """Split the mentions into those that claim an object and those that deny one."""
         mentions = self._find(text)
         low = text.lower()
-        if self.reading == "published" or not mentions or len(low) != len(text):
+        if self.variant == "published" or not mentions or len(low) != len(text):
             return mentions, []
         if not has_negation(low):
             return mentions, []
@@ -203,16 +203,16 @@ def _places(text: str) -> list[int]:
 
 
 @lru_cache(maxsize=32)
-def compile_matcher(graph: SynonymGraph, *, reading: Reading) -> Matcher:
-    """Make a matcher, or return the one made before for the same graph and reading.
+def compile_matcher(graph: SynonymGraph, *, variant: Variant) -> Matcher:
+    """Make a matcher, or return the one made before for the same graph and variant.
 
     Args:
         graph: The graph to look for.
-        reading: ``published`` or ``corrected``; see ``Matcher``.
+        variant: ``published`` or ``corrected``; see ``Matcher``.
 
     Raises:
-        ValueError: There is no such reading.
+        ValueError: There is no such variant.
     """
-    if reading not in ("published", "corrected"):
-        raise ValueError(f"unknown reading {reading!r}; use 'published' or 'corrected'")
-    return Matcher(graph, reading)
+    if variant not in ("published", "corrected"):
+        raise ValueError(f"unknown variant {variant!r}; use 'published' or 'corrected'")
+    return Matcher(graph, variant)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from support import scripted_llm as llm
 
-from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.extractors.roots import NO_ROOT, RootQuestion, root_chooser
 from hallujudge.judge_service.settings.judges import JudgeSettings
@@ -44,7 +44,7 @@ def choose(
     server: llm.ScriptedLlm, choices: dict[str, list[str]], kind: str = "objects"
 ) -> tuple[dict[str, str], list[str]]:
     said: list[str] = []
-    judges = JudgeRoster(settings(server))
+    judges = JudgeFactory(settings(server))
     chooser = root_chooser(judges.root_chooser(kind), said.append, judges.close)
     return chooser(choices), said
 
@@ -132,7 +132,7 @@ def test_words_and_roots_are_data() -> None:
 
 def test_without_a_model_nothing_starts() -> None:
     with pytest.raises(InvalidInputError, match="llm_model"):
-        JudgeRoster(JudgeSettings()).root_chooser("objects")
+        JudgeFactory(JudgeSettings()).root_chooser("objects")
 
 
 def test_a_question_offers_each_root_once() -> None:

@@ -214,7 +214,7 @@ async def test_no_attempt_changes_how_a_verdict_is_read(attempt: str) -> None:
         items = [i for place, i in places(attempt).items() if place != "sentence"]
         for judged in await judge.judge(items):
             seen = [v.part.value if v.part else v.verdict.value for v in judged.verdicts]
-            assert seen == ["relation", "object2", "supported"][: len(seen)]
+            assert seen == ["relation", "object", "supported"][: len(seen)]
         await judge.close()
     async with llm.ScriptedLlm(llm.saying(attempt.encode("utf-8", "replace").decode())) as server:
         judge = judge_of(server)

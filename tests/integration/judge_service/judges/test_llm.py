@@ -102,7 +102,7 @@ async def test_no_verdict_is_unscored_with_its_reason_and_never_guessed(
 
 async def test_a_refused_key_ends_the_run_at_once() -> None:
     async with llm.ScriptedLlm(llm.always(llm.error(401, "no"))) as server:
-        judge = judge_of(server, in_flight=2)
+        judge = judge_of(server, max_concurrency=2)
         with pytest.raises(InvalidInputError, match="set the right key"):
             await judge.judge([item(id=str(n)) for n in range(50)])
         await judge.close()
@@ -231,10 +231,10 @@ async def test_cost_is_kept_with_the_item() -> None:
         "prompt_tokens_details": {"cached_tokens": 900},
     }
     async with llm.ScriptedLlm(llm.saying("supported", usage=usage)) as server:
-        prices = Prices(prompt=2.0, generated=10.0, shared=0.5)
+        prices = Prices(prompt=2.0, completion=10.0, cached=0.5)
         judge = judge_of(server, budget=Budget(prices=prices))
         (judged,) = await judge.judge([item(CLAIMS[0])])
         await judge.close()
     (asked,) = judged.judging()
     assert asked["cost"] == pytest.approx((100 * 2 + 900 * 0.5 + 3 * 10) / 1e6)
-    assert asked["shared_tokens"] == 900
+    assert asked["cached_tokens"] == 900

@@ -28,7 +28,7 @@ async def test_retries_count_as_calls() -> None:
 
 async def test_money_is_held_before_a_call_so_that_calls_in_flight_cannot_pass_the_limit() -> None:
     # "hello" is 5 bytes and 16 for the message: 21 prompt tokens at most, and 8 generated.
-    prices = Prices(prompt=1_000_000, generated=1_000_000)
+    prices = Prices(prompt=1_000_000, completion=1_000_000)
     usage = {"prompt_tokens": 10, "completion_tokens": 2}
     async with llm.ScriptedLlm(llm.saying("ok", usage=usage)) as server:
         budget = Budget(max_cost=100, prices=prices)
@@ -45,7 +45,7 @@ async def test_money_is_held_before_a_call_so_that_calls_in_flight_cannot_pass_t
 
 
 async def test_what_broke_off_counts_as_spent() -> None:
-    prices = Prices(prompt=1_000_000, generated=1_000_000)
+    prices = Prices(prompt=1_000_000, completion=1_000_000)
     async with llm.ScriptedLlm(llm.always(llm.Reply(reset=True))) as server:
         budget = Budget(prices=prices)
         await failure_of(client_of(server, budget=budget, retry=RetryPolicy(attempts=1)))

@@ -22,7 +22,7 @@ async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path:
         judge = judge_of(server, cache=cache, dialect="vllm")
         await judge.judge([item(CLAIMS[0])])
         items = [item(), item(CLAIMS[1], id="2")]
-        seen = await estimate(judge, items, prices=Prices(prompt=1, generated=2))
+        seen = await estimate(judge, items, prices=Prices(prompt=1, completion=2))
         rough = await estimate(judge, items, approximate_counter())
         assert server.chats == 1
         await judge.judge(items)
@@ -31,7 +31,9 @@ async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path:
         assert server.chats == 1 + seen.calls
     assert (seen.calls, seen.cached, seen.repeated) == (3, 1, 1)
     assert (seen.prompt_tokens, seen.exact) == (3 * 42, True)
-    assert seen.cost_at_most == pytest.approx((seen.prompt_tokens + 2 * seen.most_generated) / 1e6)
+    assert seen.cost_at_most == pytest.approx(
+        (seen.prompt_tokens + 2 * seen.most_completion_tokens) / 1e6
+    )
     assert (rough.exact, rough.counter) == (False, "approximation: four bytes a token")
     assert rough.cost_at_most is None
 

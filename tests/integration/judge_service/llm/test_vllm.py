@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support import scripted_llm
 
-from hallujudge.judge_service.engine.judge_factory import JudgeRoster, vllm_server
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory, vllm_server
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, UnavailableError
 from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, check_endpoint
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
@@ -116,13 +116,13 @@ async def test_the_judges_of_a_server_with_its_own_vllm(tmp_path: Path) -> None:
     environ = dict(os.environ)
     server = vllm_server(settings, environ=environ, data_folder=tmp_path, progress=told.append)
     await server.start()
-    roster = JudgeRoster(settings, JudgeKeys(), server.endpoint)
-    await roster.prepare()
-    (judged,) = await roster.judge("llm").judge([ITEM])
+    factory = JudgeFactory(settings, JudgeKeys(), server.endpoint)
+    await factory.prepare()
+    (judged,) = await factory.judge("llm").judge([ITEM])
     assert judged.verdicts[0].verdict.value == "supported"
-    assert str(roster.llm().identity) == "some/model (vllm 0.32.0)"
+    assert str(factory.llm().identity) == "some/model (vllm 0.32.0)"
     assert '"--dtype", "a b"]' in (tmp_path / "vllm.log").read_text()
-    await roster.close()
+    await factory.close()
     await server.stop()
     both = JudgeSettings(vllm="m", llm_url="http://127.0.0.1:1/v1")
     with pytest.raises(InvalidInputError, match="not both"):

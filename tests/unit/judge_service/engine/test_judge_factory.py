@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hallujudge.judge_service.engine.judge_factory import JudgeRoster
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.matchers import MatcherSettings
 from hallujudge.judge_service.settings.judges import (
@@ -22,19 +22,19 @@ def test_judges_of_the_settings() -> None:
     keys = JudgeKeys(llm=Secret("sk-1"), fallback=Secret("sk-2"))
     settings = JudgeSettings(
         **LLM, fallback_model="gpt", max_calls=0, max_cost=1.5, price_prompt=2.0,
-        price_generated=8.0, llm_omit="seed, top_logprobs", llm_claims_per_call=5,
+        price_completion=8.0, llm_omit="seed, top_logprobs", llm_claims_per_call=5,
     )  # fmt: skip
-    roster = JudgeRoster(settings, keys)
-    router = roster.judge("router")
+    factory = JudgeFactory(settings, keys)
+    router = factory.judge("router")
     assert router.name == "llm>fallback"
-    first, second = roster.llm(), roster.llm("fallback")
+    first, second = factory.llm(), factory.llm("fallback")
     assert router.judges == (first, second)
     assert first.client.settings.endpoint.key == Secret("sk-1")
     assert second.client.settings.endpoint.url == "https://api.openai.com/v1"
     assert first.client.settings.sampling.omit == ("seed", "top_logprobs")
     assert second.client.budget.prices is not None
     assert first.client.budget._within is second.client.budget._within
-    assert "sk-" not in repr(roster.llm().client.settings)
+    assert "sk-" not in repr(factory.llm().client.settings)
     signature = dict(router.identity.signature_fields())
     assert signature["judge"] == "m>gpt"
     assert "llm.claims_per_call=5" in signature["params"]
@@ -48,14 +48,14 @@ def test_matchers_are_kept_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> 
         return object()
 
     monkeypatch.setattr("hallujudge.judge_service.matchers.open_matcher", open_matcher)
-    roster = JudgeRoster()
+    factory = JudgeFactory()
     for threshold in (0.1, 0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 0.1):
-        roster.judge("matcher", MatcherSettings(support_above=threshold))
+        factory.judge("matcher", MatcherSettings(support_above=threshold))
     assert opened == [0.1, 0.2, 0.3, 0.4, 0.5, 0.1]
 
 
 def test_the_fallback_is_off_unless_it_is_set_up() -> None:
-    assert JudgeRoster(JudgeSettings(**LLM)).judge("router").name == "llm"
+    assert JudgeFactory(JudgeSettings(**LLM)).judge("router").name == "llm"
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,4 @@ def test_the_fallback_is_off_unless_it_is_set_up() -> None:
 )  # fmt: skip
 def test_settings_that_make_no_judge(settings: dict[str, Any], name: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        JudgeRoster(JudgeSettings(**settings)).judge(name)
+        JudgeFactory(JudgeSettings(**settings)).judge(name)

@@ -35,7 +35,9 @@ def rows(*replies: str) -> list[OpenAnswer]:
 
 async def test_matches_and_scores() -> None:
     judge = Scripted("1", "3", "0", "a cat, surely", CallFailedError(_a_kind(), "no answer"))
-    found = await match_open_answers(judge, rows("A cat", "a dog", "?", "x", "y"), in_flight=1)
+    found = await match_open_answers(
+        judge, rows("A cat", "a dog", "?", "x", "y"), max_concurrency=1
+    )
     assert [row.score for row in found] == [1.0, 0.3, 0.0, None, None]
     assert [row.match.answer for row in found] == ["cat", "dog", None, None, None]
     assert "a cat, surely" in found[3].detail

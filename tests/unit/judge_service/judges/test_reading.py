@@ -205,4 +205,4 @@ def test_alternatives_that_are_impossible_are_no_rivals() -> None:
 def test_counts_that_are_none_are_not_told(count: str) -> None:
     usage = f'{{"prompt_tokens": {count}, "completion_tokens": 3}}'
     reply = parse_reply(completion("null", usage))
-    assert (reply.content, reply.prompt_tokens, reply.generated_tokens) == ("supported", 0, 3)
+    assert (reply.content, reply.prompt_tokens, reply.completion_tokens) == ("supported", 0, 3)

@@ -12,4 +12,4 @@ def test_limits_are_not_negative() -> None:
     with pytest.raises(InvalidInputError, match="max_calls is -1"):
         Budget(max_calls=-1)
     with pytest.raises(InvalidInputError, match="max_cost is nan"):
-        Budget(max_cost=float("nan"), prices=Prices(prompt=1, generated=1))
+        Budget(max_cost=float("nan"), prices=Prices(prompt=1, completion=1))

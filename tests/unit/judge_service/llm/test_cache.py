@@ -19,8 +19,12 @@ KEY = cache_key({"a": 1})
 
 def test_what_is_put_is_got_by_others_too(tmp_path: Path) -> None:
     one, two = VerdictCache(tmp_path / "c"), VerdictCache(tmp_path / "c")
-    one.put(KEY, "m", {"answers": {"0": {"choice": "supported", "margin": 0.1, "trail": []}}})
-    assert two.get(KEY) == {"answers": {"0": {"choice": "supported", "margin": 0.1, "trail": []}}}
+    one.put(
+        KEY, "m", {"answers": {"0": {"choice": "supported", "margin": 0.1, "fallback_history": []}}}
+    )
+    assert two.get(KEY) == {
+        "answers": {"0": {"choice": "supported", "margin": 0.1, "fallback_history": []}}
+    }
     assert two.get(cache_key({"a": 2})) is None
     assert (len(two), two.hits, two.misses) == (1, 1, 1)
     one.close()

@@ -233,9 +233,9 @@ def test_protocol_nli_end_to_end(tmp_path: Path) -> None:
     found = asyncio.run(matcher.judge(queries))
     assert found[0].verdict is not Verdict.UNSCORED
     assert 0 < (found[0].score or 0) < 1
-    assert 1 <= len(found[0].held_against) < 32, "the premise was split"
+    assert 1 <= len(found[0].references) < 32, "the premise was split"
     assert found[1].reason == "CLAIM_TOO_LONG"
-    assert found[2].held_against == graph[:1]
+    assert found[2].references == graph[:1]
     assert matcher.label.startswith("nli/c@")
     assert str(tmp_path) not in matcher.label
 

@@ -48,11 +48,11 @@ def test_verdicts_say_what_decided_them() -> None:
         published(), query("man", "riding", "horse"), query("cat", "eats", "fish")
     )
     assert right.verdict is Verdict.SUPPORTED
-    assert right.held_against == (GRAPH[0],)
+    assert right.references == (GRAPH[0],)
     assert right.margin == pytest.approx((right.score or 0) - 0.6)
     assert right.part is None
     assert wrong.verdict is Verdict.NOT_SUPPORTED
-    assert len(wrong.held_against) == 3
+    assert len(wrong.references) == 3
     assert wrong.judge == "matcher:published/words"
 
 
@@ -85,7 +85,7 @@ def test_thresholds_decide_and_stand_in_the_label() -> None:
     assert judged(strict, claim)[0].verdict is Verdict.NOT_SUPPORTED
     assert strict.label == "published/words@0/words/keep>0.9/top1/sup>0.99/parts-objects"
     assert strict.settings["matcher_support_above"] == "0.99"
-    assert judged(published(top=1), query("cat", "eats", "fish"))[0].held_against[1:] == ()
+    assert judged(published(top=1), query("cat", "eats", "fish"))[0].references[1:] == ()
 
 
 def test_equal_triplets_written_differently_are_not_mixed_up() -> None:

@@ -26,9 +26,9 @@ def test_nli_holds_claims_against_retained_sentences() -> None:
     )
     assert right.verdict is Verdict.SUPPORTED
     assert right.score == 1
-    assert right.held_against == (GRAPH[0],)
+    assert right.references == (GRAPH[0],)
     assert wrong.verdict is Verdict.NOT_SUPPORTED
-    assert wrong.part is Part.OBJECT2
+    assert wrong.part is Part.OBJECT
     assert ("man riding horse.", "man riding horse.") in model.pairs
     assert hypothesis(Sentence("Is it red?")) == "Is it red?"
 
@@ -40,8 +40,8 @@ def test_nli_splits_long_premises_and_takes_the_best_piece() -> None:
     assert verdict.verdict is Verdict.SUPPORTED
     assert verdict.score == 1
     assert len(model.pairs) == 10, "two sentences of five words beside a claim of four"
-    assert graph[17] in verdict.held_against
-    assert len(verdict.held_against) == 2
+    assert graph[17] in verdict.references
+    assert len(verdict.references) == 2
 
 
 def test_nli_without_room_for_a_sentence_is_unscored() -> None:

@@ -21,10 +21,10 @@ def test_parts_follow_the_papers_definition() -> None:
         query("Cats eat fish."),
     )
     assert [verdict.part for verdict in found] == [
-        Part.OBJECT1,
-        Part.OBJECT2,
+        Part.SUBJECT,
+        Part.OBJECT,
         Part.RELATION,
-        Part.OBJECT1,
+        Part.SUBJECT,
         None,
     ]
     listed = ClaimQuery(claim=Triplet("cat", "on", "sky"), references=GRAPH, objects=("Cat",))
@@ -38,4 +38,4 @@ def test_near_names_count_as_the_same_object() -> None:
     wrong = ClaimVerdict(triplet=Triplet("old man", "x", "tree"), verdict=Verdict.NOT_SUPPORTED)
     asked = query("old man", "x", "tree")
     assert PartRule(store, 0.5).told([asked], [wrong])[0].part is Part.RELATION
-    assert PartRule(store, 0.9).told([asked], [wrong])[0].part is Part.OBJECT1
+    assert PartRule(store, 0.9).told([asked], [wrong])[0].part is Part.SUBJECT

@@ -6,9 +6,9 @@ import pytest
 
 from hallujudge.metrics import OptionError
 from hallujudge.metrics.answers import (
-    YES_NO_READERS,
-    reader_table,
-    yes_no_reader,
+    YES_NO_PARSERS,
+    parser_table,
+    yes_no_parser,
 )
 
 READERS = ("published", "opera", "lmms-eval", "vlmevalkit", "strict")
@@ -70,13 +70,13 @@ MEANING = {"y": "yes", "n": "no", "-": None}
 
 @pytest.mark.parametrize(("answer", "wanted"), AWKWARD, ids=[repr(a) for a, _ in AWKWARD])
 def test_awkward_answers(answer: str, wanted: str) -> None:
-    got = {name: YES_NO_READERS[name](answer) for name in READERS}
+    got = {name: YES_NO_PARSERS[name](answer) for name in READERS}
     assert got == {name: MEANING[mark] for name, mark in zip(READERS, wanted, strict=True)}
 
 
 def test_the_table_shows_every_reader() -> None:
     assert len(AWKWARD) >= 40
-    row = reader_table(["Yes."])[0]
+    row = parser_table(["Yes."])[0]
     assert row == {
         "answer": "Yes.",
         "published": "yes",
@@ -89,10 +89,10 @@ def test_the_table_shows_every_reader() -> None:
 
 def test_unknown_reader() -> None:
     with pytest.raises(OptionError, match="published, opera, lmms-eval, vlmevalkit, strict"):
-        yes_no_reader("helm")
+        yes_no_parser("helm")
 
 
 def test_long_answers_are_not_kept() -> None:
     answer = "Yes, " + "there is a dog and " * 5000
-    assert yes_no_reader("published")(answer) == "yes"
-    assert yes_no_reader("vlmevalkit")(answer) == "yes"
+    assert yes_no_parser("published")(answer) == "yes"
+    assert yes_no_parser("vlmevalkit")(answer) == "yes"

@@ -33,8 +33,8 @@ def test_three_parts_are_a_triplet(value: object) -> None:
 
 
 def test_commas_inside_parts_stay() -> None:
-    assert triplet_of(["red, white shirt", "is", "old"]).object1 == "red, white shirt"
-    assert triplet_of("(crowd, of, 1,000 people)").object2 == "1,000 people"
+    assert triplet_of(["red, white shirt", "is", "old"]).subject == "red, white shirt"
+    assert triplet_of("(crowd, of, 1,000 people)").object == "1,000 people"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hallujudge.metrics.pope.analysis import (
     caption_consistency,
     hit_ratio_by_company,
     hit_ratio_by_frequency,
-    reader_comparison,
+    parser_comparison,
     template_stability,
 )
 from hallujudge.metrics.pope.build import (
@@ -71,7 +71,7 @@ def test_captions_beside_answers() -> None:
 
 
 def test_the_same_answers_under_every_reader() -> None:
-    table = reader_comparison(["Yes.", "NO", "not sure", "no"], ["yes", "no", "no", "yes"])
+    table = parser_comparison(["Yes.", "NO", "not sure", "no"], ["yes", "no", "no", "yes"])
     assert {name: row["accuracy"] for name, row in table.items()} == {
         "published": 0.5,
         "opera": 0.75,

@@ -91,7 +91,7 @@ def test_prediction_errors_have_all_parts_but_not_the_pairing() -> None:
     assert [is_prediction_error(each, scene) for each in wrong] == [True, False, False]
     assert is_prediction_error(wrong[2], Scene.of(graph, ["cat"]))
     assert not is_prediction_error(claim("man-riding-horse", False), scene)
-    assert not is_prediction_error(claim("dog-riding-tree", False, part=Part.OBJECT1), scene)
+    assert not is_prediction_error(claim("dog-riding-tree", False, part=Part.SUBJECT), scene)
     assert is_prediction_error(claim("dog-riding-tree", False, part=Part.RELATION), scene)
     assert not is_prediction_error(claim("man-under-tree", True), scene)
     sentence = ClaimVerdict(triplet=Sentence("A dog."), verdict=Verdict.NOT_SUPPORTED)

@@ -21,8 +21,8 @@ from hallujudge.metrics.tri_he.metric import NULL_REASON, TriHeMetric
 
 CODES = {
     "y": (Verdict.SUPPORTED, None, ""),
-    "1": (Verdict.NOT_SUPPORTED, Part.OBJECT1, ""),
-    "2": (Verdict.NOT_SUPPORTED, Part.OBJECT2, ""),
+    "1": (Verdict.NOT_SUPPORTED, Part.SUBJECT, ""),
+    "2": (Verdict.NOT_SUPPORTED, Part.OBJECT, ""),
     "r": (Verdict.NOT_SUPPORTED, Part.RELATION, ""),
     "n": (Verdict.NOT_SUPPORTED, None, ""),
     "0": (Verdict.UNSCORED, None, NULL_REASON),
@@ -97,8 +97,8 @@ def test_a_claim_without_part_counts_as_relation_only_in_published() -> None:
 
 
 def test_an_object_wins_over_a_relation() -> None:
-    assert Part.of([Part.RELATION, Part.OBJECT2]) is Part.OBJECT2
-    assert Part.of([Part.OBJECT2, Part.OBJECT1]) is Part.OBJECT1
+    assert Part.of([Part.RELATION, Part.OBJECT]) is Part.OBJECT
+    assert Part.of([Part.OBJECT, Part.SUBJECT]) is Part.SUBJECT
     assert Part.of([Part.RELATION]) is Part.RELATION
     assert Part.of([]) is None
 
@@ -142,11 +142,11 @@ def test_evidence_as_items_files_hold_it() -> None:
     verdict = ClaimVerdict(
         triplet=Triplet("a", "b", "c"),
         verdict=Verdict.NOT_SUPPORTED,
-        part=Part.OBJECT2,
+        part=Part.OBJECT,
         score=0.25,
         margin=-0.35,
         judge="matcher",
-        held_against=(Triplet("d", "e", "f"),),
+        references=(Triplet("d", "e", "f"),),
         span=(0, 5),
         within_words=2,
         prediction_error=True,
@@ -162,12 +162,12 @@ def test_evidence_as_items_files_hold_it() -> None:
             "span": [0, 5],
             "within_words": 2,
             "verdict": "not_supported",
-            "part": "object2",
+            "part": "object",
             "prediction_error": True,
             "score": 0.25,
             "margin": -0.35,
             "judge": "matcher",
-            "held_against": [["d", "e", "f"]],
+            "references": [["d", "e", "f"]],
         },
         {
             "triplet": ["All."],
@@ -179,7 +179,7 @@ def test_evidence_as_items_files_hold_it() -> None:
             "score": None,
             "margin": None,
             "judge": "",
-            "held_against": [],
+            "references": [],
             "reason": "REFERENCE_MISSING",
             "detail": "why",
         },

@@ -221,7 +221,7 @@ def test_claims_are_marked_where_they_stand() -> None:
             ClaimVerdict(
                 triplet=Triplet("man", "rides", "horse"),
                 verdict=Verdict.NOT_SUPPORTED,
-                part=Part.OBJECT2,
+                part=Part.OBJECT,
                 span=(2, 19),
             ),
             ClaimVerdict(triplet=Triplet("man", "is", "tall"), verdict=Verdict.SUPPORTED),
@@ -234,7 +234,7 @@ def test_claims_are_marked_where_they_stand() -> None:
     assert reader.marks[2:] == [("wrong", "man rides a horse")]
     [article] = reader.articles
     assert "1 of 3 claims hallucinated" in article
-    assert "Hallucinated man · rides · horse (object2)" in article
+    assert "Hallucinated man · rides · horse (object)" in article
     assert "Without a verdict a · b · c (JUDGE_SILENT)" in article
 
 

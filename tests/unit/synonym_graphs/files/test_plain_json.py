@@ -41,7 +41,7 @@ def test_plain_layouts(layout: str) -> None:
         "kittens": "cat",
         "cow": None,
     }
-    found = compile_matcher(graph, reading="corrected").find("Two puppies and a cat.")
+    found = compile_matcher(graph, variant="corrected").find("Two puppies and a cat.")
     assert [(mention.word, mention.object) for mention in found] == [
         ("puppy", "dog"),
         ("cat", "cat"),

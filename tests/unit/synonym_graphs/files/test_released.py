@@ -24,14 +24,14 @@ def test_released_layout_round_trips_and_keeps_its_spelling() -> None:
         json.dumps({" pick up": {"": ["Pick up "]}, "arrange,": {"": []}}), name="g"
     )
     assert parse_graph(graph.to_json(), name="other") == graph
-    matcher = compile_keywords(graph, reading="published")
+    matcher = compile_keywords(graph, variant="published")
     assert matcher.counts(["Pick up "], [" pick up"]).hits == 1
     assert matcher.counts(["pick up"], [" pick up"]).hits == 0
 
 
 def test_words_of_a_released_graph_may_point_at_each_other() -> None:
     graph = parse_graph('{"a": {"": ["b"]}, "b": {"": ["a"]}}', name="g")
-    assert compile_keywords(graph, reading="published").counts(["b", "a"], ["a", "b"]).hits == 2
+    assert compile_keywords(graph, variant="published").counts(["b", "a"], ["a", "b"]).hits == 2
 
 
 @pytest.mark.parametrize(

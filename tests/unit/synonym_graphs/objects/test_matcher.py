@@ -9,8 +9,8 @@ import pytest
 
 from hallujudge.synonym_graphs import (
     Matcher,
-    Reading,
     SynonymGraph,
+    Variant,
     compile_matcher,
     load_graph,
     parse_graph,
@@ -39,8 +39,8 @@ def graph() -> SynonymGraph:
     return parse_graph(TABLE, layout="table", name="small")
 
 
-def words(graph: SynonymGraph, reading: Reading, caption: str) -> list[tuple[str, str]]:
-    found = compile_matcher(graph, reading=reading).find(caption)
+def words(graph: SynonymGraph, variant: Variant, caption: str) -> list[tuple[str, str]]:
+    found = compile_matcher(graph, variant=variant).find(caption)
     return [(m.word, m.object) for m in found]
 
 
@@ -88,7 +88,7 @@ def test_readings(
     ],
 )
 def test_spans_are_of_the_caption(graph: SynonymGraph, caption: str, surface: list[str]) -> None:
-    found = compile_matcher(graph, reading="published").find(caption)
+    found = compile_matcher(graph, variant="published").find(caption)
     assert [caption[m.start : m.end] for m in found] == surface
 
 
@@ -106,7 +106,7 @@ def test_shipped_graph_reads_compounds() -> None:
 
 def test_unknown_reading_is_named(graph: SynonymGraph) -> None:
     with pytest.raises(ValueError, match="'best'"):
-        compile_matcher(graph, reading="best")
+        compile_matcher(graph, variant="best")
 
 
 def test_the_memory_of_chunks_is_bounded(
@@ -129,7 +129,7 @@ def test_odd_tables_take_the_exact_path() -> None:
 
 @pytest.mark.parametrize("text", ["a" * 1_000_000, "dog." * 250_000, '"' * 200_000, "' " * 200_000])
 def test_huge_captions_take_linear_time(graph: SynonymGraph, text: str) -> None:
-    matcher = compile_matcher(graph, reading="published")
+    matcher = compile_matcher(graph, variant="published")
     began = time.monotonic()
     assert isinstance(matcher.find(text), list)
     assert time.monotonic() - began < 60

@@ -39,7 +39,7 @@ class ChairPipeline:
         self.notes = notes
         self._graph = graph
         self.matcher = compile_matcher(
-            graph, reading="published" if metric.variant == "published" else "corrected"
+            graph, variant="published" if metric.variant == "published" else "corrected"
         )
         self._roots = lru_cache(maxsize=65_536)(self._roots_of)
 

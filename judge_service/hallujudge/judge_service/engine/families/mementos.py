@@ -18,7 +18,7 @@ from hallujudge.metrics.mementos.metric import MementosMetric
 from hallujudge.synonym_graphs import (
     KeywordMatch,
     KeywordMatcher,
-    KeywordReading,
+    KeywordVariant,
     SynonymGraph,
     compile_keywords,
 )
@@ -28,7 +28,7 @@ from ...extractors.values import DescriptionPair
 from ..cpu import run_cpu
 from ..entry import FoundClaim, MetricEntry, OptionEntry
 from ..items import MAX_RESPONSE_CHARS, checked, scored, unscored
-from ..keywords import GIVEN, FoundKeywords, FoundPair, KeywordSource
+from ..keywords import GIVEN, FoundKeywords, FoundPair, PairExtractor
 from ..resources import Resources
 from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
@@ -102,17 +102,17 @@ class MementosPipeline:
         metric: MementosMetric,
         objects: _Graphs,
         behaviors: _Graphs,
-        source: KeywordSource,
+        source: PairExtractor,
         domain: str = "",
     ) -> None:
         self.metric = metric
         self._domain = domain
         self._graphs = (objects, behaviors)
         self._source = source
-        reading: KeywordReading = "published" if metric.variant == "published" else "corrected"
+        variant: KeywordVariant = "published" if metric.variant == "published" else "corrected"
         # Two predictions in a row are read together for behaviours only, as the release does.
-        self._objects = _matchers(objects, reading, pairs=False)
-        self._behaviors = _matchers(behaviors, reading, pairs=True)
+        self._objects = _matchers(objects, variant, pairs=False)
+        self._behaviors = _matchers(behaviors, variant, pairs=True)
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -183,10 +183,10 @@ class MementosPipeline:
 
 
 def _matchers(
-    graphs: _Graphs, reading: KeywordReading, *, pairs: bool
+    graphs: _Graphs, variant: KeywordVariant, *, pairs: bool
 ) -> dict[str, KeywordMatcher]:
     return {
-        domain: compile_keywords(graph, reading=reading, pairs=pairs)
+        domain: compile_keywords(graph, variant=variant, pairs=pairs)
         for domain, graph in graphs.by_domain.items()
     }
 
@@ -319,7 +319,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
     for graphs in (objects, behaviors):
         if domain and not graphs.cover(domain):
             raise InvalidInputError(graphs.lacking(domain))
-    source = KeywordSource(options.get("extractor", EXTRACTORS[0]), resources)
+    source = PairExtractor(options.get("extractor", EXTRACTORS[0]), resources)
     metric = MementosMetric(
         variant=spec.variant or MementosMetric.variants[0],
         average=options.get("average", MementosMetric.averages[0]),
@@ -335,7 +335,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
 async def _extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
 ) -> list[list[FoundClaim]]:
-    source = KeywordSource(spec.options.get("extractor", EXTRACTORS[0]), resources)
+    source = PairExtractor(spec.options.get("extractor", EXTRACTORS[0]), resources)
     found = await source.extract([DescriptionPair(predicted=text) for text in texts])
     for index, pair in enumerate(found):
         if pair.reason:

@@ -32,8 +32,8 @@ class PopePipeline:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The reader."""
-        return {"reader": self.metric.variant, "max_response_chars": str(MAX_RESPONSE_CHARS)}
+        """The parser."""
+        return {"parser": self.metric.variant, "max_response_chars": str(MAX_RESPONSE_CHARS)}
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """One result for each of the answers, in order."""

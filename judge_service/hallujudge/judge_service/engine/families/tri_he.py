@@ -22,7 +22,7 @@ from ...judges import JudgedItem, JudgeRequestItem, LlmJudge, Router
 from ...judges.estimate import estimate
 from ...llm.estimate import Estimate, TokenCounter
 from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
-from ..claims import EXTRACTORS, ClaimSource, ExtractedClaims, extract
+from ..claims import EXTRACTORS, ClaimExtractor, ExtractedClaims, extract
 from ..entry import MetricEntry, OptionEntry
 from ..items import MAX_RESPONSE_CHARS, checked, scored, unscored
 from ..judge_factory import JUDGE_NAMES
@@ -53,7 +53,7 @@ class TriHePipeline:
         self,
         metric: TriHeMetric,
         judge: Router,
-        extractor: ClaimSource,
+        extractor: ClaimExtractor,
         options: Mapping[str, str],
     ) -> None:
         self.metric = metric
@@ -172,8 +172,7 @@ def _with_places(
             within_words=bisect_left(starts, span[1]) if span else None,
             prediction_error=is_prediction_error(verdict, scene),
             # A judge that names no triplets has read the whole graph.
-            held_against=verdict.held_against
-            or (() if verdict.verdict is Verdict.UNSCORED else graph),
+            references=verdict.references or (() if verdict.verdict is Verdict.UNSCORED else graph),
         )
         for verdict, span in zip(verdicts, claims.spans, strict=True)
     )
@@ -259,11 +258,11 @@ def _refuse_folders(options: Mapping[str, str]) -> None:
 
 def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     options = spec.options
-    roster = resources.judges
+    factory = resources.judges
     if not resources.local:
         _refuse_folders(options)
-    judge = roster.judge(options.get("judge", JUDGE_NAMES[0]), _matcher_settings(options))
-    extractor = ClaimSource(options.get("extractor", EXTRACTORS[0]), roster)
+    judge = factory.judge(options.get("judge", JUDGE_NAMES[0]), _matcher_settings(options))
+    extractor = ClaimExtractor(options.get("extractor", EXTRACTORS[0]), factory)
     identity = judge.identity
     metric = TriHeMetric(
         variant=spec.variant or TriHeMetric.variants[0],

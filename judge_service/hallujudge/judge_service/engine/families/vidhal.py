@@ -32,8 +32,8 @@ class VidhalPipeline:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The reading."""
-        return {"reading": self.metric.variant, "max_response_chars": str(MAX_RESPONSE_CHARS)}
+        """The variant."""
+        return {"variant": self.metric.variant, "max_response_chars": str(MAX_RESPONSE_CHARS)}
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """One result for each of the answers, in order."""

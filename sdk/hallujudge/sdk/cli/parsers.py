@@ -1,4 +1,4 @@
-"""The same yes/no answers under every reader, beside a report."""
+"""The same yes/no answers under every parser, beside a report."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hallujudge.metrics import Item, PopeItem
-from hallujudge.metrics.pope.analysis import ReaderComparison
+from hallujudge.metrics.pope.analysis import ParserComparison
 
 from ..errors import OutputError
 from .files import write_file
 
-__all__ = ["compare_readers", "forget_readers", "readers_text", "write_readers"]
+__all__ = ["compare_parsers", "forget_parsers", "parsers_text", "write_parsers"]
 
-_FILE = "readers.json"
+_FILE = "parsers.json"
 _BATCH = 4096
 
-ReaderScores: TypeAlias = Mapping[str, Mapping[str, float | None]]
+ParserScores: TypeAlias = Mapping[str, Mapping[str, float | None]]
 
 
-def compare_readers(items: Iterable[Item]) -> ReaderScores:
-    """Reader -> score -> value, over the answers that a run reads."""
+def compare_parsers(items: Iterable[Item]) -> ParserScores:
+    """Parser -> score -> value, over the answers that a run reads."""
     from hallujudge.judge_service.engine.items import MAX_RESPONSE_CHARS
 
-    comparison = ReaderComparison()
+    comparison = ParserComparison()
     rest = iter(items)
     while batch := list(islice(rest, _BATCH)):
         rows = [
@@ -39,7 +39,7 @@ def compare_readers(items: Iterable[Item]) -> ReaderScores:
     return comparison.scores()
 
 
-def write_readers(folder: Path, table: ReaderScores) -> None:
+def write_parsers(folder: Path, table: ParserScores) -> None:
     """Leaves the table beside the report.
 
     Raises:
@@ -48,7 +48,7 @@ def write_readers(folder: Path, table: ReaderScores) -> None:
     write_file(folder / _FILE, json.dumps(table, indent=1, allow_nan=False) + "\n")
 
 
-def forget_readers(folder: Path) -> None:
+def forget_parsers(folder: Path) -> None:
     """Removes the table of an earlier run, which would be about other answers.
 
     Raises:
@@ -61,13 +61,13 @@ def forget_readers(folder: Path) -> None:
         raise OutputError(f"can't remove {path}: {err.strerror or err}") from err
 
 
-def readers_text(table: ReaderScores) -> str:
+def parsers_text(table: ParserScores) -> str:
     """The table for a terminal."""
     names = list(next(iter(table.values())))
-    lines = ["the same answers under every reader", f"{'reader':<11}" + "".join(map(_head, names))]
-    for reader, scores in table.items():
+    lines = ["the same answers under every parser", f"{'parser':<11}" + "".join(map(_head, names))]
+    for parser, scores in table.items():
         cells = (_head("–" if (value := scores[n]) is None else f"{value:.4f}") for n in names)
-        lines.append(f"{reader:<11}{''.join(cells)}")
+        lines.append(f"{parser:<11}{''.join(cells)}")
     return "\n".join(lines)
 
 
