@@ -119,7 +119,7 @@ def test_ids_in_messages_stay_on_one_line(tmp_path: Path) -> None:
     assert run.stderr.count("\n") == 1
 
 
-def test_all_readers_side_by_side(tmp_path: Path) -> None:
+def test_all_parsers_side_by_side(tmp_path: Path) -> None:
     said = ["Yes.", "NO", "isn't", None]
     rows = [answer(row) | {"text": text} for row, text in zip(QUESTIONS, said, strict=True)]
     run = pope(tmp_path, rows, "--all-parsers", "--variant", "strict")
@@ -135,7 +135,7 @@ def test_all_readers_side_by_side(tmp_path: Path) -> None:
         1 / 3,
     ]
     assert table["lmms-eval"]["unparsed_rate"] == pytest.approx(2 / 3)
-    assert "every reader" in run.stdout
+    assert "every parser" in run.stdout
     assert "vlmevalkit" in run.stdout
     assert pope(tmp_path, rows).returncode == 3
     assert not (tmp_path / "out" / "parsers.json").exists(), "another run's table"

@@ -26,8 +26,8 @@ CLAIMS = (
 
 EXPECTED = [
     ("supported", None),
-    ("not_supported", "object1"),
-    ("not_supported", "object2"),
+    ("not_supported", "subject"),
+    ("not_supported", "object"),
     ("not_supported", "relation"),
 ]
 

@@ -13,7 +13,7 @@ async def test_rate_limits_shrink_concurrency_and_other_faults_do_not() -> None:
         return llm.error(429) if number <= 16 else llm.completion("ok")
 
     async with llm.ScriptedLlm(step) as server:
-        client = client_of(server, in_flight=16)
+        client = client_of(server, max_concurrency=16)
         await asyncio.gather(*(client.ask(REQUEST) for _ in range(16)))
         shrunk = client.limiter.limit
         for _ in range(200):
@@ -22,7 +22,7 @@ async def test_rate_limits_shrink_concurrency_and_other_faults_do_not() -> None:
         assert 1 <= shrunk < 16
         assert client.limiter.limit == 16
     async with llm.ScriptedLlm(llm.always(llm.error(500)), llm.saying("ok")) as server:
-        client = client_of(server, in_flight=16)
+        client = client_of(server, max_concurrency=16)
         await client.ask(REQUEST)
         await client.close()
         assert client.limiter.limit == 16
@@ -32,7 +32,7 @@ async def test_never_more_in_flight_than_allowed() -> None:
     reply = llm.completion("ok")
     step = llm.always(llm.Reply(body=reply.body, headers=reply.headers, delay=0.01))
     async with llm.ScriptedLlm(step) as server:
-        client = client_of(server, in_flight=4)
+        client = client_of(server, max_concurrency=4)
         await asyncio.gather(*(client.ask(REQUEST) for _ in range(40)))
         await client.close()
     assert server.most_in_flight == 4

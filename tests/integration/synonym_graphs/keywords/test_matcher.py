@@ -8,7 +8,7 @@ import sys
 
 SEEN = """
 from hallujudge.synonym_graphs import compile_keywords, load_graph
-matcher = compile_keywords(load_graph("daily_life_objects"), reading="published")
+matcher = compile_keywords(load_graph("daily_life_objects"), variant="published")
 words = ["red dining table", "dining room", "wooden table", "room", "pool table", "hotel room"]
 print(matcher.match(words, ["dining table room"]).near)
 """

@@ -6,8 +6,8 @@ import pytest
 
 from hallujudge.synonym_graphs import compile_matcher, load_graph
 
-CORRECTED = compile_matcher(load_graph("coco"), reading="corrected")
-PUBLISHED = compile_matcher(load_graph("coco-published"), reading="published")
+CORRECTED = compile_matcher(load_graph("coco"), variant="corrected")
+PUBLISHED = compile_matcher(load_graph("coco-published"), variant="published")
 
 
 @pytest.mark.parametrize(

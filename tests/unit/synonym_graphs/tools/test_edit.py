@@ -58,7 +58,7 @@ def test_patching_and_merging_released_graphs() -> None:
         graph="", entries=(PatchEntry(form="settee", decision="accept", root="sofa"),)
     )
     grown = apply_patch(graph, patch)
-    assert compile_keywords(grown, reading="published").counts(["sofa"], ["settee"]).hits == 1
+    assert compile_keywords(grown, variant="published").counts(["sofa"], ["settee"]).hits == 1
     assert merge_graphs(graph, grown).digest != graph.digest
     with pytest.raises(GraphInvalidError, match="released"):
         merge_graphs(graph, load_graph("general_objects"))
