@@ -18,7 +18,6 @@ from ..llm.cache import VerdictCache
 from ..llm.chat import Dialect, Sampling
 from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
-from ..llm.loads import SharedLoads
 from ..llm.retry import RetryPolicy
 from ..llm.vllm import VllmServer, VllmSettings
 
@@ -26,13 +25,10 @@ if TYPE_CHECKING:
     from ..extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
     from ..extractors.roots import LlmRootChooser
     from ..judges.matcher import MatcherJudge
-    from ..matchers import MatcherSettings
+    from ..matchers import MatcherModels, MatcherSettings
     from ..settings.judges import JudgeKeys, JudgeSettings
 
 __all__ = ["JUDGE_NAMES", "JudgeFactory", "vllm_server"]
-
-# Matchers hold models: callers who try one threshold after the other must not fill the memory.
-_KEPT_MATCHERS = 4
 
 JUDGE_NAMES = ("matcher", "llm", "router")
 """What may be asked for by name; a router asks the judges of ``judge_order``."""
@@ -62,7 +58,7 @@ class JudgeFactory:
         self._cache: VerdictCache | None = None
         self._shared: Budget | None = None
         self._judges: dict[str, LlmJudge] = {}
-        self._matchers: SharedLoads[MatcherSettings, MatcherJudge] = SharedLoads(_KEPT_MATCHERS)
+        self._models: MatcherModels | None = None
 
     def judge(self, name: str, matcher: MatcherSettings | None = None) -> Router:
         """A judge by name: ``matcher``, ``llm``, or ``router`` for the order in the settings.
@@ -168,12 +164,15 @@ class JudgeFactory:
 
     def _matcher(self, settings: MatcherSettings | None) -> MatcherJudge:
         from ..judges.matcher import MatcherJudge
-        from ..matchers import MatcherSettings, open_matcher
+        from ..matchers import MatcherModels, MatcherSettings
 
         settings = settings or MatcherSettings()
         if self.settings.matcher_download:
             settings = replace(settings, allow_download=True)
-        return self._matchers.get(settings, lambda: MatcherJudge(open_matcher(settings)))
+        with self._lock:
+            if self._models is None:
+                self._models = MatcherModels()
+        return MatcherJudge(self._models.open(settings))
 
     def _llm(self) -> LlmJudge:
         settings = self.settings

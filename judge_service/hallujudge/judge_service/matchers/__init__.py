@@ -5,7 +5,7 @@ entailment cross-encoder. Importing this loads no model and no model library.
 """
 
 from .models import MINILM_SHA256, ModelFolder, find_model
-from .opening import open_matcher
+from .opening import MatcherModels, open_matcher
 from .values import (
     BACKENDS,
     PROTOCOLS,
@@ -24,6 +24,7 @@ __all__ = [
     "ClaimQuery",
     "Encoder",
     "EntailmentModel",
+    "MatcherModels",
     "MatcherSettings",
     "ModelFolder",
     "find_model",

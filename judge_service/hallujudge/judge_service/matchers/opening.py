@@ -1,43 +1,93 @@
-"""Settings -> a matcher, with its models loaded."""
+"""Open matchers from settings; matchers with the same model share it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..llm.loads import SharedLoads
 from .cosine import CosineMatcher
+from .entailment import TorchEntailment
 from .models import ModelFolder, find_model
+from .nli import NliMatcher
 from .onnx.cache import GraphCache
 from .values import ClaimMatcher, Encoder, MatcherSettings
-from .vectors import VectorStore
+from .vectors import PairStore, VectorStore
 
-__all__ = ["open_encoder", "open_matcher"]
+__all__ = ["MatcherModels", "open_encoder", "open_matcher"]
+
+_KEPT_MODELS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EncoderKey:
+    """What makes one loaded sentence encoder differ from another; thresholds are not part of it."""
+
+    model: str
+    backend: str
+    device: str
+    threads: int
+    cached_vectors: int
+    cache_folder: Path | None
+    allow_download: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EntailmentKey:
+    """The same for an entailment model."""
+
+    model: str
+    device: str
+    allow_download: bool
+
+
+class MatcherModels:
+    """Loaded models, each once, whatever thresholds they are used with.
+
+    A sweep over thresholds therefore costs one model in memory, and each text is encoded once as
+    long as its vector is kept (``cached_vectors``). Safe to use from several threads.
+
+    Args:
+        kept: Models of each kind that are kept; the one used least recently goes first.
+    """
+
+    def __init__(self, kept: int = _KEPT_MODELS) -> None:
+        self._encoders: SharedLoads[_EncoderKey, tuple[VectorStore, str]] = SharedLoads(kept)
+        self._entailment: SharedLoads[_EntailmentKey, PairStore] = SharedLoads(kept)
+
+    def open(self, settings: MatcherSettings) -> ClaimMatcher:
+        """Return the matcher of some settings; loading its models may take a few seconds.
+
+        Raises:
+            MissingExtraError: A package that it needs is not installed; the message says which.
+            NotFoundError: A model is not on this machine.
+            InvalidInputError: A model cannot be used, or the cache folder is open to others.
+        """
+        store, label = self._encoders.get(_encoder_key(settings), lambda: _load_store(settings))
+        if settings.protocol == "published":
+            return CosineMatcher(settings, store, label)
+        entailment = self._entailment.get(
+            _EntailmentKey(
+                model=settings.nli_model,
+                device=settings.device,
+                allow_download=settings.allow_download,
+            ),
+            lambda: _load_entailment(settings),
+        )
+        return NliMatcher(settings, store, label, entailment)
 
 
 def open_matcher(settings: MatcherSettings | None = None) -> ClaimMatcher:
-    """The matcher of some settings. It loads its models, which may take a few seconds.
+    """Return the matcher of some settings with models of its own; see :class:`MatcherModels`.
 
     Args:
         settings: How claims are compared. None: protocol ``published`` with MiniLM.
-
-    Raises:
-        MissingExtraError: A package that it needs is not installed; the message says which.
-        NotFoundError: A model is not on this machine.
-        InvalidInputError: A model can't be used, or the cache folder is open to others.
     """
-    settings = settings or MatcherSettings()
-    model = find_model(settings.model, allow_download=settings.allow_download)
-    encoder = open_encoder(model, settings)
-    store = VectorStore(encoder, settings.cached_vectors)
-    label = f"{model.label}/{encoder.label}"
-    if settings.protocol == "published":
-        return CosineMatcher(settings, store, label)
-    from .entailment import TorchEntailment
-    from .nli import NliMatcher
-
-    judge = find_model(settings.nli_model, allow_download=settings.allow_download)
-    return NliMatcher(settings, store, label, TorchEntailment(judge, settings.device))
+    return MatcherModels().open(settings or MatcherSettings())
 
 
 def open_encoder(model: ModelFolder, settings: MatcherSettings) -> Encoder:
-    """The sentence encoder of a model: onnxruntime where it can run it, unless told otherwise."""
+    """Return the sentence encoder of a model: onnxruntime where it can run it, else torch."""
     from .onnx.encoder import OnnxEncoder, can_write
 
     if settings.backend == "onnx" or (
@@ -47,3 +97,26 @@ def open_encoder(model: ModelFolder, settings: MatcherSettings) -> Encoder:
     from .torch_encoder import TorchEncoder
 
     return TorchEncoder(model, settings.device)
+
+
+def _encoder_key(settings: MatcherSettings) -> _EncoderKey:
+    return _EncoderKey(
+        model=settings.model,
+        backend=settings.backend,
+        device=settings.device,
+        threads=settings.threads,
+        cached_vectors=settings.cached_vectors,
+        cache_folder=settings.cache_folder,
+        allow_download=settings.allow_download,
+    )
+
+
+def _load_store(settings: MatcherSettings) -> tuple[VectorStore, str]:
+    model = find_model(settings.model, allow_download=settings.allow_download)
+    encoder = open_encoder(model, settings)
+    return VectorStore(encoder, settings.cached_vectors), f"{model.label}/{encoder.label}"
+
+
+def _load_entailment(settings: MatcherSettings) -> PairStore:
+    model = find_model(settings.nli_model, allow_download=settings.allow_download)
+    return PairStore(TorchEntailment(model, settings.device), settings.cached_vectors)

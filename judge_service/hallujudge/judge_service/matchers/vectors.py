@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .values import Encoder
+from .values import Encoder, EntailmentModel
 
 if TYPE_CHECKING:
     from .values import Vectors
 
-__all__ = ["TOKENS_PER_BATCH", "VectorStore", "length_batches"]
+__all__ = ["TOKENS_PER_BATCH", "PairStore", "VectorStore", "length_batches"]
 
 TOKENS_PER_BATCH = 2048
 """Tokens of a batch; more make no processor faster, and memory stays small."""
@@ -82,5 +82,43 @@ class VectorStore:
             return
         # A row of a batch would keep the whole batch alive.
         self._kept.update((text, vector.copy()) for text, vector in fresh.items())
+        while len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
+
+
+class PairStore:
+    """An entailment model behind a bounded cache, safe to use from several threads.
+
+    Args:
+        model: What gives probabilities.
+        limit: How many pairs are kept from call to call.
+    """
+
+    def __init__(self, model: EntailmentModel, limit: int) -> None:
+        self.label = model.label
+        self.room = model.room
+        self._model = model
+        self._limit = limit
+        self._kept: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+        return self._model.lengths(texts)
+
+    def entailment(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the probability that each premise entails its hypothesis; ask each pair once."""
+        with self._lock:
+            found = {pair: self._kept[pair] for pair in pairs if pair in self._kept}
+            missing = [pair for pair in dict.fromkeys(pairs) if pair not in found]
+            if missing:
+                found |= zip(missing, self._model.entailment(missing), strict=True)
+            self._keep(found)
+        return [found[pair] for pair in pairs]
+
+    def _keep(self, found: dict[tuple[str, str], float]) -> None:
+        for pair, probability in found.items():
+            self._kept[pair] = probability
+            self._kept.move_to_end(pair)
         while len(self._kept) > self._limit:
             self._kept.popitem(last=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support.threads import Gate
@@ -12,15 +13,17 @@ from hallujudge.judge_service.engine import Engine, resources
 from hallujudge.judge_service.engine.engine import ScoringSession
 from hallujudge.judge_service.engine.spec import GraphSource, InlineGraph, ScoreSpec
 from hallujudge.judge_service.errors import NotFoundError
-from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
-from hallujudge.metrics.framework.claims import ClaimVerdict
+from hallujudge.judge_service.matchers import MatcherSettings, ModelFolder, opening
 from hallujudge.synonym_graphs import SynonymGraph
 
 SPEC = ScoreSpec(metric="tri-he", options={"extractor": "given"})
 
 
 class GatedModels:
-    """Opens matchers once the test lets it; the first of them may fail."""
+    """Opens encoders once the test lets it; the first of them may fail."""
+
+    label = "none"
+    size = 1
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
@@ -30,28 +33,23 @@ class GatedModels:
     def opened(self) -> int:
         return len(self.gate.threads)
 
-    def open(self, _settings: MatcherSettings) -> NoClaims:
+    def open(self, _model: ModelFolder, _settings: MatcherSettings) -> GatedModels:
         self.gate.wait()
         if self.opened <= self.failures:
             raise NotFoundError("the model is not on this machine")
-        return NoClaims()
+        return self
 
 
-class NoClaims:
-    """A matcher that nothing asks."""
-
-    name = label = "none"
-    settings: Mapping[str, str] = {}
-
-    async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        raise AssertionError(f"asked about {len(claims)} claims")
+def find_nothing(name: str, *, allow_download: bool = False) -> ModelFolder:
+    return ModelFolder(name=name, path=Path(), sha256="0" * 64, config={})
 
 
 @pytest.fixture
 def gated(monkeypatch: pytest.MonkeyPatch) -> Callable[..., GatedModels]:
     def make(failures: int = 0) -> GatedModels:
         models = GatedModels(failures)
-        monkeypatch.setattr("hallujudge.judge_service.matchers.open_matcher", models.open)
+        monkeypatch.setattr(opening, "find_model", find_nothing)
+        monkeypatch.setattr(opening, "open_encoder", models.open)
         return models
 
     return make

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.matchers import MatcherSettings
+from hallujudge.judge_service.judges.values import JudgeRequestItem
+from hallujudge.judge_service.matchers import MatcherSettings, ModelFolder, opening
 from hallujudge.judge_service.settings.judges import (
     JudgeKeys,
     JudgeSettings,
 )
 from hallujudge.judge_service.settings.secret import Secret
+from hallujudge.metrics import Triplet, Verdict
 
 LLM: dict[str, Any] = {"llm_url": "http://127.0.0.1:1/v1", "llm_model": "m"}
 
@@ -40,18 +44,61 @@ def test_judges_of_the_settings() -> None:
     assert "llm.claims_per_call=5" in signature["params"]
 
 
-def test_matchers_are_kept_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[float] = []
+class WordEncoder:
+    """An encoder that counts how often it is made and what it encodes."""
 
-    def open_matcher(settings: MatcherSettings) -> object:
-        opened.append(settings.support_above)
-        return object()
+    label = "words"
+    size = 2
 
-    monkeypatch.setattr("hallujudge.judge_service.matchers.open_matcher", open_matcher)
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        import numpy as np
+
+        self.texts += texts
+        return np.array([[0.8, 0.6] if "dog" in text else [0.6, 0.8] for text in texts], "float32")
+
+
+@pytest.fixture
+def encoders(monkeypatch: pytest.MonkeyPatch) -> list[WordEncoder]:
+    made: list[WordEncoder] = []
+
+    def open_encoder(model: ModelFolder, settings: MatcherSettings) -> WordEncoder:
+        made.append(WordEncoder())
+        return made[-1]
+
+    def find_model(name: str, *, allow_download: bool = False) -> ModelFolder:
+        return ModelFolder(name=name, path=Path(), sha256="0" * 64, config={})
+
+    monkeypatch.setattr(opening, "open_encoder", open_encoder)
+    monkeypatch.setattr(opening, "find_model", find_model)
+    return made
+
+
+async def test_a_threshold_sweep_costs_one_encoding(encoders: list[WordEncoder]) -> None:
     factory = JudgeFactory()
-    for threshold in (0.1, 0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 0.1):
-        factory.judge("matcher", MatcherSettings(support_above=threshold))
-    assert opened == [0.1, 0.2, 0.3, 0.4, 0.5, 0.1]
+    item = JudgeRequestItem(
+        id="1",
+        claims=(Triplet("dog", "on", "grass"),),
+        reference_triplets=(Triplet("cat", "on", "sofa"),),
+    )
+    verdicts = []
+    for percent in range(90, 100):
+        router = factory.judge("matcher", MatcherSettings(support_above=percent / 100 + 0.005))
+        ((judged,), *_) = [item.verdicts for item in await router.judge([item])]
+        verdicts.append(judged.verdict)
+    # The cosine of the two is 0.96.
+    assert verdicts == [Verdict.SUPPORTED] * 6 + [Verdict.NOT_SUPPORTED] * 4
+    (encoder,) = encoders
+    assert len(encoder.texts) == len(set(encoder.texts))
+
+
+def test_models_are_kept_but_not_for_ever(encoders: list[WordEncoder]) -> None:
+    factory = JudgeFactory()
+    for model in ("a", "a", "b", "c", "d", "e", "e", "a"):
+        factory.judge("matcher", MatcherSettings(model=model))
+    assert len(encoders) == 6
 
 
 def test_the_fallback_is_off_unless_it_is_set_up() -> None:
