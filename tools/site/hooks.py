@@ -1,7 +1,8 @@
 """MkDocs hooks: generate the reference pages that must not drift from the code.
 
 The pages exist only in the built site. Their sources are the command line's own tree of commands,
-the settings that ``hallujudge config show`` lists, and the comments of the ``.proto`` files.
+the settings that ``hallujudge config show`` lists, the comments of the ``.proto`` files, and the
+JSON Schemas.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from pathlib import Path
 from cli_page import cli_page
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from schema_tables import with_tables
 from settings_page import settings_page
 from wire_page import wire_page
 
 ROOT = Path(__file__).resolve().parents[2]
+SCHEMAS = ROOT / "sdk" / "hallujudge" / "sdk" / "schemas"
 PROTOS = ROOT / "protos" / "hallujudge" / "judge" / "v1"
 
 
@@ -28,3 +32,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Fill a page's marks with tables made from the JSON Schemas."""
+    del page, config, files
+    return with_tables(markdown, SCHEMAS)

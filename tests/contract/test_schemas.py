@@ -1,0 +1,182 @@
+"""The shipped JSON Schemas accept what every metric writes, and reject anything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from support import scripted_llm as llm
+from support.qa_samples import infact_lines, infact_questions
+from support.tri_he_samples import judge_step
+
+from hallujudge.metrics import ItemResult, Report
+from hallujudge.sdk import Client, InputOptions
+from hallujudge.sdk.schemas import item_schema, report_schema
+
+SCENE = [["man", "riding", "horse"], ["horse", "is", "brown"]]
+LETTERS = {"A": 2, "B": 1, "C": 3}
+VIDEOS = [{"video": "v1", "captions": {"1": "a", "2": "b", "3": "c"}, "aspect": "action"}]
+VIDHAL = InputOptions(display={"v1": LETTERS, "v2": LETTERS, "v3": LETTERS})
+
+RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "chair": lambda: {
+        "responses": {"1": "A dog on a sofa.", "2": None, "3": "A view."},
+        "references": {"1": ["couch"], "2": ["cat"], "3": []},
+    },
+    "pope": lambda: {
+        "responses": [
+            {"question_id": n, "text": text, "model": "m"}
+            for n, text in enumerate(["Yes", "no", "Not sure"])
+        ],
+        "references": [
+            {"question_id": n, "image": "1.jpg", "text": "Is there a dog?", "label": "yes"}
+            for n in range(3)
+        ],
+        "variant": "strict",
+        "group_by": ["model"],
+    },
+    "vidhal-mcqa": lambda: {
+        "responses": {"v1": "B", "v2": "who knows", "v3": None},
+        "references": [{**VIDEOS[0], "video": f"v{n}"} for n in (1, 2, 3)],
+        "variant": "corrected",
+        "inputs": VIDHAL,
+    },
+    "vidhal-ordering": lambda: {
+        "responses": {"v1": "B, A, C", "v2": "B, B", "v3": None},
+        "references": [{**VIDEOS[0], "video": f"v{n}"} for n in (1, 2, 3)],
+        "inputs": VIDHAL,
+    },
+    "infact": lambda: {"responses": infact_lines(infact_questions(12))},
+    "mementos": lambda: {
+        "responses": [
+            {"image": "a.png", "description": "A man throws a ball to a unicorn."},
+            {"image": "b.png", "description": None},
+        ],
+        "references": [
+            {"image": "a.png", "description": "A boy throws a ball to a dog."},
+            {"image": "b.png", "description": "A cat sleeps."},
+        ],
+    },
+    "tri-he": lambda: {
+        "responses": [
+            {"image_id": 1, "response": "A man rides a brown horse near a dog.", "human_score": 3},
+            {"image_id": 2, "response": "Well."},
+        ],
+        "references": {"1": SCENE, "2": SCENE},
+    },
+}
+
+
+def scored(client: Client, metric: str, **arguments: Any) -> tuple[Report, list[ItemResult]]:
+    results: list[ItemResult] = []
+    report = client.score(
+        metric, on_batch=lambda batch: results.extend(batch.results), replicates=50, **arguments
+    )
+    return report, results
+
+
+def written(value: Report | ItemResult) -> Any:
+    """What a reader of the file gets."""
+    return json.loads(json.dumps(value.to_json()))
+
+
+def check(report: Report, results: list[ItemResult]) -> None:
+    Draft202012Validator(report_schema()).validate(written(report))
+    validator = Draft202012Validator(item_schema())
+    for result in results:
+        validator.validate(written(result))
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client.embedded() as client:
+        yield client
+
+
+def test_schemas_are_valid() -> None:
+    Draft202012Validator.check_schema(report_schema())
+    Draft202012Validator.check_schema(item_schema())
+
+
+def test_a_run_of_every_metric_is_here() -> None:
+    from hallujudge.judge_service.engine.registry import metric_names
+
+    assert sorted(RUNS) == sorted(metric_names())
+
+
+@pytest.mark.parametrize("metric", RUNS)
+def test_what_a_metric_writes_is_valid(client: Client, metric: str) -> None:
+    report, results = scored(client, metric, **RUNS[metric]())
+    assert results
+    check(report, results)
+
+
+def test_what_language_models_judge_is_valid() -> None:
+    server = llm.ScriptedLlm(judge_step)
+    stop = server.in_thread()
+    claims = [["man", "riding", "horse"], ["cat", "REFUSE", "horse"], ["dog", "near", "horse"]]
+    try:
+        with Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client:
+            report, results = scored(
+                client,
+                "tri-he",
+                responses=[
+                    {"image_id": 1, "claims": claims},
+                    {"image_id": 1, "question": "And?", "claims": claims[1:2]},
+                ],
+                references={"1": SCENE},
+                options={"judge": "llm", "extractor": "given"},
+            )
+    finally:
+        stop()
+    assert report.coverage.unscored == 1
+    check(report, results)
+
+
+def broken_item(line: dict[str, Any], change: str) -> dict[str, Any]:
+    if change == "extra key":
+        return {**line, "surprise": 1}
+    if change == "missing key":
+        return {key: value for key, value in line.items() if key != "outcome"}
+    if change == "unknown outcome":
+        return {**line, "outcome": "maybe"}
+    if change == "reason of a scored item":
+        return {**line, "reason": "NO_CLAIMS", "detail": ""}
+    if change == "unscored without reason":
+        return {**line, "outcome": "unscored"}
+    return {**line, "evidence": {**line["evidence"], "mentioned": [["dog"]]}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "extra key",
+        "missing key",
+        "unknown outcome",
+        "reason of a scored item",
+        "unscored without reason",
+        "broken evidence",
+    ],
+)
+def test_a_broken_item_is_not_valid(client: Client, change: str) -> None:
+    _, results = scored(client, "chair", **RUNS["chair"]())
+    validator = Draft202012Validator(item_schema())
+    line = written(results[0])
+    assert validator.is_valid(line)
+    assert not validator.is_valid(broken_item(line, change))
+
+
+def test_a_broken_report_is_not_valid(client: Client) -> None:
+    report, _ = scored(client, "chair", **RUNS["chair"]())
+    validator = Draft202012Validator(report_schema())
+    content = written(report)
+    for broken in (
+        {key: value for key, value in content.items() if key != "signature"},
+        {**content, "scores": {"chair_i": 0.5}},
+        {**content, "coverage": {**content["coverage"], "items": -1}},
+        {**content, "surprise": 1},
+    ):
+        assert not validator.is_valid(broken)
