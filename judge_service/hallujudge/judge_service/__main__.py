@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
 import sys
+from collections.abc import Sequence
 
 from .errors import HallujudgeError
 from .settings.server import load_settings
+from .version import __version__
 
 __all__ = ["main", "run_server"]
 
@@ -32,14 +35,37 @@ def _announce(address: str) -> None:
     print(f"hallujudge serves at {address}", flush=True)  # noqa: T201 - scripts read this line
 
 
-def main() -> int:
-    """Serves; settings come from the environment and the file that HALLUJUDGE_CONFIG names."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``hallujudge-server``.
+
+    Args:
+        arguments: Command line; None: that of this process.
+
+    Returns:
+        The exit code.
+    """
+    given = _parser().parse_args(arguments)
     try:
-        run_server()
+        run_server(file=given.config)
     except HallujudgeError as err:
         print(f"error: {err}", file=sys.stderr)  # noqa: T201 - a command line's own voice
         return 2
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hallujudge-server",
+        description="Serve scores over gRPC until SIGTERM or Ctrl-C.",
+        epilog="Each setting is an environment variable (HALLUJUDGE_PORT=50051) or a line of the "
+        "settings file. `hallujudge config show` lists them; `hallujudge serve` takes them as "
+        "options.",
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="TOML file of settings (or set HALLUJUDGE_CONFIG)"
+    )
+    parser.add_argument("--version", action="version", version=f"hallujudge {__version__}")
+    return parser
 
 
 if __name__ == "__main__":

@@ -60,6 +60,23 @@ class JudgeFactory:
         self._judges: dict[str, LlmJudge] = {}
         self._models: MatcherModels | None = None
 
+    def check(self) -> None:
+        """Refuse settings that cannot work: addresses, dialects, the judge order, the cache file.
+
+        A server calls it when it starts, so that the first run does not find the mistake.
+
+        Raises:
+            InvalidInputError: A setting cannot be used.
+        """
+        settings = self.settings
+        if settings.llm_url or self._llm_endpoint:
+            self.llm()
+        if settings.fallback_model:
+            self.llm("fallback")
+        if settings.judge_order != type(settings)().judge_order:
+            self._order("router")
+        _ = self.cache
+
     def judge(self, name: str, matcher: MatcherSettings | None = None) -> Router:
         """A judge by name: ``matcher``, ``llm``, or ``router`` for the order in the settings.
 

@@ -162,6 +162,7 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
 
         resources = Resources(make, local=False)
         try:
+            resources.judges.check()
             yield resources
         finally:
             await resources.close()

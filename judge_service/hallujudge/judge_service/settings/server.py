@@ -5,6 +5,7 @@ No other module reads the environment.
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ __all__ = [
     "Setting",
     "child_environment",
     "load_settings",
+    "settings_toml",
     "state_folder",
 ]
 
@@ -137,6 +139,23 @@ def _key_sources(keys: JudgeKeys) -> tuple[Setting, ...]:
         )
         for name in ("llm", "fallback")
     )
+
+
+def settings_toml(resolved: ResolvedSettings) -> str:
+    """Return the settings as a file that ``--config`` reads; keys are left out.
+
+    Every setting is there, with its meaning and its source as a comment.
+    """
+    known = {setting.name: setting for setting in resolved.sources}
+    lines = [f"# Keys are not settings of this file: set {ENV_PREFIX}LLM_API_KEY and the like."]
+    for name, table in _TABLES.items():
+        lines += ["", f"[{name}]"]
+        for entry in fields(table):
+            setting = known[entry.name]
+            # JSON writes texts and numbers as TOML does.
+            value = json.dumps(setting.value, ensure_ascii=False)
+            lines += [f"# {setting.help} ({setting.source})", f"{entry.name} = {value}"]
+    return "\n".join(lines) + "\n"
 
 
 def child_environment() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Annotated
 
 import typer
@@ -11,6 +12,14 @@ from .groups import grouped
 from .judging import JudgeOptions, LlmModel, LlmUrl
 
 __all__: list[str] = []
+
+
+class ConfigFormat(enum.StrEnum):
+    """How ``config show`` prints."""
+
+    TEXT = "text"
+    TOML = "toml"
+
 
 config_app = typer.Typer(help="Settings of the server.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
@@ -79,9 +88,16 @@ def doctor(
 @config_app.command()
 def show(
     config: Annotated[str | None, typer.Option(help="TOML file of settings.")] = None,
+    format: Annotated[
+        ConfigFormat, typer.Option("--format", help="Output format: text or toml.")
+    ] = ConfigFormat.TEXT,
 ) -> None:
-    """Print every setting with where it comes from."""
-    from hallujudge.judge_service.settings.server import load_settings
+    """Print every setting with its source."""
+    from hallujudge.judge_service.settings.server import load_settings, settings_toml
 
-    for setting in load_settings(file=config).sources:
+    resolved = load_settings(file=config)
+    if format is ConfigFormat.TOML:
+        typer.echo(settings_toml(resolved), nl=False)
+        return
+    for setting in resolved.sources:
         typer.echo(f"{setting.name} = {setting.value!r}  # {setting.source}: {setting.help}")

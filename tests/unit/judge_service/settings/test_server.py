@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.settings.server import load_settings
+from hallujudge.judge_service.settings.server import load_settings, settings_toml
 
 
 def test_sources_in_order(tmp_path: Path) -> None:
@@ -61,3 +61,19 @@ def test_bad_files(tmp_path: Path, text: str, said: str) -> None:
     file.write_text(text)
     with pytest.raises(InvalidInputError, match=said):
         load_settings(file=str(file), environ={})
+
+
+def test_settings_written_as_toml_are_read_back(tmp_path: Path) -> None:
+    environ = {
+        "HALLUJUDGE_PORT": "7",
+        "HALLUJUDGE_DRAIN_SECONDS": "2.5",
+        "HALLUJUDGE_LLM_MODEL": 'a "quoted" \\ näme',
+        "HALLUJUDGE_LLM_API_KEY": "sk-secret",
+    }
+    resolved = load_settings(environ=environ)
+    text = settings_toml(resolved)
+    assert "sk-secret" not in text
+    file = tmp_path / "settings.toml"
+    file.write_text(text, encoding="utf-8")
+    again = load_settings(file=str(file), environ={})
+    assert (again.server, again.judges) == (resolved.server, resolved.judges)

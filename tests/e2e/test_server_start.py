@@ -1,0 +1,69 @@
+"""How the server program starts, and what it refuses before it listens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.running import BIN, cli
+
+
+def start(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ``hallujudge-server`` until it ends by itself."""
+    return subprocess.run(
+        [BIN / "hallujudge-server", *arguments],
+        env={**os.environ, "HALLUJUDGE_PORT": "0", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_help_is_printed_and_nothing_is_served() -> None:
+    run = start("--help")
+    assert run.returncode == 0
+    assert "hallujudge config show" in run.stdout
+    assert "serves at" not in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"HALLUJUDGE_LLM_URL": "foo", "HALLUJUDGE_LLM_MODEL": "m"}, "'foo'"),
+        ({"HALLUJUDGE_FALLBACK_URL": "foo", "HALLUJUDGE_FALLBACK_MODEL": "m"}, "'foo'"),
+        ({"HALLUJUDGE_JUDGE_ORDER": "llm,oracle"}, "oracle"),
+        ({"HALLUJUDGE_VERDICT_CACHE": "/nonexistent/folder/cache"}, "/nonexistent/folder/cache"),
+        ({"HALLUJUDGE_CONFIG": "/nonexistent/settings.toml"}, "/nonexistent/settings.toml"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_at_start(
+    environment: dict[str, str], said: str
+) -> None:
+    run = start(**environment)
+    assert run.returncode == 2, run.stdout + run.stderr
+    assert run.stderr.startswith("error: ")
+    assert said in run.stderr
+    assert "Traceback" not in run.stderr
+    assert "serves at" not in run.stdout
+
+
+def test_a_file_that_is_no_cache_is_refused_at_start(tmp_path: Path) -> None:
+    file = tmp_path / "cache.sqlite"
+    file.write_text("this is not a database, however long it is" * 50)
+    run = start(HALLUJUDGE_VERDICT_CACHE=str(file))
+    assert run.returncode == 2
+    assert str(file) in run.stderr
+    assert file.read_text().startswith("this is not a database")
+
+
+def test_config_show_writes_a_file_that_config_reads(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    first = cli("config", "show", "--format", "toml")
+    assert first.returncode == 0
+    file.write_text(first.stdout.replace("port = 50051", "port = 50052"), encoding="utf-8")
+    again = cli("config", "show", "--config", file)
+    assert again.returncode == 0, again.stderr
+    assert f"port = 50052  # file {file}" in again.stdout
