@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -91,3 +92,26 @@ def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
     assert 0 < count < 40_000
     assert kept.startswith(f"{count} of 40000 items are kept in {items}")
     assert not (folder / "out" / "report.json").exists()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", ["captions.jsonl", "captions.csv"])
+def test_responses_come_from_standard_input(folder: Path, name: str, packed: bool) -> None:
+    lines = ["image_id,caption", *(f"{n},A dog on a couch next to a cat." for n in range(5))]
+    (folder / "captions.csv").write_text("\n".join(lines))
+    data = (folder / name).read_bytes()
+    run = subprocess.run(
+        [BIN / "hallujudge", *arguments(folder, "--responses", "-")],
+        input=gzip.compress(data) if packed else data,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert len(read_rows(folder / "out" / "items.jsonl")) == 5
+
+
+def test_two_archives_do_not_share_standard_input(folder: Path) -> None:
+    run = cli(*arguments(folder, "--responses", "-", "--references", "-"))
+    assert run.returncode == 2
+    assert "both responses and references are standard input" in run.stderr

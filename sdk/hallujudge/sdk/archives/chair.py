@@ -15,12 +15,15 @@ from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import IdCheck, IdMap, numbered, refuse
 from .json_files import read_values
 from .records import Record, canonical_id, choose_key, named, read_records, well_formed
+from .tables import structured
 
 __all__ = ["read_chair"]
 
 _ID_KEYS = ("image_id", "id", "question_id", "image")
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
+
+_LISTS = (list, tuple, set, frozenset, Iterator)
 
 _Objects = tuple[str, ...]
 
@@ -264,12 +267,17 @@ def _maps_ids(value: object) -> bool:
     if not isinstance(value, Mapping) or {*_ID_KEYS, *_OBJECT_KEYS} & value.keys():
         return False
     entries = value.values()
-    return any(isinstance(entry, (list, tuple)) for entry in entries) and not any(
+    return any(isinstance(entry, _LISTS) for entry in entries) and not any(
         isinstance(entry, Mapping) for entry in entries
     )
 
 
-def _object_names(value: object, place: str) -> _Objects:
+def _object_names(given: object, place: str) -> _Objects:
+    value = structured(given)
+    if isinstance(value, (set, frozenset)) and all(isinstance(name, str) for name in value):
+        value = sorted(value)
+    if isinstance(value, Iterator):
+        value = list(value)
     if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
         return tuple(dict.fromkeys(well_formed(name.strip()) for name in value if name.strip()))
     raise ArchiveError(f"{place}: expected a list of object names, found {value!r:.60}")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..errors import ArchiveError
 from .records import Record
+from .tables import structured
 
 __all__ = ["human_scores"]
 
@@ -46,7 +47,8 @@ def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
     return found
 
 
-def _values(value: object) -> Iterable[object]:
+def _values(given: object) -> Iterable[object]:
+    value = structured(given)
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, (list, tuple)) else (value,)

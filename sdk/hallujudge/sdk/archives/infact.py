@@ -14,6 +14,7 @@ from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import refuse
 from .qa import fields_of, kept, optional_text, text_of
 from .records import Record, canonical_id, choose_key, read_records
+from .tables import structured
 
 __all__ = ["read_infact"]
 
@@ -240,7 +241,8 @@ def _operator(value: object) -> str | None:
     return next((known for known in OPERATORS if known == name), None)
 
 
-def _confidence(value: object) -> tuple[float | None, bool]:
+def _confidence(given: object) -> tuple[float | None, bool]:
+    value = structured(given)
     if value is None:
         return None, True
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -255,8 +257,9 @@ def _truth(value: object) -> bool | None:
     return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(text)
 
 
-def _options(value: object, place: str) -> Mapping[str, str]:
+def _options(given: object, place: str) -> Mapping[str, str]:
     """Choices as an object letter -> text, or a list in the order of the letters."""
+    value = structured(given)
     if value is None:
         return {}
     if isinstance(value, Mapping):

@@ -11,10 +11,10 @@ from hallujudge.metrics import Item
 
 __all__ = ["InputOptions", "ItemSource", "References", "Responses"]
 
-Responses: TypeAlias = "str | Path | Mapping[str, object] | Iterable[Mapping[str, object]]"
-"""A file, a mapping id -> text, or records."""
-References: TypeAlias = "str | Path | Mapping[str, object] | Iterable[Mapping[str, object]]"
-"""A file, or a mapping id -> reference."""
+Responses: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
+"""A file (``-`` is standard input), a mapping id -> text, a DataFrame, or records."""
+References: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
+"""A file, a mapping id -> reference, a DataFrame, or records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

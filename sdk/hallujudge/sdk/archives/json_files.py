@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from ..errors import ArchiveError
+from .local_files import open_text
 
 __all__ = ["Placed", "named", "read_json", "read_values"]
 
@@ -42,9 +42,7 @@ def read_values(path: Path) -> Iterator[Placed]:
         ArchiveError: The file can't be read, holds nothing, or is not JSON; the line is named.
     """
     try:
-        _refuse_pipe(path)
-        # utf-8-sig: a byte order mark is what some editors put first, not a part of the data.
-        with path.open(encoding="utf-8-sig", newline="") as stream:
+        with open_text(path) as stream:
             yield from _Reader(stream, path).values()
     except OSError as err:
         raise ArchiveError(
@@ -64,14 +62,14 @@ def read_json(path: Path) -> object:
         ArchiveError: The file can't be read or holds something else than one value.
     """
     try:
-        size = path.stat().st_size
-        if size > _MAX_VALUE_CHARS:
-            raise ArchiveError(f"{path}: {size} bytes; at most {_MAX_VALUE_CHARS} are read")
-        text = path.read_text(encoding="utf-8-sig")
+        with open_text(path) as stream:
+            text = stream.read(_MAX_VALUE_CHARS + 1)
     except OSError as err:
         raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
     except UnicodeDecodeError as err:
         raise ArchiveError(f"{path}: not UTF-8 text ({err.reason} at byte {err.start})") from err
+    if len(text) > _MAX_VALUE_CHARS:
+        raise ArchiveError(f"{path}: more than {_MAX_VALUE_CHARS:,} characters; split the file")
     if not text.strip():
         raise ArchiveError(f"{path}: the file is empty")
     try:
@@ -200,16 +198,6 @@ def _space_end(text: str, start: int) -> int:
     match = _SPACE.match(text, start)
     assert match is not None, "the pattern matches nothing too"
     return match.end()
-
-
-def _refuse_pipe(path: Path) -> None:
-    """Archives are gone through more than once; of a pipe the first time leaves nothing."""
-    mode = path.stat().st_mode
-    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
-        raise ArchiveError(
-            f"{path}: a pipe or a device, which can't be read twice; save it to a file",
-            metadata={"path": str(path)},
-        )
 
 
 class _RefusedError(ValueError):

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from ..errors import ArchiveError
-from .csv_files import decoded, read_bytes
+from .local_files import read_bytes
+from .tables import decoded
 
 __all__ = ["LISTS", "parse_keyword_text", "read_keyword_text"]
 

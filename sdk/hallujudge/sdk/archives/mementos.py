@@ -9,12 +9,12 @@ from typing import NamedTuple
 from hallujudge.metrics.mementos.items import MementosItem
 
 from ..errors import ArchiveError
-from .csv_files import is_csv, read_csv
 from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import numbered, refuse
 from .keyword_text import LISTS, read_keyword_text
-from .qa import JoinCheck, fields_of, kept
+from .qa import JoinCheck, fields_of
 from .records import Record, canonical_id, choose_key, read_records, well_formed
+from .tables import structured
 
 __all__ = ["read_mementos"]
 
@@ -52,20 +52,18 @@ def read_mementos(
     Raises:
         ArchiveError: See :func:`read_items`.
     """
-    known, notes = _references(references)
-    archive = _Descriptions(responses, known, options, group_by)
-    return archive.checked(notes)
+    known = _references(references)
+    return _Descriptions(responses, known, options, group_by).checked()
 
 
-def _references(references: References | None) -> tuple[dict[str, _Reference] | None, list[str]]:
-    """Image -> its human description."""
+def _references(references: References | None) -> dict[str, _Reference] | None:
+    """Return image -> its human description."""
     if references is None:
-        return None, []
-    records, note = _records_of(references)
+        return None
     known: dict[str, _Reference] = {}
     duplicates: list[str] = []
     keys: tuple[str, str] | None = None
-    for record in records:
+    for record in _records_of(references):
         if keys is None:
             keys = (
                 choose_key(record, None, _ID_KEYS, what="the image name", flag=_ID_KEYS[0]),
@@ -86,7 +84,7 @@ def _references(references: References | None) -> tuple[dict[str, _Reference] | 
         )
     if not known:
         raise ArchiveError("the references hold no description")
-    return known, [note] if note else []
+    return known
 
 
 class _Entry(NamedTuple):
@@ -106,8 +104,7 @@ class _Descriptions:
         options: InputOptions,
         group_by: tuple[str, ...],
     ) -> None:
-        self._records, note = _records_of(kept(responses))
-        self._notes = [note] if note else []
+        self._records = _records_of(responses)
         self._known = known
         self._options = options
         self._group_by = group_by
@@ -119,7 +116,7 @@ class _Descriptions:
         )
         self._text_key = self._find_text_key(first)
 
-    def checked(self, notes: Iterable[str]) -> ItemSource:
+    def checked(self) -> ItemSource:
         """The items, once every id was looked at."""
         check = JoinCheck(_WHAT, self._options, self._known)
         for entry in self._entries():
@@ -132,11 +129,7 @@ class _Descriptions:
                 )
         check.refuse(lambda: (entry.image for entry in self._entries()))
         missing = check.missing()
-        return ItemSource(
-            count=len(check) + len(missing),
-            make=lambda: self._items(missing),
-            notes=tuple(dict.fromkeys((*notes, *self._notes))),
-        )
+        return ItemSource(count=len(check) + len(missing), make=lambda: self._items(missing))
 
     def _items(self, missing: list[str]) -> Iterator[MementosItem]:
         ids: Iterable[str] = (entry.image for entry in self._entries())
@@ -191,19 +184,15 @@ class _Descriptions:
         return next((key for key in _RESPONSE_KEYS if key in first.values), None)
 
 
-def _records_of(
-    source: Responses | References,
-) -> tuple[Iterable[Record], str]:
-    """Records that can be gone through twice, whatever holds them."""
+def _records_of(source: Responses | References) -> Iterable[Record]:
+    """Return records that can be read twice, whatever holds them."""
     if isinstance(source, (str, Path)):
         path = Path(source)
         if path.is_dir():
-            return _Folder(path), ""
+            return _Folder(path)
         if path.suffix.lower() == ".txt":
-            return [_keyword_record(path, 0)], ""
-        if is_csv(path):
-            return read_csv(path)
-    return _Again(source), ""
+            return [_keyword_record(path, 0)]
+    return _Again(source)
 
 
 class _Again:
@@ -259,7 +248,8 @@ def _given_keywords(record: Record) -> Mapping[str, tuple[str, ...]] | None:
     return {name: _words(value, name, record.place) for name, value in present.items()}
 
 
-def _words(value: object, name: str, place: str) -> tuple[str, ...]:
+def _words(given: object, name: str, place: str) -> tuple[str, ...]:
+    value = structured(given)
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
         return tuple(well_formed(word) for word in value if word.strip())
     raise ArchiveError(f"{place}: {name!r} is {value!r:.60}, not a list of texts")

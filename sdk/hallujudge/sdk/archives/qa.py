@@ -12,6 +12,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, Responses
 from .joins import IdCheck, refuse
 from .json_files import read_values
+from .local_files import open_text
 from .records import Record, canonical_id, named, read_records, well_formed
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
     "text_of",
 ]
 
-_MAX_BYTES = 1 << 30
+_MAX_CHARS = 1 << 30
 
 
 def kept(responses: Responses) -> Responses:
@@ -42,13 +43,14 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
         return {canonical_id(key, what): value for key, value in source.items()}
     path = Path(source)
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise ArchiveError(f"{path}: more than {_MAX_BYTES} bytes")
-        text = path.read_text(encoding="utf-8-sig")
+        with open_text(path) as stream:
+            text = stream.read(_MAX_CHARS + 1)
     except OSError as err:
         raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
     except UnicodeDecodeError as err:
         raise ArchiveError(f"{path}: not UTF-8 text ({err.reason} at byte {err.start})") from err
+    if len(text) > _MAX_CHARS:
+        raise ArchiveError(f"{path}: more than {_MAX_CHARS:,} characters; split the file")
     duplicates: list[str] = []
     try:
         content = json.loads(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TypeAlias
 
-from ..errors import UnsupportedError
+from ..errors import ArchiveError, UnsupportedError
 from .chair import read_chair
 from .infact import read_infact
 from .inputs import InputOptions, ItemSource, References, Responses
+from .layouts import explained
+from .local_files import STDIN, copy_of_stdin
 from .mementos import read_mementos
 from .pope import read_pope
+from .tables import is_table, read_frame, read_table
 from .tri_he import read_tri_he
 from .vidhal import read_vidhal
 
@@ -39,15 +44,51 @@ def read_items(
     options: InputOptions | None = None,
     group_by: tuple[str, ...] = (),
 ) -> ItemSource:
-    """Items of a metric, after the whole archive was checked.
+    """Return the items of a metric, after the whole archive was checked.
 
-    The archive is gone through once before anything is scored, so that an error in its last line
-    costs no judge call, and nothing of it stays in memory but eight bytes for each id.
+    The archive is read once before anything is scored, so that an error in its last line costs no
+    judge call. Of a JSON file, eight bytes for each id stay in memory; tables are kept whole.
+
+    Args:
+        metric: The metric's name.
+        responses: A file (JSON, JSON lines, CSV, TSV or XLSX, with or without gzip; ``-`` for
+            standard input), a mapping id -> text, a DataFrame, or any iterable of records.
+        references: The same for references; None where responses carry them.
+        options: How archives are read and joined.
+        group_by: Keys whose values the items carry as fields.
 
     Raises:
-        ArchiveError: A file can't be read, ids are missing, twice, or don't join; each is named.
-        UnsupportedError: The SDK has no reader for the metric.
+        ArchiveError: A file can't be read, ids are missing or duplicate, or ids don't join; each
+            is named.
+        UnsupportedError: The SDK has no archive reader for the metric.
     """
     if metric not in _READERS:
-        raise UnsupportedError(f"there is no reader for metric {metric!r} yet")
-    return _READERS[metric](responses, references, options or InputOptions(), group_by)
+        raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
+    if _is_stdin(responses) and _is_stdin(references):
+        raise ArchiveError("both responses and references are standard input; give one as a file")
+    given, notes = _opened(responses, "responses")
+    assert given is not None, "only references may be None"
+    known, more = _opened(references, "references")
+    try:
+        source = _READERS[metric](given, known, options or InputOptions(), group_by)
+    except ArchiveError as err:
+        raise explained(err, metric, given, known) from err
+    return replace(source, notes=(*notes, *more, *source.notes))
+
+
+def _is_stdin(source: object) -> bool:
+    return isinstance(source, (str, Path)) and str(source) == STDIN
+
+
+def _opened(
+    source: Responses | References | None, name: str
+) -> tuple[Responses | References | None, tuple[str, ...]]:
+    """Return an archive that can be read twice, and notes on what is odd in it."""
+    if isinstance(source, (str, Path)):
+        path = copy_of_stdin() if _is_stdin(source) else Path(source)
+        return read_table(path) if is_table(path) else (path, ())
+    if source is None or isinstance(source, Mapping):
+        return source, ()
+    if (rows := read_frame(source, name)) is not None:
+        return rows, ()
+    return list(source), ()

@@ -31,14 +31,18 @@ class Record:
 
 
 def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -> Iterator[Record]:
-    """The records of a file, of a list of mappings, or of a mapping id -> text or record.
+    """Yield the records of a file, of a list, or of a mapping id -> text or record.
 
-    A bare mapping gives records with the keys ``id`` and ``text``.
+    A bare mapping gives records with the keys ``id`` and ``text``. A list may hold mappings, or
+    records that were read from a table.
 
     Raises:
         ArchiveError: The file can't be read, or an entry is no record; its place is named.
     """
     for position, (value, place) in enumerate(_entries(source)):
+        if isinstance(value, Record):
+            yield value
+            continue
         if not _is_record(value):
             raise ArchiveError(
                 f"{place}: expected a JSON object, found {_kind(value)}: {_shown(value)}"

@@ -16,6 +16,7 @@ from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import IdCheck, numbered, refuse
 from .qa import fields_of, kept, optional_text, text_of
 from .records import Record, canonical_id, choose_key, named, read_records, well_formed
+from .tables import structured
 
 __all__ = ["read_tri_he"]
 
@@ -185,7 +186,7 @@ class _Answers:
         return None if key is None else text_of(answer.record, key)
 
     def _claims(self, answer: _Answer) -> tuple[Triplet, ...] | None:
-        value = answer.record.values.get(_CLAIMS)
+        value = structured(answer.record.values.get(_CLAIMS))
         if value is None:
             return None
         place = f"{answer.record.place}, {_CLAIMS}"
@@ -326,7 +327,7 @@ def _scene_of(record: Record) -> _Scene:
             f"{', '.join(sorted(record.values)) or 'none'}. Images' triplets may stand in the "
             "answers, or in the file that --references names"
         )
-    value = record.values[key]
+    value = structured(record.values[key])
     if not isinstance(value, list | tuple):
         raise ArchiveError(f"{record.place}, {key}: expected a list, found {value!r:.60}")
     triplets = []
@@ -341,7 +342,7 @@ def _scene_of(record: Record) -> _Scene:
 def _objects_of(record: Record) -> tuple[str, ...]:
     objects: dict[str, None] = {}
     for key in _OBJECTS:
-        value = record.values.get(key, [])
+        value = structured(record.values.get(key, []))
         if value is None:
             continue
         if not isinstance(value, list | tuple) or not all(isinstance(n, str) for n in value):

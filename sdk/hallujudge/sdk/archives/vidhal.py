@@ -13,6 +13,7 @@ from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import numbered, refuse
 from .qa import JoinCheck, answers_of, fields_of, kept, optional_text, read_mapping, text_of
 from .records import Record, canonical_id, choose_key, named, read_records, well_formed
+from .tables import structured
 
 __all__ = ["read_vidhal"]
 
@@ -100,7 +101,7 @@ def _read_videos(references: References) -> dict[str, _Video]:
 
 def _captions(record: Record) -> tuple[str, ...]:
     """Captions by rank, from an object rank -> caption or a list in that order."""
-    value = record.values.get("captions")
+    value = structured(record.values.get("captions"))
     if isinstance(value, Mapping):
         wanted = [str(rank) for rank in range(1, len(value) + 1)]
         if sorted(map(str, value), key=len) and set(map(str, value)) == set(wanted):

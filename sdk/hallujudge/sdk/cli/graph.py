@@ -10,7 +10,7 @@ import typer
 from hallujudge.judge_service.engine.resources import read_graph
 from hallujudge.synonym_graphs import GraphError, SynonymGraph
 
-from ..archives.csv_files import read_bytes
+from ..archives.local_files import read_bytes
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 from ..spec import graph_source
 from .app import ExitCode, app

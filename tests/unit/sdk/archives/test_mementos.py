@@ -199,7 +199,7 @@ def test_a_reference_in_latin_1_is_read_and_said(tmp_path: Path) -> None:
         ("image_name,image_name\na,x\n", "line 1"),
         ("name,words\na,x\n", "no key for the image name"),
         ("image_name,words\na,x\n", "no key for the description"),
-        ("", "line 1|no description"),
+        ("", "the file is empty"),
     ],
 )
 def test_references_that_are_refused(tmp_path: Path, references: str, says: str) -> None:

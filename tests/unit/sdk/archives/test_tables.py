@@ -1,0 +1,203 @@
+"""Tables, gzip and DataFrames as archives, for every metric."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from openpyxl import Workbook
+
+from hallujudge.sdk import Client, InputOptions, read_items
+from hallujudge.sdk.errors import ArchiveError
+
+ROWS = [
+    {"image_id": "1", "caption": "A dog on a couch, with a cat."},
+    {"image_id": "2", "caption": "Two\nlines about a cat."},
+]
+OBJECTS = {"1": ["dog", "couch"], "2": ["cat"]}
+
+
+def as_csv(path: Path, rows: list[dict[str, str]], separator: str = ",") -> None:
+    pd.DataFrame(rows).to_csv(path, index=False, sep=separator)
+
+
+def as_xlsx(path: Path, rows: list[dict[str, str]]) -> None:
+    book = Workbook()
+    assert book.active is not None
+    book.active.append(list(rows[0]))
+    for row in rows:
+        book.active.append(list(row.values()))
+    book.save(path)
+
+
+def as_json_lines(path: Path, rows: list[dict[str, str]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+WRITERS: dict[str, Callable[[Path, list[dict[str, str]]], None]] = {
+    "rows.csv": as_csv,
+    "rows.tsv": lambda path, rows: as_csv(path, rows, "\t"),
+    "rows.xlsx": as_xlsx,
+    "rows.jsonl": as_json_lines,
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_file_type_holds_the_same_items(tmp_path: Path, name: str, packed: bool) -> None:
+    path = tmp_path / name
+    WRITERS[name](path, ROWS)
+    if packed:
+        data = path.read_bytes()
+        path = path.with_name(f"{name}.gz")
+        path.write_bytes(gzip.compress(data))
+    items = read_items("chair", path, OBJECTS)
+    assert list(items) == list(read_items("chair", ROWS, OBJECTS))
+    assert len(items) == 2
+
+
+METRICS: dict[str, tuple[list[dict[str, str]], object]] = {
+    "chair": ([{"image_id": "1", "caption": "A dog.", "objects": '["dog", "cat"]'}], None),
+    "pope": ([{"question_id": "7", "answer": "Yes.", "label": "yes", "image": "a.jpg"}], None),
+    "tri-he": (
+        [{"image_id": "1", "question": "?", "response": "A dog.", "triplets": '[["a","b","c"]]'}],
+        None,
+    ),
+    "mementos": ([{"image_name": "a", "description": "A dog."}], {"a": "A dog runs."}),
+    "vidhal-mcqa": (
+        [{"video": "v", "response": "A"}],
+        [{"video": "v", "captions": '{"1": "x", "2": "y"}', "aspect": "order"}],
+    ),
+    "infact": (
+        [
+            {
+                "question_id": "1",
+                "operator": "base",
+                "answer": "A",
+                "label": "A",
+                "options": '["x", "y"]',
+                "confidence": "0.5",
+                "dimension": "factuality",
+            }
+        ],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("name", ["rows.csv", "rows.xlsx"])
+def test_every_metric_reads_tables(tmp_path: Path, metric: str, name: str) -> None:
+    rows, references = METRICS[metric]
+    path = tmp_path / name
+    WRITERS[name](path, rows)
+    options = InputOptions(display={"v": {"A": "1", "B": "2"}} if "vidhal" in metric else None)
+    from_table = list(read_items(metric, path, references, options=options))  # type: ignore[arg-type]  # of several types
+    plain = [
+        {
+            key: json.loads(value) if value[:1] in "[{" or key == "confidence" else value
+            for key, value in row.items()
+        }
+        for row in rows
+    ]
+    assert from_table == list(read_items(metric, plain, references, options=options))  # type: ignore[arg-type]
+    assert len(from_table) == 1
+
+
+MAPPINGS: list[dict[str, object]] = [
+    {"image_id": 1, "caption": ROWS[0]["caption"]},
+    {"image_id": 2, "caption": None},
+]
+CONTAINERS: dict[str, Callable[[], Iterable[object]]] = {
+    "DataFrame": lambda: pd.DataFrame([MAPPINGS[0], {"image_id": 2}]),
+    "list": lambda: MAPPINGS,
+    "tuple": lambda: tuple(MAPPINGS),
+    "generator": lambda: (row for row in MAPPINGS),
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_python_containers_are_archives(kind: str) -> None:
+    items = list(read_items("chair", CONTAINERS[kind](), {"1": {"couch", "dog"}, "2": ["cat"]}))
+    assert [(item.id, item.response) for item in items] == [  # type: ignore[attr-defined]
+        ("1", ROWS[0]["caption"]),
+        ("2", None),
+    ]
+    assert items[0].reference_objects == ("couch", "dog")  # type: ignore[attr-defined]
+
+
+def test_a_set_of_objects_scores_like_a_list() -> None:
+    with Client.embedded() as client:
+        scores = [
+            client.score("chair", responses={"1": "A dog and a cat."}, references={"1": objects})
+            for objects in (["dog", "couch"], {"dog", "couch"}, (o for o in ("dog", "couch")))
+        ]
+    assert [report.chair_i for report in scores] == [0.5] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("a.csv", b"", "a.csv: the file is empty"),
+        ("a.csv", b"id,id\n1,2\n", "a.csv line 1: the header must name every column once"),
+        ("a.csv", b"image_id,caption\n1,a,b\n", "a.csv line 2: 3 columns, and the header has 2"),
+        ("a.xlsx", b"PK\x03\x04junk", "a.xlsx: not an XLSX workbook"),
+        ("a.jsonl.gz", b"\x1f\x8b\x08\x00cut", "a.jsonl.gz: the gzip file is damaged or cut off"),
+    ],
+)
+def test_broken_tables_are_refused_by_name(
+    tmp_path: Path, name: str, data: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(ArchiveError) as caught:
+        read_items("chair", tmp_path / name, OBJECTS)
+    assert said in str(caught.value)
+
+
+def test_a_table_that_is_not_utf8_is_read_as_latin_1_with_a_note(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"image_id,caption\n1,caf\xe9\n")
+    items = read_items("chair", tmp_path / "a.csv", OBJECTS)
+    assert [item.response for item in items] == ["café"]  # type: ignore[attr-defined]
+    assert "line 2 is not UTF-8; the file is read as Latin-1" in items.notes[0]
+
+
+def test_cells_that_excel_may_have_cut_are_noted(tmp_path: Path) -> None:
+    as_xlsx(tmp_path / "a.xlsx", [{"image_id": "1", "caption": "x" * 32_767}])
+    (note,) = read_items("chair", tmp_path / "a.xlsx", {"1": []}).notes
+    assert "row 2" in note
+    assert "cuts texts off" in note
+
+
+LAYOUTS: list[tuple[str, Mapping[str, object], str]] = [
+    (
+        "chair",
+        {"doc_id": 1, "target": "x", "filtered_resps": ["no"], "pope_accuracy": {"score": 1}},
+        "is an lmms-eval sample file of task pope; use `hallujudge score pope`",
+    ),
+    (
+        "chair",
+        {"id": 1, "outcome": "scored", "scores": {}, "evidence": {}, "group_id": "1"},
+        "is an items.jsonl that hallujudge score wrote",
+    ),
+    ("mementos", {"video": "v", "captions": {}, "aspect": "a"}, "is VidHal's annotations"),
+    (
+        "tri-he",
+        {"question_id": "1", "operator": "base"},
+        "is a file of INFACT's answers; use `hallujudge score infact`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("metric", "row", "said"), LAYOUTS)
+def test_a_wrong_layout_is_named(
+    tmp_path: Path, metric: str, row: Mapping[str, object], said: str
+) -> None:
+    path = tmp_path / "given.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(ArchiveError) as caught:
+        read_items(metric, path, {"1": ["dog"]})
+    assert f"given.jsonl {said}" in str(caught.value)
