@@ -1,4 +1,4 @@
-"""Commands and options that README and docs/ show exist, with these names."""
+"""Commands, options and files that README and docs/ name exist."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ FOREIGN = {
     "--generation-config", "--help", "--log_samples", "--no-deps", "--rounds", "--skips",
     "--strict", "--structured-outputs-config", "--threads", "--tokenizer",
 }  # fmt: skip
+
+SOURCE_ROOTS = ("metrics", "synonym_graphs", "judge_service", "sdk")
+PATH = re.compile(
+    r"^(?:protos|tests|tools|examples|benchmarks|deploy|docs|"
+    + "|".join(SOURCE_ROOTS)
+    + r")/[\w./-]+$"
+)
 
 pytestmark = pytest.mark.repo
 
@@ -67,3 +74,16 @@ def test_options_named_in_sentences_exist(root: Any, page: Path) -> None:
     spans = re.findall(r"`([^`\n]*)`", page.read_text(encoding="utf-8"))
     named = {name for span in spans for name in re.findall(r"(?<![\w-])--[a-z][\w-]*", span)}
     assert named <= all_option_names(root) | FOREIGN
+
+
+def exists(path: str) -> bool:
+    """Whether a path exists as written, or inside its source root as the pages abbreviate it."""
+    root, _, rest = path.partition("/")
+    inner = ROOT / root / "hallujudge" / root / rest
+    return (ROOT / path).exists() or (root in SOURCE_ROOTS and inner.exists())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_named_in_sentences_exist(page: Path) -> None:
+    spans = re.findall(r"`([^`\n]*)`", page.read_text(encoding="utf-8"))
+    assert [span for span in spans if PATH.match(span) and not exists(span)] == []
