@@ -47,7 +47,7 @@ coverage: setup ## run the suite with everything it can use (1.6 GB) and measure
 
 test-random: setup ## run the suite RUNS times in random order; each run prints its seed
 	@for run in $$(seq $(RUNS)); do echo "random order, run $$run of $(RUNS)"; \
-	  $(BIN)/pytest -q -n $(JOBS) --random-order $(PYTEST_ARGS) || exit; done
+	  $(BIN)/pytest -n $(JOBS) --random-order $(PYTEST_ARGS) || exit; done
 
 lint: lint-ruff lint-types lint-imports lint-protos drift lint-deploy ## every linter, types, layers, protos, drift
 
