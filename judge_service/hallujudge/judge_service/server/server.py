@@ -29,7 +29,7 @@ try:
     from grpc_health.v1 import health, health_pb2, health_pb2_grpc
     from grpc_reflection.v1alpha import reflection
 except ModuleNotFoundError as err:
-    raise MissingExtraError.of("the server", "service") from err
+    raise MissingExtraError.of("the server", "server") from err
 
 __all__ = ["RunningServer", "serve", "start"]
 

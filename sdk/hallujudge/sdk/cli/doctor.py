@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import platform
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.judges import Check
 
 __all__ = ["examine"]
-
-_EXTRAS = {
-    "service": ("grpc_health", "grpc_reflection"),
-    "openai": ("aiohttp",),
-    "matcher-onnx": ("onnx", "onnxruntime", "safetensors", "tokenizers"),
-    "matcher": ("sentence_transformers", "torch", "transformers"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +48,19 @@ def _findings(server: str | None, judges: Mapping[str, object]) -> Iterator[_Fin
     )
     yield _try("graphs", _graphs)
     yield _try("scoring here", _embedded)
-    for extra, modules in _EXTRAS.items():
-        missing = [name for name in modules if importlib.util.find_spec(name) is None]
-        text = f"pip install 'hallujudge[{extra}]'" if missing else "installed"
-        yield _Finding(name=f"extra {extra}", ok=not missing, text=text, needed=False)
+    yield from _extras()
     yield from _judge(judges)
     if server is not None:
         yield _try(f"server {server}", lambda: _server(server))
+
+
+def _extras() -> Iterator[_Finding]:
+    from hallujudge.judge_service.extras import EXTRA_MODULES, install_advice, missing_modules
+
+    for extra in EXTRA_MODULES:
+        missing = missing_modules(extra)
+        text = f"{', '.join(missing)} missing: {install_advice(extra)}" if missing else "installed"
+        yield _Finding(name=f"extra {extra}", ok=not missing, text=text, needed=False)
 
 
 def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:

