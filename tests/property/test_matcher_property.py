@@ -134,7 +134,7 @@ def test_fast_equals_the_published_procedure(matcher: Matcher, caption: str) -> 
 @SETTINGS
 @given(caption=CAPTIONS)
 def test_spans_are_the_same_as_on_the_exact_path(matcher: Matcher, caption: str) -> None:
-    assert matcher.find(caption) == matcher._find_exact(caption, caption.lower())
+    assert matcher.find(caption) == matcher.find_by_tokens(caption)
 
 
 @SETTINGS

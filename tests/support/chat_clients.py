@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.threads import PATIENCE
 
 from hallujudge.judge_service.llm.budget import Budget
 from hallujudge.judge_service.llm.chat import ChatRequest
@@ -43,7 +44,7 @@ def client_of(
     endpoint = Endpoint(
         url=server.url,
         key=Secret("sk-secret-123"),
-        timeout_seconds=options.pop("timeout", 5.0),
+        timeout_seconds=options.pop("timeout", PATIENCE),
         max_reply_bytes=options.pop("max_reply_bytes", 1 << 20),
     )
     settings = ChatSettings(endpoint=endpoint, model="m", **options)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from support import scripted_llm as llm
+from support.threads import PATIENCE
 
 from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem, LlmJudge
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings, Tools
@@ -48,7 +49,7 @@ def judge_of(at: llm.ScriptedLlm, /, name: str = "llm", **options: Any) -> LlmJu
     budget = options.pop("budget", None)
     options.setdefault("retry", RetryPolicy(attempts=2))
     settings = ChatSettings(
-        endpoint=Endpoint(url=at.url, timeout_seconds=5), model=f"model-{name}", **options
+        endpoint=Endpoint(url=at.url, timeout_seconds=PATIENCE), model=f"model-{name}", **options
     )
     client = ChatClient(settings, budget, Tools(random=lambda: 0.0, sleep=no_sleep))
     return LlmJudge(name, client, **own)

@@ -38,6 +38,8 @@ class Reply:
     """Bytes of the body after which the connection is reset."""
     reset: bool = False
     """Reset the connection instead of answering."""
+    hold: asyncio.Event | None = None
+    """Nothing is sent until the test sets this."""
 
 
 Step: TypeAlias = Callable[[int, Body], Reply]
@@ -136,7 +138,13 @@ class ScriptedLlm:
     """The server; use it as an async context manager, or with :meth:`in_thread`."""
 
     def __init__(
-        self, *steps: Step, version: str = "0.32.0", ready_after: float = 0.0, model: str = "m"
+        self,
+        *steps: Step,
+        version: str = "0.32.0",
+        ready_after: float = 0.0,
+        model: str = "m",
+        counts_tokens: bool = True,
+        port: int = 0,
     ) -> None:
         self.steps: Sequence[Step] = steps or (honest,)
         self.version = version
@@ -146,7 +154,10 @@ class ScriptedLlm:
         self.paths: list[str] = []
         self.in_flight = 0
         self.most_in_flight = 0
-        self.port = 0
+        self.abandoned = 0
+        """Requests whose client hung up before the answer."""
+        self.counts_tokens = counts_tokens
+        self.port = port
         self._ready_at = time.monotonic() + ready_after
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -166,8 +177,8 @@ class ScriptedLlm:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def start(self, port: int = 0) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port)
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
@@ -207,7 +218,11 @@ class ScriptedLlm:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             step = self.steps[min(number, len(self.steps)) - 1]
-            return await self._send(writer, step(number, self.requests[-1]))
+            reply = step(number, self.requests[-1])
+            if await self._hung_up(reader, reply):
+                self.abandoned += 1
+                return False
+            return await self._send(writer, reply)
         finally:
             self.in_flight -= 1
 
@@ -218,12 +233,25 @@ class ScriptedLlm:
             return as_json({"version": self.version})
         if path.endswith("/models"):
             return as_json({"object": "list", "data": [{"id": self.model, "object": "model"}]})
-        if path == "/tokenize":
+        if path == "/tokenize" and self.counts_tokens:
             return as_json({"count": 42})
         return error(404, "no such path")
 
+    async def _hung_up(self, reader: asyncio.StreamReader, reply: Reply) -> bool:
+        """Wait until the answer is due; tell whether the client hung up meanwhile."""
+        if reply.delay:
+            # A client that waits for its answer sends nothing: reading ends when it hangs up.
+            gone = asyncio.ensure_future(reader.read(1))
+            try:
+                if (await asyncio.wait({gone}, timeout=reply.delay))[0]:
+                    return True
+            finally:
+                gone.cancel()
+        if reply.hold is not None:
+            await reply.hold.wait()
+        return False
+
     async def _send(self, writer: asyncio.StreamWriter, reply: Reply) -> bool:
-        await asyncio.sleep(reply.delay)
         if reply.reset:
             writer.transport.abort()
             return False
@@ -241,12 +269,12 @@ class ScriptedLlm:
             return False
         return True
 
-    def in_thread(self, port: int = 0) -> Callable[[], None]:
+    def in_thread(self) -> Callable[[], None]:
         """Starts the server in a thread of its own; the result stops it."""
         loop, started = asyncio.new_event_loop(), threading.Event()
 
         async def run() -> None:
-            await self.start(port)
+            await self.start()
             started.set()
 
         def main() -> None:
@@ -257,11 +285,11 @@ class ScriptedLlm:
 
         thread = threading.Thread(target=main, daemon=True)
         thread.start()
-        started.wait(10)
+        assert started.wait(60)
 
         def stop() -> None:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(10)
+            thread.join(60)
 
         return stop
 
@@ -287,7 +315,7 @@ def main(arguments: Sequence[str]) -> int:
         pid = os.fork()
         if not pid:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            time.sleep(60)
+            time.sleep(3600)
             os._exit(0)
         Path(child_file).write_text(str(pid))
     if environ.get("STAND_IN_STUBBORN"):
@@ -296,10 +324,7 @@ def main(arguments: Sequence[str]) -> int:
 
     async def serve() -> None:
         ready = float(environ.get("STAND_IN_READY", "0"))
-        async with ScriptedLlm(ready_after=ready, model=arguments[1]) as server:
-            assert server._server is not None
-            server._server.close()
-            await server.start(port)
+        async with ScriptedLlm(ready_after=ready, model=arguments[1], port=port):
             await asyncio.Event().wait()
 
     asyncio.run(serve())

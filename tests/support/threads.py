@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["PATIENCE", "Gate", "busy_switching", "eventually", "run_in_threads"]
+__all__ = ["PATIENCE", "Gate", "busy_switching", "eventually", "run_in_threads", "until"]
 
 PATIENCE = 120.0
 """Seconds after which a test that waits for something fails; far more than a busy machine needs."""
@@ -23,6 +23,13 @@ def eventually(condition: Callable[[], bool]) -> bool:
         gc.collect()
         time.sleep(0.02)
     return condition()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return when a condition holds; the event loop goes on meanwhile."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 @contextmanager

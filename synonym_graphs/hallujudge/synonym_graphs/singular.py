@@ -30,7 +30,7 @@ _SAME: Final = ("ss", "us", "is")
 """Endings of words that are singular already: glass, bus, tennis."""
 
 
-_CHANGED: Final = (
+CHANGED_ENDINGS: Final = (
     *("s", "a", "i", "ae", "eaux", "ice", "our"),
     *("men", "people", "children", "teeth", "geese", "feet", "brethren", "kine", "oxen"),
 )
@@ -45,7 +45,7 @@ that a first pass over an archive took.
 def _published(word: str) -> str:
     # One rule of textblob's cuts words that begin with "oxen", however they end.
     plain = word.isascii() and word.isalpha() and word.islower()
-    if plain and not word.endswith(_CHANGED) and not word.startswith("oxen"):
+    if plain and not word.endswith(CHANGED_ENDINGS) and not word.startswith("oxen"):
         return word
     from textblob.en.inflect import singularize
 

@@ -8,12 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from textblob.en import inflect
 
-from hallujudge.synonym_graphs.singular import _CHANGED, published_singular
+from hallujudge.synonym_graphs.singular import CHANGED_ENDINGS, published_singular
 
 
 def test_every_irregular_word_has_a_known_ending() -> None:
-    assert all(word.endswith(_CHANGED) for word in inflect.singular_irregular)
-    assert all(f"{word}s".endswith(_CHANGED) for word in inflect.singular_ie)
+    assert all(word.endswith(CHANGED_ENDINGS) for word in inflect.singular_irregular)
+    assert all(f"{word}s".endswith(CHANGED_ENDINGS) for word in inflect.singular_ie)
 
 
 def test_every_rule_ends_in_a_known_ending() -> None:
@@ -21,13 +21,15 @@ def test_every_rule_ends_in_a_known_ending() -> None:
         ending = re.sub(r".*[)\]]", "", pattern.pattern).removesuffix("$")
         # ^(ox)en is met by its beginning; (…)ose$ writes back what it finds.
         assert (
-            ending.endswith(_CHANGED)
+            ending.endswith(CHANGED_ENDINGS)
             or pattern.pattern.endswith("(ox)en")
             or inflection == "\\1ose"
         ), pattern.pattern
 
 
-endings = st.sampled_from([*_CHANGED, "ox", "en", "es", "ies", "oxen", "ose", "ta", "x", "e", ""])
+endings = st.sampled_from(
+    [*CHANGED_ENDINGS, "ox", "en", "es", "ies", "oxen", "ose", "ta", "x", "e", ""]
+)
 
 
 @settings(max_examples=2000)

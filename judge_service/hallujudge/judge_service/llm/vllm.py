@@ -128,6 +128,11 @@ class VllmServer:
         return Endpoint(url=f"http://{self.settings.host}:{self._port}/v1", key=self._key)
 
     @property
+    def pid(self) -> int | None:
+        """The id of the process that was started last."""
+        return self._process.pid if self._process is not None else None
+
+    @property
     def running(self) -> bool:
         """Whether the process lives."""
         return self._process is not None and self._process.returncode is None

@@ -64,6 +64,10 @@ class VectorStore:
         self._kept: OrderedDict[str, Vectors] = OrderedDict()
         self._lock = threading.Lock()
 
+    def __len__(self) -> int:
+        """Return how many vectors are kept."""
+        return len(self._kept)
+
     def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
         """The vector of every distinct text."""
         wanted = dict.fromkeys(texts)

@@ -35,15 +35,19 @@ class Placed(NamedTuple):
     """Its first line, counted from one."""
 
 
-def read_values(path: Path) -> Iterator[Placed]:
+def read_values(path: Path, *, chunk_chars: int = _CHUNK) -> Iterator[Placed]:
     """Top-level values of a file; those of a top-level list one by one.
+
+    Args:
+        path: The file.
+        chunk_chars: How many characters are read at a time.
 
     Raises:
         ArchiveError: The file can't be read, holds nothing, or is not JSON; the line is named.
     """
     try:
         with open_text(path) as stream:
-            yield from _Reader(stream, path).values()
+            yield from _Reader(stream, path, chunk_chars).values()
     except OSError as err:
         raise ArchiveError(
             f"{path}: {err.strerror or err}; check the path", metadata={"path": str(path)}
@@ -85,9 +89,10 @@ def read_json(path: Path) -> object:
 class _Reader:
     """Decodes values out of a stream with a buffer no larger than the largest value needs."""
 
-    def __init__(self, stream: IO[str], path: Path) -> None:
+    def __init__(self, stream: IO[str], path: Path, chunk_chars: int) -> None:
         self._stream = stream
         self._path = path
+        self._chunk_chars = chunk_chars
         self._decoder = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_object)
         self._buffer = ""
         self._at = 0
@@ -167,7 +172,7 @@ class _Reader:
         held = self._buffer[self._at :]
         if len(held) > _MAX_VALUE_CHARS:
             raise self._error(f"one value has more than {_MAX_VALUE_CHARS} characters")
-        piece = self._stream.read(max(_CHUNK, len(held)))
+        piece = self._stream.read(max(self._chunk_chars, len(held)))
         if not piece:
             self._ended = True
             return False

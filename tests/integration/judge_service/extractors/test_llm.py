@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.threads import PATIENCE
 
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.extractors.llm import (
@@ -30,7 +31,7 @@ TEXT = "A man isn't riding the Brown  horse. The man holds a rope."
 
 
 def client_of(server: llm.ScriptedLlm) -> ChatClient:
-    endpoint = Endpoint(url=server.url, timeout_seconds=5)
+    endpoint = Endpoint(url=server.url, timeout_seconds=PATIENCE)
     return ChatClient(ChatSettings(endpoint=endpoint, model="m", retry=RetryPolicy(attempts=1)))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
+from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.retry import RetryPolicy
@@ -43,11 +45,9 @@ async def test_the_circuit_opens_turns_calls_away_and_closes_after_a_probe() -> 
 
 
 async def test_while_half_open_only_one_probe_is_sent() -> None:
-    slow = llm.completion("ok")
-    steps = (
-        llm.always(llm.error(500)),
-        llm.always(llm.Reply(body=slow.body, headers=slow.headers, delay=0.2)),
-    )
+    answered = asyncio.Event()
+    probe = replace(llm.completion("ok"), hold=answered)
+    steps = (llm.always(llm.error(500)), llm.always(probe))
     async with llm.ScriptedLlm(*steps) as server:
         world = World()
         client = client_of(
@@ -56,9 +56,11 @@ async def test_while_half_open_only_one_probe_is_sent() -> None:
         with pytest.raises(CallFailedError):
             await client.ask(REQUEST)
         world.now += 6
-        outcomes = await asyncio.gather(
-            *(client.ask(REQUEST) for _ in range(10)), return_exceptions=True
-        )
+        calls = [asyncio.ensure_future(client.ask(REQUEST)) for _ in range(10)]
+        # Nine are turned away while the probe waits for its answer.
+        await until(lambda: sum(call.done() for call in calls) == 9)
+        answered.set()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
         await client.close()
     assert server.chats == 2
     turned_away = [o for o in outcomes if isinstance(o, CallFailedError)]
@@ -67,12 +69,8 @@ async def test_while_half_open_only_one_probe_is_sent() -> None:
 
 
 async def test_a_probe_that_is_called_off_lets_the_next_one_pass() -> None:
-    slow = llm.completion("ok")
-    steps = (
-        llm.always(llm.error(500)),
-        llm.always(llm.Reply(body=slow.body, headers=slow.headers, delay=5)),
-        llm.saying("ok"),
-    )
+    slow = replace(llm.completion("ok"), delay=PATIENCE)
+    steps = (llm.always(llm.error(500)), llm.always(slow), llm.saying("ok"))
     async with llm.ScriptedLlm(*steps) as server:
         world = World()
         client = client_of(
@@ -82,8 +80,7 @@ async def test_a_probe_that_is_called_off_lets_the_next_one_pass() -> None:
             await client.ask(REQUEST)
         world.now += 6
         probe = asyncio.ensure_future(client.ask(REQUEST))
-        while server.chats < 2:
-            await asyncio.sleep(0.01)
+        await until(lambda: server.chats == 2)
         probe.cancel()
         await asyncio.gather(probe, return_exceptions=True)
         assert (await client.ask(REQUEST)).reply.content == "ok"

@@ -170,7 +170,7 @@ async def test_a_slow_drip_ends_at_the_deadline() -> None:
     slow = llm.completion("supported")
     drip = llm.Reply(body=slow.body, headers=slow.headers, drip=0.05)
     async with llm.ScriptedLlm(llm.always(drip)) as server:
-        client = client_of(server, timeout=0.3, retry=RetryPolicy(attempts=1))
+        client = client_of(server, timeout=1.0, retry=RetryPolicy(attempts=1))
         failure = await failure_of(client)
     assert failure.kind is FailureKind.TIMEOUT
 

@@ -38,16 +38,9 @@ async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path:
     assert rough.cost_at_most is None
 
 
-class NoCounter(llm.ScriptedLlm):
-    """A server without the address that counts tokens."""
-
-    def _other(self, path: str) -> llm.Reply:
-        return llm.error(404, "no such path") if path == "/tokenize" else super()._other(path)
-
-
 @pytest.mark.parametrize("dialect", ["vllm", "openai", "plain"])
 async def test_an_estimate_says_when_the_server_counts_no_tokens(dialect: Any) -> None:
-    async with NoCounter() as server:
+    async with llm.ScriptedLlm(counts_tokens=False) as server:
         judge = judge_of(server, dialect=dialect)
         seen = await estimate(judge, [item(CLAIMS[0])])
         await judge.close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, client_of
+from support.threads import until
 
 
 async def test_rate_limits_shrink_concurrency_and_other_faults_do_not() -> None:
@@ -29,10 +31,12 @@ async def test_rate_limits_shrink_concurrency_and_other_faults_do_not() -> None:
 
 
 async def test_never_more_in_flight_than_allowed() -> None:
-    reply = llm.completion("ok")
-    step = llm.always(llm.Reply(body=reply.body, headers=reply.headers, delay=0.01))
-    async with llm.ScriptedLlm(step) as server:
+    full = asyncio.Event()
+    async with llm.ScriptedLlm(llm.always(replace(llm.completion("ok"), hold=full))) as server:
         client = client_of(server, max_concurrency=4)
-        await asyncio.gather(*(client.ask(REQUEST) for _ in range(40)))
+        calls = asyncio.gather(*(client.ask(REQUEST) for _ in range(40)))
+        await until(lambda: server.in_flight == 4)
+        full.set()
+        assert len(await calls) == 40
         await client.close()
     assert server.most_in_flight == 4

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support import scripted_llm
+from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory, vllm_server
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, UnavailableError
@@ -42,7 +43,7 @@ class Supervised:
                 executable=options.pop("executable", STAND_IN),
                 backoff_seconds=options.pop("backoff_seconds", 0.05),
                 poll_seconds=0.05,
-                startup_seconds=options.pop("startup_seconds", 20.0),
+                startup_seconds=options.pop("startup_seconds", PATIENCE),
                 **options,
             ),
             environ=dict(os.environ) | environ,
@@ -64,18 +65,10 @@ class Supervised:
 def lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        # A zombie whose new parent hasn't looked yet is dead all the same.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
         return False
-    # A zombie whose new parent hasn't looked yet is dead all the same.
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-
-
-async def until(condition: Any, seconds: float = 10.0) -> None:
-    for _ in range(int(seconds / 0.05)):
-        if condition():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("it never came to pass")
 
 
 async def test_it_starts_waits_for_health_serves_and_stops(tmp_path: Path) -> None:
@@ -86,7 +79,7 @@ async def test_it_starts_waits_for_health_serves_and_stops(tmp_path: Path) -> No
         max_model_len=4096,
         extra_arguments=("--dtype", "float32"),
     ) as run:
-        process = run.server._process
+        process = run.server.pid
         assert process is not None
         settings = ChatSettings(endpoint=run.server.endpoint, model="some/model", dialect="vllm")
         judge = LlmJudge("llm", ChatClient(settings))
@@ -97,7 +90,7 @@ async def test_it_starts_waits_for_health_serves_and_stops(tmp_path: Path) -> No
         assert judge.identity.server == "vllm 0.32.0"
         key = run.server.endpoint.key.reveal()
         assert len(key) > 30
-    assert not lives(process.pid)
+    assert not lives(process)
     called = '["serve", "some/model", "--host", "127.0.0.1", "--port", '
     assert called in run.log
     assert '"--tensor-parallel-size", "2", "--enable-prefix-caching", "--enable-prompt-tokens-details", "--generation-config", "vllm", "--structured-outputs-config", ' in run.log  # fmt: skip # noqa: E501
@@ -151,9 +144,9 @@ async def test_one_that_dies_while_it_serves_comes_back_at_the_same_address(
     tmp_path: Path,
 ) -> None:
     async with Supervised(tmp_path, {}) as run:
-        url, process = run.server.endpoint.url, run.server._process
+        url, process = run.server.endpoint.url, run.server.pid
         assert process is not None
-        os.kill(process.pid, signal.SIGKILL)
+        os.kill(process, signal.SIGKILL)
         await until(lambda: sum("healthy" in line for line in run.told) == 2)
         assert run.server.endpoint.url == url
         settings = ChatSettings(
@@ -167,15 +160,15 @@ async def test_one_that_dies_while_it_serves_comes_back_at_the_same_address(
 
 
 async def test_stopping_ends_what_it_started_and_nothing_else(tmp_path: Path) -> None:
-    bystander = await asyncio.create_subprocess_exec("sleep", "30")
+    bystander = await asyncio.create_subprocess_exec("sleep", "3600")
     child_file = tmp_path / "child"
     environ = {"STAND_IN_CHILD": str(child_file), "STAND_IN_STUBBORN": "1"}
     async with Supervised(tmp_path, environ, stop_seconds=0.5) as run:
-        process = run.server._process
+        process = run.server.pid
         assert process is not None
         child = int(child_file.read_text())
         assert lives(child)
-    assert not lives(process.pid)
+    assert not lives(process)
     await until(lambda: not lives(child))
     assert bystander.returncode is None
     bystander.kill()

@@ -37,7 +37,6 @@ def test_judges_of_the_settings() -> None:
     assert second.client.settings.endpoint.url == "https://api.openai.com/v1"
     assert first.client.settings.sampling.omit == ("seed", "top_logprobs")
     assert second.client.budget.prices is not None
-    assert first.client.budget._within is second.client.budget._within
     assert "sk-" not in repr(factory.llm().client.settings)
     signature = dict(router.identity.signature_fields())
     assert signature["judge"] == "m>gpt"
@@ -99,6 +98,12 @@ def test_models_are_kept_but_not_for_ever(encoders: list[WordEncoder]) -> None:
     for model in ("a", "a", "b", "c", "d", "e", "e", "a"):
         factory.judge("matcher", MatcherSettings(model=model))
     assert len(encoders) == 6
+
+
+async def test_the_judges_of_one_factory_share_a_budget() -> None:
+    factory = JudgeFactory(JudgeSettings(**LLM, fallback_model="gpt", max_calls=1))
+    assert await factory.llm().client.budget.reserve(1, 1) is not None
+    assert await factory.llm("fallback").client.budget.reserve(1, 1) is None
 
 
 def test_the_fallback_is_off_unless_it_is_set_up() -> None:

@@ -141,7 +141,8 @@ def _read_all(path: Path) -> None:
 
 def test_a_record_that_is_not_json(tmp_path: Path) -> None:
     cache = VerdictCache(tmp_path / "c")
-    cache._db.execute("INSERT INTO answers VALUES (?, 'm', 'oops')", (bytes.fromhex(KEY),))
+    with closing(sqlite3.connect(tmp_path / "c")) as other, other:
+        other.execute("INSERT INTO answers VALUES (?, 'm', 'oops')", (bytes.fromhex(KEY),))
     with pytest.raises(InvalidInputError, match="not JSON"):
         cache.get(KEY)
     cache.close()

@@ -74,7 +74,7 @@ def test_awkward_answers(answer: str, wanted: str) -> None:
     assert got == {name: MEANING[mark] for name, mark in zip(READERS, wanted, strict=True)}
 
 
-def test_the_table_shows_every_reader() -> None:
+def test_the_table_shows_every_parser() -> None:
     assert len(AWKWARD) >= 40
     row = parser_table(["Yes."])[0]
     assert row == {

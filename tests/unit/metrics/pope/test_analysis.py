@@ -70,7 +70,7 @@ def test_captions_beside_answers() -> None:
     assert found.affirmation_rate == 0.5
 
 
-def test_the_same_answers_under_every_reader() -> None:
+def test_the_same_answers_under_every_parser() -> None:
     table = parser_comparison(["Yes.", "NO", "not sure", "no"], ["yes", "no", "no", "yes"])
     assert {name: row["accuracy"] for name, row in table.items()} == {
         "published": 0.5,

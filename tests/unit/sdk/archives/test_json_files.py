@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk.archives import InputOptions, read_items
-from hallujudge.sdk.archives import json_files as _json
 from hallujudge.sdk.archives.json_files import read_values
 from hallujudge.sdk.errors import ArchiveError
 
@@ -147,9 +146,7 @@ def test_reading_in_pieces_equals_reading_whole(
         texts = [json.dumps({"v": value}, indent=indent) for value in values]
     whole = f"[{','.join(texts)}]" if layout == "list" else "\n".join(texts)
     path.write_text(whole, encoding="utf-8", errors="surrogatepass", newline="")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_json, "_CHUNK", chunk)
-        found = [placed.value for placed in read_values(path)]
+    found = [placed.value for placed in read_values(path, chunk_chars=chunk)]
     assert found == (values if layout == "list" else [{"v": value} for value in values])
 
 
@@ -160,7 +157,5 @@ def test_a_cut_archive_is_always_noticed(
     path = tmp_path_factory.mktemp("json") / "f"
     whole = json.dumps([{"a": "xé", "b": [1, True, None]}, {"c": -2.5e3}, "end"])
     path.write_text(whole[: min(cut, len(whole) - 1)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_json, "_CHUNK", chunk)
-        with pytest.raises(ArchiveError, match="line 1"):
-            list(read_values(path))
+    with pytest.raises(ArchiveError, match="line 1"):
+        list(read_values(path, chunk_chars=chunk))
