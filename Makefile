@@ -85,7 +85,7 @@ demo: setup-light ## run examples/demo.py (OUT=folder for what it writes)
 docs: ## build the documentation site in build/site; a broken link is an error
 	@$(SETUP) --venv $(DOCS_VENV) --extras docs
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet
-	@echo "open build/site/index.html"
+	@echo "open build/site/index.html; the search needs a server: $(DOCS_VENV)/bin/mkdocs serve"
 
 wheel: setup ## build dist/: the sdist, and the wheel from that sdist
 	@rm -rf dist

@@ -47,7 +47,8 @@ def _section(command: Any, path: tuple[str, ...]) -> str:
     usage = " ".join([" ".join(path), *command.collect_usage_pieces(context)])
     parts = [f"{level} `{' '.join(path)}`", "", *_prose(command.help), f"    {usage}", ""]
     for panel, rows in _panels(command, context).items():
-        parts += [f"**{panel}**", "", "| option | meaning |", "|---|---|", *rows, ""]
+        head = "argument" if panel == "Arguments" else "option"
+        parts += [f"**{panel}**", "", f"| {head} | meaning |", "|---|---|", *rows, ""]
     return "\n".join(parts)
 
 
