@@ -59,6 +59,7 @@ async def pipeline(
     async with llm.ScriptedLlm(judge_step) as one, llm.ScriptedLlm(judge_step) as two:
         made: dict[str, Any] = {
             "llm_url": one.url, "llm_model": "tiny", "llm_dialect": "vllm", "fallback_url": two.url,
+            "outage_seconds": 0,
         }  # fmt: skip
         factory = JudgeFactory(JudgeSettings(**made | settings))
         await factory.prepare()

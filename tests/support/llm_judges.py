@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 from support import scripted_llm as llm
+from support.chat_clients import World
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem, LlmJudge
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings, Tools
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy
 from hallujudge.metrics.framework.triplets import Sentence, Triplet
@@ -33,10 +34,6 @@ EXPECTED = [
 ]
 
 
-async def no_sleep(_seconds: float) -> None:
-    return None
-
-
 def item(*claims: Triplet | Sentence, id: str = "1") -> JudgeRequestItem:
     return JudgeRequestItem(
         id=id, claims=claims or CLAIMS, reference_triplets=SCENE, reference_objects=("tree",)
@@ -47,11 +44,11 @@ def judge_of(at: llm.ScriptedLlm, /, name: str = "llm", **options: Any) -> LlmJu
     kept = ("cache", "claims_per_call", "revision", "server")
     own = {key: options.pop(key) for key in kept if key in options}
     budget = options.pop("budget", None)
-    options.setdefault("retry", RetryPolicy(attempts=2))
+    options.setdefault("retry", RetryPolicy(attempts=2, outage_seconds=0))
     settings = ChatSettings(
         endpoint=Endpoint(url=at.url, timeout_seconds=PATIENCE), model=f"model-{name}", **options
     )
-    client = ChatClient(settings, budget, Tools(random=lambda: 0.0, sleep=no_sleep))
+    client = ChatClient(settings, budget, World().tools())
     return LlmJudge(name, client, **own)
 
 

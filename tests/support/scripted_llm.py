@@ -52,8 +52,9 @@ def completion(
     refusal: str | None = None,
     logprobs: Any = None,
     usage: Body | None = None,
+    model: str = "",
 ) -> Reply:
-    """A well-formed chat completion."""
+    """A well-formed chat completion; it names no model unless one is given."""
     message = {"role": "assistant", "content": content}
     if refusal is not None:
         message["refusal"] = refusal
@@ -62,7 +63,7 @@ def completion(
         {
             "id": "chatcmpl-1",
             "object": "chat.completion",
-            "model": "scripted",
+            "model": model,
             "choices": [
                 {"index": 0, "message": message, "finish_reason": finish, "logprobs": logprobs}
             ],

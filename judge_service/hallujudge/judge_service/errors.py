@@ -187,6 +187,9 @@ REASONS: Mapping[str, ReasonRow] = {
     "CALL_CANCELLED": ReasonRow("CANCELLED", CancelledError),
     "JUDGE_AUTH_FAILED": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "JUDGE_MODEL_UNKNOWN": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
+    "JUDGE_OTHER_MODEL": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
+    # Not UNAVAILABLE: gRPC clients would repeat the run by themselves.
+    "JUDGE_NO_PROGRESS": ReasonRow("ABORTED", UnavailableError),
     "JUDGE_NOT_CONFIGURED": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "CACHE_INVALID": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "JUDGE_UNREACHABLE": ReasonRow("UNAVAILABLE", UnavailableError),

@@ -208,10 +208,11 @@ class JudgeFactory:
         chat = ChatSettings(
             endpoint=endpoint,
             model=model,
+            reply_models=_names(settings.llm_reply_models),
             dialect=_dialect(settings.llm_dialect),
             constraint=settings.llm_constraint,
             sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.llm_omit)),
-            retry=RetryPolicy(attempts=settings.llm_attempts),
+            retry=self._retry(),
             max_concurrency=settings.llm_max_concurrency,
             tokenizer=settings.llm_tokenizer,
         )
@@ -238,10 +239,11 @@ class JudgeFactory:
                 timeout_seconds=settings.llm_timeout_seconds,
             ),
             model=settings.fallback_model,
+            reply_models=_names(settings.fallback_reply_models),
             dialect=_dialect(settings.fallback_dialect),
             constraint=settings.fallback_constraint,
             sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.fallback_omit)),
-            retry=RetryPolicy(attempts=settings.llm_attempts),
+            retry=self._retry(),
             max_concurrency=settings.fallback_max_concurrency,
             tokenizer=settings.fallback_tokenizer,
         )
@@ -250,6 +252,14 @@ class JudgeFactory:
             ChatClient(chat, self._budget(self._fallback_prices(), settings.fallback_max_calls)),
             cache=self.cache,
             claims_per_call=settings.fallback_claims_per_call,
+        )
+
+    def _retry(self) -> RetryPolicy:
+        settings = self.settings
+        return RetryPolicy(
+            attempts=settings.llm_attempts,
+            outage_seconds=settings.outage_seconds,
+            give_up_after=settings.give_up_after,
         )
 
     def _budget(self, prices: Prices | None, max_calls: int = -1) -> Budget:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, UnavailableError
 from .asking import SHOWN_CHARS, Extraction, LlmExtractor, with_keys
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def root_chooser(
     async def ask(calls: list[tuple[RootQuestion, ...]]) -> dict[str, str]:
         try:
             results = await chooser.try_many(calls)
-        except InvalidInputError as err:
+        except (InvalidInputError, UnavailableError) as err:
             report(str(err))
             return {}
         finally:

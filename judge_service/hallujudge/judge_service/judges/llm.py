@@ -112,18 +112,21 @@ class LlmJudge:
             ),
         )
 
-    async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
-        """Verdicts on every claim of every item, in order.
+    async def judge(
+        self, items: Sequence[JudgeRequestItem], *, has_fallback: bool = False
+    ) -> list[JudgedItem]:
+        """Return verdicts on every claim of every item, in order.
 
         Raises:
-            InvalidInputError: The key is refused or the model isn't there.
+            InvalidInputError: The key is rejected, or there is no such model.
+            UnavailableError: The judge answered no call for a long time.
         """
         await self.identify()
         drafts = [_Draft(item) for item in items]
         claims = sum(len(item.claims) for item in items)
         await run_bounded(
             self._jobs(drafts),
-            lambda job: self._answer(*job),
+            lambda job: self._answer(*job, has_fallback=has_fallback),
             min(self.client.settings.max_concurrency, claims),
         )
         return [self._judged(draft) for draft in drafts]
@@ -211,14 +214,17 @@ class LlmJudge:
             for question in self.questions(draft.item):
                 yield draft, question
 
-    async def _answer(self, draft: _Draft, question: Question) -> None:
+    async def _answer(self, draft: _Draft, question: Question, *, has_fallback: bool) -> None:
         key = self.key_of(question)
         record = self._from_cache(draft, question, key)
         if record is not None and all(index in draft.answers for index in question.claims):
             draft.usage = draft.usage + _usage_in(record)
             return
         try:
-            answer = await self._flights.do(key, lambda: self.client.ask(self.request_of(question)))
+            answer = await self._flights.do(
+                f"{key}:{has_fallback}",
+                lambda: self.client.ask(self.request_of(question), has_fallback=has_fallback),
+            )
         except CallFailedError as failure:
             for index in question.claims:
                 missing = ReadAnswer("", None, failure.kind.value, failure.detail)

@@ -34,8 +34,13 @@ class MatcherJudge:
             parameters=tuple(sorted(self.matcher.settings.items())),
         )
 
-    async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
-        """Verdicts on every claim of every item, in order."""
+    async def judge(
+        self,
+        items: Sequence[JudgeRequestItem],
+        *,
+        has_fallback: bool = False,  # noqa: ARG002  # a matcher does not fail for a while
+    ) -> list[JudgedItem]:
+        """Return verdicts on every claim of every item, in order."""
         queries = [
             ClaimQuery(
                 claim=claim, references=item.reference_triplets, objects=item.reference_objects

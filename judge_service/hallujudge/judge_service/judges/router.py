@@ -93,7 +93,7 @@ class Router:
         )
 
     async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
-        """Verdicts on every claim of every item, in order."""
+        """Return verdicts on every claim of every item, in order."""
         progress = [
             _Progress(item, [None] * len(item.claims), [()] * len(item.claims)) for item in items
         ]
@@ -127,15 +127,17 @@ class Router:
         left = [one for one in progress if one.pending]
         if not left:
             return
-        for one, judged in zip(left, await judge.judge([o.rest() for o in left]), strict=True):
+        asked = [one.rest() for one in left]
+        answers = await judge.judge(asked, has_fallback=judge is not self.judges[-1])
+        for one, judged in zip(left, answers, strict=True):
             for index, verdict in zip(one.pending, judged.verdicts, strict=True):
                 if verdict.verdict is Verdict.UNSCORED:
                     declined = Declined(judge.name, verdict.reason, verdict.detail)
                     one.fallback_history[index] = (*one.fallback_history[index], declined)
                 else:
                     one.verdicts[index] = replace(verdict, judge=judge.name)
-            for asked in judged.asked:
-                one.add_usage(judge.name, asked.usage)
+            for part in judged.asked:
+                one.add_usage(judge.name, part.usage)
 
     def _before(self, judge: Judge, history: Sequence[Declined]) -> tuple[Declined, ...]:
         """A remembered history as far as it tells of judges that stand before this one here."""

@@ -163,11 +163,17 @@ class Judge(Protocol):
         """What its verdicts depend on, as far as known; the first question may fill it in."""
         ...
 
-    async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
-        """Verdicts on every claim of every item, in order.
+    async def judge(
+        self, items: Sequence[JudgeRequestItem], *, has_fallback: bool = False
+    ) -> list[JudgedItem]:
+        """Return verdicts on every claim of every item, in order.
 
-        A claim without verdict is unscored with a reason; only what makes every further question
-        pointless, such as a refused key, is raised.
+        A claim without verdict is unscored with a reason. Only what makes every further call
+        pointless, such as a rejected key, is raised.
+
+        Args:
+            items: Claims and references.
+            has_fallback: Whether another judge is asked about claims without verdict.
         """
         ...
 

@@ -2,51 +2,58 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
+import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from random import Random
 
-from ..errors import InvalidInputError
+from ..errors import HallujudgeError, InvalidInputError
 from .breaker import CircuitBreaker
 from .budget import Budget, Reservation
 from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payload_of
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint, HttpEndpoint
 from .limiter import AdaptiveLimiter
+from .model_names import is_asked_model
+from .outage import Outage
+from .patience import Call, Patience, Tools
 from .retry import RetryPolicy
 from .usage import Usage
 
 __all__ = ["Answer", "CallStatistics", "ChatClient", "ChatSettings", "Tools"]
 
+_LOG = logging.getLogger(__name__)
+
+_REJECTED_SECONDS = 30.0
+"""How long a rejected key or model is remembered before it is tried again."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatSettings:
-    """How a chat model is talked to."""
+    """How a chat model is called."""
 
     endpoint: Endpoint
     """Where it is."""
     model: str
     """Its name there."""
+    reply_models: tuple[str, ...] = ()
+    """Names that replies may carry instead of ``model``; ``*``: any."""
     dialect: Dialect = "plain"
     """Whose extensions the server understands."""
     constraint: str = "auto"
     """``json_schema``, ``structured_outputs`` (vLLM's), ``none``, or ``auto`` by the dialect."""
     sampling: Sampling = field(default_factory=Sampling)
-    """How answers are drawn."""
+    """How replies are drawn."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     """When failed calls are made again."""
     max_concurrency: int = 64
-    """Calls in flight at most."""
+    """Calls at the same time at most."""
     circuit_threshold: int = 8
-    """Failures in a row after which the model isn't asked for a while."""
-    circuit_seconds: float = 30.0
-    """How long it isn't."""
+    """Failures in a row after which the model is not called for a while."""
+    circuit_seconds: float = 15.0
+    """How long it is not called at most."""
     tokenizer: str = ""
-    """Its tokenizer's file, to count prompts by; empty: the server is asked, if it can count."""
+    """File of its tokenizer, for counting prompts; empty: the server counts, if it can."""
 
     @property
     def sent_constraint(self) -> str:
@@ -54,18 +61,6 @@ class ChatSettings:
         if self.constraint != "auto":
             return self.constraint
         return "structured_outputs" if self.dialect == "vllm" else "json_schema"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """What a client would take from the world; tests pass their own."""
-
-    clock: Callable[[], float] = time.monotonic
-    """Seconds on a clock that never goes back."""
-    random: Callable[[], float] = field(default_factory=lambda: Random().random)  # noqa: S311
-    """Numbers in [0, 1), for jitter."""
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Waits."""
 
 
 @dataclass(slots=True)
@@ -77,7 +72,7 @@ class CallStatistics:
     answered: int = 0
     """Calls answered."""
     retries: int = 0
-    """Calls that were a repetition."""
+    """Calls that repeated an earlier one."""
     failures: Counter[str] = field(default_factory=Counter)
     """Failed calls by kind."""
     usage: Usage = field(default_factory=Usage)
@@ -95,11 +90,11 @@ class Answer:
 
 
 class ChatClient:
-    """Asks one chat model, as often and as fast as its server, the settings and the budget allow.
+    """Calls one chat model, as often and as fast as its server, the settings and the budget allow.
 
     Args:
-        settings: How it is talked to.
-        budget: What may be spent; shared with other clients where it is theirs as well.
+        settings: How it is called.
+        budget: What may be spent; may be shared with other clients.
         tools: Clock, randomness and sleep.
     """
 
@@ -114,93 +109,136 @@ class ChatClient:
             settings.circuit_threshold, settings.circuit_seconds, self._tools.clock
         )
         self.limiter = AdaptiveLimiter(settings.max_concurrency, self._tools.clock)
+        self.outage = Outage(self._tools.clock)
         self.statistics = CallStatistics()
-        self._fatal: InvalidInputError | None = None
+        self._rejected: CallFailedError | None = None
+        self._rejected_until = float("-inf")
+        self._told_model = ""
+        self._patience = Patience(
+            judge=f"{settings.model} at {settings.endpoint.url}",
+            policy=settings.retry,
+            outage=self.outage,
+            breaker=self.breaker,
+            tools=self._tools,
+        )
 
-    async def ask(self, request: ChatRequest) -> Answer:
-        """One answer.
+    async def ask(self, request: ChatRequest, *, has_fallback: bool = False) -> Answer:
+        """Return one answer. An outage of the judge is waited for, see :class:`RetryPolicy`.
+
+        Args:
+            request: What is asked.
+            has_fallback: Whether another judge is asked if this one fails. Then an outage is waited
+                for only once, not again by each call, and an unknown model does not end the run.
 
         Raises:
-            CallFailedError: There is none; the failure says why.
-            InvalidInputError: There will never be one: the key is refused, or no such model.
+            CallFailedError: There is none; the failure names the first cause.
+            InvalidInputError: There will never be one: the key is rejected, or there is no such
+                model.
+            UnavailableError: The judge answered no call for ``give_up_after`` seconds.
         """
+        settings = self.settings
         body = payload_of(
-            request,
-            self.settings.model,
-            self.settings.sampling,
-            self.settings.dialect,
-            self.settings.sent_constraint,
+            request, settings.model, settings.sampling, settings.dialect, settings.sent_constraint
         )
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return await self._once(request, body, retried=attempt > 1)
-            except CallFailedError as failure:
-                self.statistics.failures[failure.kind.value] += 1
+        call = Call(request=request, body=body, has_fallback=has_fallback)
+        self.outage.call_begins()
+        try:
+            while True:
+                try:
+                    return await self._once(call)
+                except CallFailedError as err:
+                    failure = err
                 if failure.kind.is_fatal:
-                    raise self._give_up(failure) from failure
-                wait = self.settings.retry.wait_before_next(failure, attempt, self._tools.random())
-                if wait is None:
-                    raise _counted(failure, attempt) from failure
-            await self._tools.sleep(wait)
+                    raise self._fatal(failure, call) from failure
+                self._patience.note(call, failure)
+                await self._patience.wait(call, failure)
+        finally:
+            self.outage.call_ends()
 
     async def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         await self.http.close()
 
-    async def _once(
-        self, request: ChatRequest, body: dict[str, object], *, retried: bool
-    ) -> Answer:
+    def _fatal(self, failure: CallFailedError, call: Call) -> CallFailedError | HallujudgeError:
+        """The error of a rejected key or model; it holds for half a minute, then is tried again."""
+        if self._tools.clock() >= self._rejected_until:
+            self._rejected = failure
+            self._rejected_until = self._tools.clock() + _REJECTED_SECONDS
+        if call.has_fallback and failure.kind is not FailureKind.AUTH:
+            return failure
+        where = self.settings.endpoint.url
+        return InvalidInputError(
+            f"the judge at {where} cannot be used: {failure.detail}; {self._advice(failure.kind)}",
+            reason=failure.kind.value,
+            metadata={"url": where, "model": self.settings.model},
+        )
+
+    def _advice(self, kind: FailureKind) -> str:
+        if kind is FailureKind.AUTH:
+            return (
+                "set the right key in the environment: HALLUJUDGE_LLM_API_KEY is the judge's, "
+                "HALLUJUDGE_FALLBACK_API_KEY the fallback's"
+            )
+        if kind is FailureKind.OTHER_MODEL:
+            return (
+                "set llm_model (fallback_model) to the model that you want, or llm_reply_models "
+                "(fallback_reply_models) to the names that its replies carry"
+            )
+        return f"check the address and the model name {self.settings.model!r}"
+
+    async def _once(self, call: Call) -> Answer:
         started = await self.limiter.acquire()
         failure: CallFailedError | None = None
         try:
             while (pause := self.limiter.pause_left) > 0:
                 await self._tools.sleep(pause)
-            return await self._guarded(request, body, retried=retried)
+            return await self._guarded(call)
         except CallFailedError as err:
             failure = err
             raise
         finally:
             limited = failure is not None and failure.kind is FailureKind.RATE
-            asked = failure.retry_after if failure is not None and limited else None
-            longest = self.settings.retry.longest_wait
+            heeded = failure is not None and not self.settings.retry.asks_too_long(failure)
             self.limiter.release(
                 started,
                 limited=limited,
-                retry_after=asked if asked is not None and asked <= longest else None,
+                retry_after=failure.retry_after if failure and limited and heeded else None,
             )
 
-    async def _guarded(
-        self, request: ChatRequest, body: dict[str, object], *, retried: bool
-    ) -> Answer:
-        """One call past the sticky error, the circuit and the budget, reporting back to each."""
-        if self._fatal is not None:
-            raise self._fatal
+    async def _guarded(self, call: Call) -> Answer:
+        """One call past the rejection, the circuit and the budget, reporting back to each."""
+        if self._rejected is not None and self._tools.clock() < self._rejected_until:
+            raise self._rejected
         if not self.breaker.try_pass():
-            raise CallFailedError(
-                FailureKind.CIRCUIT,
-                f"failed {self.settings.circuit_threshold} times in a row; asked again in "
-                f"{self.breaker.seconds_left:.0f} s",
-            )
+            raise self._not_sent()
         reservation = None
         try:
-            most = _most_prompt_tokens(request)
-            reservation = await self.budget.reserve(most, request.max_tokens)
+            most = _most_prompt_tokens(call.request)
+            reservation = await self.budget.reserve(most, call.request.max_tokens)
         finally:
             if reservation is None:
                 self.breaker.abandoned()
         if reservation is None:
             raise CallFailedError(FailureKind.BUDGET, self.budget.exhausted_detail())
         self.statistics.calls += 1
-        self.statistics.retries += retried
-        return await self._sent(body, reservation)
+        self.statistics.retries += call.attempts > 0
+        call.attempts += 1
+        return await self._sent(call.body, reservation)
+
+    def _not_sent(self) -> CallFailedError:
+        cause = self.outage.cause
+        why = cause.detail if cause is not None else "the calls before it failed"
+        return CallFailedError(
+            FailureKind.CIRCUIT,
+            f"not sent: {why}; the judge has not answered for {self.outage.seconds:.0f} s",
+        )
 
     async def _sent(self, body: dict[str, object], reservation: Reservation) -> Answer:
         started = self._tools.clock()
         try:
             reply = parse_reply(await self.http.post("chat/completions", body))
         except CallFailedError as failure:
+            self.statistics.failures[failure.kind.value] += 1
             self._report(failure)
             if failure.kind.may_be_billed:
                 self.budget.keep(reservation)
@@ -208,12 +246,15 @@ class ChatClient:
                 self.budget.settle(reservation, 0.0)
             raise
         except BaseException:
-            # Called off, or something that isn't installed: the answer may be on its way.
+            # Cancelled, or something is not installed: the answer may be on its way.
             self.breaker.abandoned()
             self.budget.keep(reservation)
             raise
+        self.outage.answered()
         self.breaker.succeeded()
-        return self._counted_answer(reply, reservation, self._tools.clock() - started)
+        answer = self._counted_answer(reply, reservation, self._tools.clock() - started)
+        self._check_model(reply.model)
+        return answer
 
     def _counted_answer(self, reply: ChatReply, reservation: Reservation, seconds: float) -> Answer:
         usage = Usage(
@@ -225,55 +266,48 @@ class ChatClient:
         )
         cost = self.budget.cost_of(usage)
         if cost is not None and not reply.prompt_tokens:
-            cost = reservation.cost  # the server doesn't say what it counted
+            cost = reservation.cost  # the server does not say what it counted
         self.budget.settle(reservation, cost)
         usage = replace(usage, cost=cost)
         self.statistics.answered += 1
         self.statistics.usage = self.statistics.usage + usage
         return Answer(reply, usage)
 
+    def _check_model(self, told: str) -> None:
+        """Refuse the reply of another model; mention a snapshot of the right one once."""
+        asked = self.settings.model
+        if not is_asked_model(told, asked, self.settings.reply_models):
+            self.statistics.failures[FailureKind.OTHER_MODEL.value] += 1
+            raise CallFailedError(
+                FailureKind.OTHER_MODEL, f"asked for {asked!r}, the reply is from {told!r}"
+            )
+        if told and told not in (asked, self._told_model):
+            self._told_model = told
+            _LOG.warning("judge %s: replies come from %s", asked, told)
+
     def _report(self, failure: CallFailedError) -> None:
-        if failure.kind.trips_circuit:
-            self.breaker.failed(at_once=failure.kind is FailureKind.QUOTA)
-        elif failure.kind is FailureKind.RATE:
+        """Tell the circuit and the record of the outage what a failure means for the server."""
+        if not failure.kind.is_outage:
+            self.outage.answered()
+            self.breaker.succeeded()
+            return
+        self.outage.failed(failure)
+        retry = self.settings.retry
+        if failure.kind is FailureKind.QUOTA or retry.asks_too_long(failure):
+            self.breaker.failed(at_once=True)
+        elif failure.kind is FailureKind.RATE and self.outage.seconds < retry.outage_seconds:
+            # The limiter slows down first; only lasting rate limits are an outage.
             self.breaker.abandoned()
         else:
-            self.breaker.succeeded()
-
-    def _give_up(self, failure: CallFailedError) -> InvalidInputError:
-        """The error of every further call, too."""
-        if self._fatal is None:
-            where = self.settings.endpoint.url
-            todo = (
-                "set the right key in the environment: HALLUJUDGE_LLM_API_KEY is the judge's, "
-                "HALLUJUDGE_FALLBACK_API_KEY the fallback's"
-                if failure.kind is FailureKind.AUTH
-                else f"check the address and the model name {self.settings.model!r}"
-            )
-            self._fatal = InvalidInputError(
-                f"the judge at {where} can't be used: {failure.detail}; {todo}",
-                reason=failure.kind.value,
-                metadata={"url": where, "model": self.settings.model},
-            )
-        return self._fatal
+            self.breaker.failed()
 
 
 _MESSAGE_TOKENS = 16
 
 
 def _most_prompt_tokens(request: ChatRequest) -> int:
-    """No tokeniser makes more tokens than bytes; a chat template adds a few to each message."""
+    """No tokenizer makes more tokens than bytes; a chat template adds a few to each message."""
     texts = [message["content"] for message in request.messages]
     if request.schema is not None:
         texts.append(json.dumps(request.schema))
     return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
-
-
-def _counted(failure: CallFailedError, attempts: int) -> CallFailedError:
-    if attempts == 1:
-        return failure
-    return CallFailedError(
-        failure.kind,
-        f"{failure.detail} ({attempts} attempts)",
-        retry_after=failure.retry_after,
-    )

@@ -15,29 +15,33 @@ class FailureKind(enum.Enum):
     """Kinds of failure; the value is the reason that a claim without verdict carries."""
 
     AUTH = "JUDGE_AUTH_FAILED"
-    """The key is refused: every further call would be too."""
+    """The key is rejected (HTTP 401)."""
     MODEL = "JUDGE_MODEL_UNKNOWN"
-    """The endpoint or the model isn't there: every further call would fail too."""
+    """The address or the model does not exist (HTTP 404)."""
+    OTHER_MODEL = "JUDGE_OTHER_MODEL"
+    """The reply names another model than the one that was asked for."""
+    REFUSED = "JUDGE_REFUSED"
+    """The server refuses this prompt (HTTP 403, or a content filter)."""
     QUOTA = "JUDGE_QUOTA_EXHAUSTED"
-    """The account has nothing left; waiting won't help."""
+    """The account has no credit left; waiting does not help."""
     RATE = "JUDGE_RATE_LIMITED"
-    """Too many calls for now."""
+    """Too many calls for now (HTTP 429)."""
     SERVER = "JUDGE_SERVER_ERROR"
-    """The server failed."""
+    """The server failed (HTTP 5xx)."""
     CONNECTION = "JUDGE_UNREACHABLE"
-    """No connection, or one that broke."""
+    """There is no connection, or it broke."""
     TIMEOUT = "JUDGE_TIMEOUT"
-    """No whole answer in time."""
+    """The reply was not complete in time."""
     BAD_REPLY = "JUDGE_BAD_REPLY"
-    """An answer that isn't a chat completion."""
+    """The reply is not a chat completion."""
     TOO_LONG = "PROMPT_TOO_LONG"
-    """The model can't hold the prompt."""
+    """The prompt is longer than the model reads."""
     REFUSED_REQUEST = "JUDGE_REQUEST_REFUSED"
-    """The server won't take this request, however often it is sent."""
+    """The server does not accept this request, however often it is sent."""
     CIRCUIT = "JUDGE_CIRCUIT_OPEN"
-    """It failed so often that it isn't asked for a while."""
+    """Not sent: the calls before it failed, and the judge is not called for a while."""
     BUDGET = "JUDGE_BUDGET_EXHAUSTED"
-    """The budget doesn't hold another call."""
+    """Not sent: the budget does not hold another call."""
 
     @property
     def is_transient(self) -> bool:
@@ -47,42 +51,38 @@ class FailureKind(enum.Enum):
     @property
     def is_fatal(self) -> bool:
         """Whether every further call would fail alike."""
-        return self in (FailureKind.AUTH, FailureKind.MODEL)
+        return self in (FailureKind.AUTH, FailureKind.MODEL, FailureKind.OTHER_MODEL)
 
     @property
-    def trips_circuit(self) -> bool:
-        """Whether it says that the server, rather than this request, is in trouble."""
-        return self in (
-            FailureKind.SERVER,
-            FailureKind.CONNECTION,
-            FailureKind.TIMEOUT,
-            FailureKind.QUOTA,
-        )
+    def is_outage(self) -> bool:
+        """Whether the server, rather than this request, may be in trouble."""
+        return self in _OUTAGE
 
     @property
     def may_be_billed(self) -> bool:
-        """Whether the answer may have been made, and so be charged for, though it never came."""
+        """Whether the reply may have been generated, and so be charged for, though it was lost."""
         return self in (FailureKind.CONNECTION, FailureKind.TIMEOUT, FailureKind.BAD_REPLY)
 
 
-_TRANSIENT = frozenset(
+_OUTAGE = frozenset(
     {
         FailureKind.RATE,
         FailureKind.SERVER,
         FailureKind.CONNECTION,
         FailureKind.TIMEOUT,
-        FailureKind.BAD_REPLY,
+        FailureKind.QUOTA,
     }
 )
+_TRANSIENT = (_OUTAGE - {FailureKind.QUOTA}) | {FailureKind.BAD_REPLY}
 
 
 class CallFailedError(Exception):
-    """A call that gave no answer.
+    """A call that gave no reply.
 
     Attributes:
         kind: What went wrong.
-        detail: The same in words, for people.
-        retry_after: Seconds that the server asked us to wait; None where it didn't.
+        detail: The same in words, with the status code and message of the server.
+        retry_after: Seconds that the server asked to wait; None if it did not.
     """
 
     def __init__(self, kind: FailureKind, detail: str, *, retry_after: float | None = None) -> None:
@@ -93,10 +93,14 @@ class CallFailedError(Exception):
         self.detail = detail
         self.retry_after = retry_after
 
+    def with_detail(self, detail: str) -> CallFailedError:
+        """Return the same failure in other words."""
+        return CallFailedError(self.kind, detail, retry_after=self.retry_after)
+
 
 _BY_STATUS = {
     401: FailureKind.AUTH,
-    403: FailureKind.AUTH,
+    403: FailureKind.REFUSED,
     404: FailureKind.MODEL,
     408: FailureKind.TIMEOUT,
     409: FailureKind.SERVER,
@@ -104,6 +108,7 @@ _BY_STATUS = {
     429: FailureKind.RATE,
 }
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
+_FILTER_CODES = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
 _LENGTH_CODES = ("context_length_exceeded", "string_above_max_length")
 _LENGTH_WORDS = ("maximum context length", "max_model_len", "context window", "too long")
 
@@ -111,7 +116,7 @@ _LENGTH_WORDS = ("maximum context length", "max_model_len", "context window", "t
 def failure_of_status(
     status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> CallFailedError:
-    """The failure that an HTTP status other than 200 stands for.
+    """Return the failure that an HTTP status other than 200 stands for.
 
     Args:
         status: The HTTP status.
@@ -120,24 +125,28 @@ def failure_of_status(
         now: Seconds since the epoch, for a Retry-After that is a date.
     """
     code, message = _error_of(body)
-    kind = _BY_STATUS.get(status)
-    if kind is None:
-        kind = FailureKind.SERVER if status >= 500 else FailureKind.REFUSED_REQUEST
-    if kind is FailureKind.RATE and code in _QUOTA_CODES:
-        kind = FailureKind.QUOTA
-    if status in (400, 422) and (
-        code in _LENGTH_CODES or any(words in message.lower() for words in _LENGTH_WORDS)
-    ):
-        kind = FailureKind.TOO_LONG
     return CallFailedError(
-        kind,
+        _kind_of(status, code, message),
         f"HTTP {status}{': ' + message if message else ''}",
         retry_after=retry_after_seconds(headers.get("Retry-After"), now=now),
     )
 
 
+def _kind_of(status: int, code: str, message: str) -> FailureKind:
+    if status == 429 and code in _QUOTA_CODES:
+        return FailureKind.QUOTA
+    if status in (400, 422):
+        if code in _FILTER_CODES:
+            return FailureKind.REFUSED
+        if code in _LENGTH_CODES or any(words in message.lower() for words in _LENGTH_WORDS):
+            return FailureKind.TOO_LONG
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return FailureKind.SERVER if status >= 500 else FailureKind.REFUSED_REQUEST
+
+
 def _error_of(body: bytes) -> tuple[str, str]:
-    """Code and message of an error body, in OpenAI's layout or whatever else stands there."""
+    """Code and message of an error body, in OpenAI's layout or any other."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -151,7 +160,7 @@ def _error_of(body: bytes) -> tuple[str, str]:
 
 
 def retry_after_seconds(value: str | None, *, now: float) -> float | None:
-    """What a Retry-After header says: seconds, or a date; None where it can't be read."""
+    """Return the seconds that a Retry-After header names; None if it cannot be read."""
     from email.utils import parsedate_to_datetime
 
     if not value:

@@ -47,6 +47,8 @@ class JudgeSettings:
     """Time for one call."""
     llm_attempts: int = _setting(5, "calls for one answer, with retries", low=1, high=100)
     """Calls for one answer at most, the first included."""
+    llm_reply_models: str = _setting("", "names that replies of the judge may carry; *: any")
+    """Names that replies may carry beside ``llm_model``, with commas between; ``*``: any."""
     llm_seed: int = _setting(0, "seed that is sent to the judge")
     """Seed that is sent with every call."""
     llm_omit: str = _setting("", "parameters that the server refuses, such as seed,top_logprobs")
@@ -81,12 +83,18 @@ class JudgeSettings:
     """Claims in one call of the fallback at most."""
     fallback_max_concurrency: int = _setting(8, "calls in flight to the fallback", low=1, high=4096)
     """Calls in flight to the fallback at most."""
+    fallback_reply_models: str = _setting("", "names that the fallback's replies may carry")
+    """The same for the fallback."""
     fallback_omit: str = _setting("", "parameters that the fallback refuses")
     """Parameters that are left out because the fallback's server refuses them."""
     fallback_tokenizer: str = _setting("", "the same of the fallback")
     """The ``tokenizer.json`` of the fallback's model; empty: estimates say that they are rough."""
     fallback_proxy: str = _setting("", "proxy on the way to the fallback")
     """Proxy on the way to the fallback, such as ``http://proxy:3128``; empty: none."""
+    give_up_after: float = _setting(300.0, "seconds without an answer that end a run", high=1e6)
+    """Seconds without any answer of a judge after which a run ends."""
+    outage_seconds: float = _setting(90.0, "seconds that a claim waits for a judge", high=1e6)
+    """Seconds for which a claim waits for a judge that is down, before the fallback is asked."""
     max_calls: int = _setting(-1, "calls to language models at most; -1: any number", low=-1)
     """Calls to all language models at most, retries included; -1: any number."""
     max_cost: float = _setting(-1.0, "money for language models at most; -1: any amount", low=-1)

@@ -61,6 +61,11 @@ class JudgeOptions:
         str | None, typer.Option("--fallback-tokenizer", help="The same of the fallback.")
     ] = None
     """The fallback's tokenizer."""
+    give_up_after: Annotated[
+        float | None,
+        typer.Option("--give-up-after", help="Seconds without an answer that end a run."),
+    ] = None
+    """Seconds without any answer of a judge after which a run ends."""
     verdict_cache: Annotated[
         str | None, typer.Option("--verdict-cache", help="SQLite file that keeps verdicts.")
     ] = None

@@ -32,7 +32,9 @@ TEXT = "A man isn't riding the Brown  horse. The man holds a rope."
 
 def client_of(server: llm.ScriptedLlm) -> ChatClient:
     endpoint = Endpoint(url=server.url, timeout_seconds=PATIENCE)
-    return ChatClient(ChatSettings(endpoint=endpoint, model="m", retry=RetryPolicy(attempts=1)))
+    return ChatClient(
+        ChatSettings(endpoint=endpoint, model="m", retry=RetryPolicy(attempts=1, outage_seconds=0))
+    )
 
 
 def said(*triplets: tuple[str, str, str]) -> str:

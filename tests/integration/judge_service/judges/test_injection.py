@@ -230,7 +230,9 @@ def judge_of(server: llm.ScriptedLlm, **options: int) -> LlmJudge:
 
 def client_of(server: llm.ScriptedLlm) -> ChatClient:
     settings = ChatSettings(
-        endpoint=Endpoint(url=server.url), model="m", retry=RetryPolicy(attempts=1)
+        endpoint=Endpoint(url=server.url),
+        model="m",
+        retry=RetryPolicy(attempts=1, outage_seconds=0),
     )
     return ChatClient(settings)
 

@@ -50,7 +50,9 @@ def items() -> list[JudgeRequestItem]:
 
 def judge_of(server: llm.ScriptedLlm) -> LlmJudge:
     endpoint = Endpoint(url=server.url)
-    settings = ChatSettings(endpoint=endpoint, model="m", retry=RetryPolicy(attempts=1))
+    settings = ChatSettings(
+        endpoint=endpoint, model="m", retry=RetryPolicy(attempts=1, outage_seconds=0)
+    )
     return LlmJudge("llm", ChatClient(settings))
 
 

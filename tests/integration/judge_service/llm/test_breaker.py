@@ -23,7 +23,11 @@ async def test_the_circuit_opens_turns_calls_away_and_closes_after_a_probe() -> 
     async with llm.ScriptedLlm(step) as server:
         world = World()
         client = client_of(
-            server, world, retry=RetryPolicy(attempts=1), circuit_threshold=3, circuit_seconds=30
+            server,
+            world,
+            retry=RetryPolicy(attempts=1, outage_seconds=0),
+            circuit_threshold=3,
+            circuit_seconds=30,
         )
         kinds = []
         for _ in range(5):
@@ -51,7 +55,11 @@ async def test_while_half_open_only_one_probe_is_sent() -> None:
     async with llm.ScriptedLlm(*steps) as server:
         world = World()
         client = client_of(
-            server, world, retry=RetryPolicy(attempts=1), circuit_threshold=1, circuit_seconds=5
+            server,
+            world,
+            retry=RetryPolicy(attempts=1, outage_seconds=0),
+            circuit_threshold=1,
+            circuit_seconds=5,
         )
         with pytest.raises(CallFailedError):
             await client.ask(REQUEST)
@@ -74,7 +82,11 @@ async def test_a_probe_that_is_called_off_lets_the_next_one_pass() -> None:
     async with llm.ScriptedLlm(*steps) as server:
         world = World()
         client = client_of(
-            server, world, retry=RetryPolicy(attempts=1), circuit_threshold=1, circuit_seconds=5
+            server,
+            world,
+            retry=RetryPolicy(attempts=1, outage_seconds=0),
+            circuit_threshold=1,
+            circuit_seconds=5,
         )
         with pytest.raises(CallFailedError):
             await client.ask(REQUEST)

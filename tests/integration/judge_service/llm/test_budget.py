@@ -48,11 +48,15 @@ async def test_what_broke_off_counts_as_spent() -> None:
     prices = Prices(prompt=1_000_000, completion=1_000_000)
     async with llm.ScriptedLlm(llm.always(llm.Reply(reset=True))) as server:
         budget = Budget(prices=prices)
-        await failure_of(client_of(server, budget=budget, retry=RetryPolicy(attempts=1)))
+        await failure_of(
+            client_of(server, budget=budget, retry=RetryPolicy(attempts=1, outage_seconds=0))
+        )
     assert budget.spent == 29
     async with llm.ScriptedLlm(llm.always(llm.error(500))) as server:
         budget = Budget(prices=prices)
-        await failure_of(client_of(server, budget=budget, retry=RetryPolicy(attempts=1)))
+        await failure_of(
+            client_of(server, budget=budget, retry=RetryPolicy(attempts=1, outage_seconds=0))
+        )
     assert budget.spent == 0
 
 

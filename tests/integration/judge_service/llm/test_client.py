@@ -12,7 +12,7 @@ from support.chat_clients import REQUEST, World, client_of, failure_of
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
-from hallujudge.judge_service.llm.failures import FailureKind
+from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy
 
@@ -82,7 +82,7 @@ async def test_transient_faults_are_retried_and_no_more_often_than_allowed(
 ) -> None:
     async with llm.ScriptedLlm(step) as server:
         world = World()
-        client = client_of(server, world, retry=RetryPolicy(attempts=3))
+        client = client_of(server, world, retry=RetryPolicy(attempts=3, outage_seconds=0))
         failure = await failure_of(client)
     assert failure.kind is kind
     assert "3 attempts" in failure.detail
@@ -133,18 +133,68 @@ async def test_a_retry_after_beyond_the_longest_wait_is_not_waited_for() -> None
     assert (world.slept, server.chats) == ([], 1)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-async def test_a_refused_key_or_an_unknown_model_is_fatal_at_once_and_for_good(status: int) -> None:
-    async with llm.ScriptedLlm(llm.always(llm.error(status, "bad key sk-secret-123"))) as server:
-        client = client_of(server)
+@pytest.mark.parametrize(("status", "says"), [(401, "set the right key"), (404, "model name 'm'")])
+async def test_a_rejected_key_or_an_unknown_model_stops_at_once_and_is_tried_again_later(
+    status: int, says: str
+) -> None:
+    rejected = True
+
+    def step(_number: int, _body: llm.Body) -> llm.Reply:
+        return llm.error(status, "bad key sk-secret-123") if rejected else llm.completion("ok")
+
+    async with llm.ScriptedLlm(step) as server:
+        world = World()
+        client = client_of(server, world)
         for _ in range(3):
-            with pytest.raises(InvalidInputError) as caught:
+            with pytest.raises(InvalidInputError, match=says) as caught:
                 await client.ask(REQUEST)
+        assert server.chats == 1
+        rejected = False
+        world.now += 31
+        assert (await client.ask(REQUEST)).reply.content == "ok"
+        await client.close()
+    assert "sk-secret" not in str(caught.value)
+    assert f"HTTP {status}: bad key ***" in str(caught.value)
+    assert caught.value.reason in ("JUDGE_AUTH_FAILED", "JUDGE_MODEL_UNKNOWN")
+
+
+async def test_with_a_fallback_only_a_rejected_key_ends_the_run() -> None:
+    async with llm.ScriptedLlm(llm.always(llm.error(404, "no model m"))) as server:
+        client = client_of(server)
+        for _ in range(2):
+            with pytest.raises(CallFailedError, match="no model m"):
+                await client.ask(REQUEST, has_fallback=True)
         await client.close()
     assert server.chats == 1
-    assert "sk-secret" not in str(caught.value)
-    assert "***" in str(caught.value)
-    assert caught.value.reason in ("JUDGE_AUTH_FAILED", "JUDGE_MODEL_UNKNOWN")
+    async with llm.ScriptedLlm(llm.always(llm.error(401, "bad key"))) as server:
+        client = client_of(server)
+        with pytest.raises(InvalidInputError, match="HALLUJUDGE_LLM_API_KEY"):
+            await client.ask(REQUEST, has_fallback=True)
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    "reply", [llm.error(403, "not this one"), llm.error(400, "not this one", "content_filter")]
+)
+async def test_a_refused_prompt_concerns_its_own_call_only(reply: llm.Reply) -> None:
+    async with llm.ScriptedLlm(llm.always(reply), llm.saying("ok")) as server:
+        client = client_of(server)
+        with pytest.raises(CallFailedError, match="not this one") as caught:
+            await client.ask(REQUEST)
+        assert (await client.ask(REQUEST)).reply.content == "ok"
+        await client.close()
+    assert caught.value.kind is FailureKind.REFUSED
+
+
+async def test_the_reply_of_another_model_is_not_accepted() -> None:
+    async with llm.ScriptedLlm(llm.saying("ok", model="cheaper")) as server:
+        client = client_of(server)
+        with pytest.raises(InvalidInputError, match="asked for 'm', the reply is from 'cheaper'"):
+            await client.ask(REQUEST)
+        await client.close()
+        allowed = client_of(server, reply_models=("Cheaper",))
+        assert (await allowed.ask(REQUEST)).reply.content == "ok"
+        await allowed.close()
 
 
 @pytest.mark.parametrize(
@@ -170,7 +220,7 @@ async def test_a_slow_drip_ends_at_the_deadline() -> None:
     slow = llm.completion("supported")
     drip = llm.Reply(body=slow.body, headers=slow.headers, drip=0.05)
     async with llm.ScriptedLlm(llm.always(drip)) as server:
-        client = client_of(server, timeout=1.0, retry=RetryPolicy(attempts=1))
+        client = client_of(server, timeout=1.0, retry=RetryPolicy(attempts=1, outage_seconds=0))
         failure = await failure_of(client)
     assert failure.kind is FailureKind.TIMEOUT
 
@@ -178,7 +228,9 @@ async def test_a_slow_drip_ends_at_the_deadline() -> None:
 async def test_an_endless_answer_is_not_read_to_its_end() -> None:
     big = llm.Reply(body=b" " * 300_000)
     async with llm.ScriptedLlm(llm.always(big)) as server:
-        client = client_of(server, max_reply_bytes=100_000, retry=RetryPolicy(attempts=1))
+        client = client_of(
+            server, max_reply_bytes=100_000, retry=RetryPolicy(attempts=1, outage_seconds=0)
+        )
         failure = await failure_of(client)
     assert failure.kind is FailureKind.BAD_REPLY
     assert "100000" in failure.detail
@@ -186,7 +238,7 @@ async def test_an_endless_answer_is_not_read_to_its_end() -> None:
 
 async def test_nobody_at_the_address() -> None:
     async with llm.ScriptedLlm() as server:
-        client = client_of(server, retry=RetryPolicy(attempts=2))
+        client = client_of(server, retry=RetryPolicy(attempts=2, outage_seconds=0))
     failure = await failure_of(client)
     assert failure.kind is FailureKind.CONNECTION
 

@@ -1,0 +1,127 @@
+"""Outages of a judge's server are waited for, reported, and ended after a stated time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+from support import scripted_llm as llm
+from support.chat_clients import REQUEST, World, client_of
+
+from hallujudge.judge_service.errors import UnavailableError
+from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
+from hallujudge.judge_service.llm.retry import RetryPolicy
+
+DOWN = [
+    llm.error(503, "starting"),
+    llm.error(500, "boom"),
+    llm.error(429, "slow down"),
+    llm.Reply(reset=True),
+]
+
+
+def down_until(world: World, seconds: float, reply: llm.Reply) -> Callable[..., llm.Reply]:
+    return lambda _number, _body: reply if world.now < seconds else llm.completion("ok")
+
+
+@pytest.mark.parametrize("reply", DOWN)
+@pytest.mark.parametrize("seconds", [5, 60])
+@pytest.mark.parametrize("at_once", [1, 16])
+async def test_an_outage_costs_no_call(reply: llm.Reply, seconds: float, at_once: int) -> None:
+    world = World()
+    async with llm.ScriptedLlm(down_until(world, seconds, reply)) as server:
+        client = client_of(server, world, max_concurrency=at_once)
+        answers = await asyncio.gather(*(client.ask(REQUEST) for _ in range(64)))
+        await client.close()
+    assert [answer.reply.content for answer in answers] == ["ok"] * 64
+
+
+async def test_a_server_that_is_gone_for_a_while_costs_no_call() -> None:
+    world = World()
+    server = llm.ScriptedLlm(llm.saying("ok"))
+    await server.start()
+    await server.stop()
+    client = client_of(server, world, max_concurrency=4)
+    asked = [asyncio.ensure_future(client.ask(REQUEST)) for _ in range(20)]
+    while world.now < 40:
+        await asyncio.sleep(0)
+    await server.start()
+    answers = await asyncio.gather(*asked)
+    await client.close()
+    await server.stop()
+    assert len(answers) == 20
+
+
+@pytest.mark.parametrize("reply", DOWN)
+async def test_a_run_without_any_answer_ends_after_a_stated_time(reply: llm.Reply) -> None:
+    world = World()
+    retry = RetryPolicy(outage_seconds=1000, give_up_after=300)
+    async with llm.ScriptedLlm(llm.saying("ok"), llm.always(reply)) as server:
+        client = client_of(server, world, retry=retry)
+        await client.ask(REQUEST)
+        with pytest.raises(UnavailableError, match="answered no call for 300 s") as caught:
+            await client.ask(REQUEST)
+        await client.close()
+    assert caught.value.reason == "JUDGE_NO_PROGRESS"
+    assert "1 calls were answered before" in str(caught.value)
+    assert 300 <= world.now < 320
+
+
+async def test_why_nothing_moves_is_logged_every_half_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    async with llm.ScriptedLlm(llm.always(llm.error(429, "slow down sk-secret-123"))) as server:
+        client = client_of(server, world, retry=RetryPolicy(outage_seconds=1000))
+        with caplog.at_level(logging.WARNING), pytest.raises(UnavailableError):
+            await client.ask(REQUEST)
+        await client.close()
+    lines = [record.getMessage() for record in caplog.records]
+    assert 8 <= len(lines) <= 10
+    assert all("HTTP 429: slow down ***" in line for line in lines)
+    assert "giving up in" in lines[0]
+
+
+async def test_a_request_that_the_server_alone_fails_on_does_not_wait_for_an_outage() -> None:
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        return llm.error(500, "boom") if body["max_tokens"] == 9 else llm.completion("ok")
+
+    world = World()
+    poison = type(REQUEST)(messages=REQUEST.messages, max_tokens=9)
+    async with llm.ScriptedLlm(step) as server:
+        client = client_of(server, world)
+        failing = asyncio.ensure_future(client.ask(poison))
+        while not failing.done():
+            await client.ask(REQUEST)
+        await client.close()
+    failure = failing.exception()
+    assert isinstance(failure, CallFailedError)
+    assert "HTTP 500: boom (5 attempts)" in failure.detail
+    assert world.now < 20
+
+
+async def test_with_a_fallback_an_outage_is_waited_for_once() -> None:
+    world = World()
+    async with llm.ScriptedLlm(llm.always(llm.error(429, "slow down"))) as server:
+        client = client_of(server, world)
+        with pytest.raises(CallFailedError, match="slow down"):
+            await client.ask(REQUEST, has_fallback=True)
+        assert 90 <= world.now < 120
+        for _ in range(100):
+            with pytest.raises(CallFailedError, match="HTTP 429: slow down") as caught:
+                await client.ask(REQUEST, has_fallback=True)
+        assert world.now < 200
+        await client.close()
+    assert caught.value.kind in (FailureKind.RATE, FailureKind.CIRCUIT)
+
+
+async def test_a_failed_call_names_its_first_cause() -> None:
+    steps = (llm.always(llm.error(502, "no upstream")), llm.always(llm.error(503, "busy")))
+    async with llm.ScriptedLlm(*steps) as server:
+        client = client_of(server, retry=RetryPolicy(attempts=2, outage_seconds=0))
+        with pytest.raises(CallFailedError) as caught:
+            await client.ask(REQUEST)
+        await client.close()
+    assert caught.value.detail == "HTTP 502: no upstream; then HTTP 503: busy (2 attempts)"
