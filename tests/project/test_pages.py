@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,3 +88,11 @@ def exists(path: str) -> bool:
 def test_files_named_in_sentences_exist(page: Path) -> None:
     spans = re.findall(r"`([^`\n]*)`", page.read_text(encoding="utf-8"))
     assert [span for span in spans if PATH.match(span) and not exists(span)] == []
+
+
+def test_the_install_page_lists_every_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE))
+    # Contributors' extras and the alias of `server` are not for users.
+    assert listed == set(project["optional-dependencies"]) - {"ci", "dev", "service", "test"}

@@ -1,7 +1,7 @@
 """Reading answers: yes or no, a choice, an order. Every reading has a name.
 
 The tools that score these benchmarks read the same sentence differently; which reading was used is
-part of every score's signature. ``docs/decisions/answer-reading.md`` compares them.
+part of every score's signature. ``docs/decisions/answer-parsing.md`` compares them.
 """
 
 from .choices import ParsedChoice, read_choice, read_free_answer
