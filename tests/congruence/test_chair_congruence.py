@@ -60,7 +60,11 @@ def test_files_are_equal(
         outputs.append([(tmp_path / name / file).read_bytes() for file in files] + [run.stdout])
     assert outputs[0] == outputs[1]
     report = json.loads(outputs[0][0])
-    assert report["coverage"]["reasons"] == {"RESPONSE_MISSING": 40, "RESPONSE_TOO_LONG": 40}
+    assert report["coverage"]["reasons"] == {
+        "RESPONSE_EMPTY": 40,
+        "RESPONSE_MISSING": 40,
+        "RESPONSE_TOO_LONG": 40,
+    }
     assert set(report["groups"]["model"]) == {"a", "b"}
 
 

@@ -15,7 +15,7 @@ from support.running import cli, read_rows
 ROWS = [
     ("a.png", "A man picks up a ball and throws it to a dog.", "A man throws a ball to a cat."),
     ("b.png", "A robot arm opens a drawer.", "The robotic arm closes the drawer."),
-    ("c.png", "A girl rides a bike. She falls.", ""),
+    ("c.png", "A girl rides a bike. She falls.", "Nothing."),
 ]
 
 

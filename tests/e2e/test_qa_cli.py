@@ -332,7 +332,7 @@ def test_unread_answers_are_counted(tmp_path: Path) -> None:
     bases = [line for line in lines if line["operator"] == "base"]
     bases[0]["response"] = "I cannot tell"
     others = [line for line in lines if line["operator"] == "compression"]
-    others[0]["response"] = ""
+    others[0]["response"] = "???"
     run = infact(tmp_path, lines)
     assert run.returncode == 3, run.stderr
     report = report_of(tmp_path / "out")

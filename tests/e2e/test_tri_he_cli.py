@@ -164,7 +164,7 @@ def test_images_without_scene_graph(tmp_path: Path) -> None:
         ("Мужчина едет на коричневой лошади по осеннему лесу.", "NO_CLAIMS"),
         ("一个男人骑着一匹棕色的马。", "NO_CLAIMS"),
         ("Yes.", "NO_CLAIMS"),
-        ("", "NO_CLAIMS"),
+        ("", "RESPONSE_EMPTY"),
         (None, "RESPONSE_MISSING"),
         ("x" * 600_000, "RESPONSE_TOO_LONG"),
     ],

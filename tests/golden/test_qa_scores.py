@@ -101,7 +101,7 @@ def test_vidhal_answers_of_every_kind(goldens: Path, tmp_path: Path) -> None:
     assert report_of(tmp_path / "mcqa")["scores"]["accuracy"]["value"] == pytest.approx(wanted)
     run = cli(
         *("score", "vidhal-ordering", "--responses", tmp_path / "orders.json"),
-        *(*given, "--out", tmp_path / "ordering"),
+        *(*given, "--out", tmp_path / "ordering", "--count-empty"),
     )
     assert run.returncode == 0, run.stderr
     assert "letters that were not shown: attribute_6" in run.stderr

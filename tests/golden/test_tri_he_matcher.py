@@ -94,7 +94,7 @@ def archived(golden: Golden) -> list[ClaimVerdict]:
 
 
 def check_rates(golden: Golden, verdicts: Sequence[ClaimVerdict]) -> None:
-    for variant in TriHeMetric.variants:
+    for variant in TriHeMetric.variant_names():
         found = report(golden, verdicts, variant)
         assert found.hallu_q == pytest.approx(golden.expected["hallu_q"] / 100, abs=1e-12)
         assert found.hallu_i == pytest.approx(golden.expected["hallu_i"] / 100, abs=1e-12)

@@ -24,8 +24,8 @@ captions = st.lists(st.sampled_from(OBJECTS), max_size=8)
 references = st.frozensets(st.sampled_from(OBJECTS), max_size=5)
 metrics = st.builds(
     ChairMetric,
-    variant=st.sampled_from(ChairMetric.variants),
-    count=st.sampled_from(ChairMetric.counts),
+    variant=st.sampled_from(ChairMetric.variant_names()),
+    count=st.sampled_from(ChairMetric.options[0].choices),
     matcher=st.just("m"),
     graph=st.just("g"),
 )

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Metric
+from hallujudge.metrics.framework.base import MetricBase
+from hallujudge.metrics.framework.definitions import OptionDefinition
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.synonym_graphs import Mention
 
 from .resources import Resources
+from .responses import RESPONSE_OPTIONS
 from .spec import ScoreSpec
 
-__all__ = ["ClaimValue", "Extract", "FoundClaim", "MetricEntry", "OptionEntry", "Pipeline"]
+__all__ = ["ClaimValue", "Extract", "FoundClaim", "MetricEntry", "Pipeline"]
 
 ClaimValue: TypeAlias = Mention | Triplet | str
 """An object mention, a triplet, or a keyword in its root form."""
@@ -63,37 +66,17 @@ Extract: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptionEntry:
-    """An option of a metric."""
-
-    name: str
-    """Its name."""
-    default: str
-    """What it is unless told."""
-    choices: tuple[str, ...] = ()
-    """The values it may take; empty: see the description."""
-    description: str = ""
-    """What it does."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEntry:
-    """A metric as the engine knows it."""
+    """A metric as the engine knows it; what the metric declares itself is taken from there."""
 
-    name: str
-    """Its name."""
-    description: str
-    """What it measures and where it is defined."""
-    variants: tuple[str, ...]
-    """Its variants, the default first."""
-    score_names: tuple[str, ...]
-    """Names of its scores."""
+    metric: type[MetricBase]
+    """The metric: name, papers, variants, options, statistics and scores."""
     item_type: type[Item]
     """The shape of its items."""
     graph_roles: tuple[str, ...] = ()
     """Graphs that it takes, by role."""
-    options: tuple[OptionEntry, ...] = ()
-    """Its options."""
+    engine_options: tuple[OptionDefinition, ...] = ()
+    """Options of its extractors and judges."""
     extract: Extract | None = None
     """Takes claims out of texts; None where there are none to take."""
     judges: bool = False
@@ -102,3 +85,34 @@ class MetricEntry:
     """Fields that groups are reported by unless told."""
     open: Callable[[ScoreSpec, Resources], Pipeline]
     """Makes the pipeline of a checked spec."""
+
+    @property
+    def name(self) -> str:
+        """The metric's name."""
+        return self.metric.name
+
+    @property
+    def description(self) -> str:
+        """What it measures, and the paper that defines it."""
+        paper = self.metric.papers[0]
+        return f"{self.metric.summary} ({paper.authors} {paper.year})"
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Names of its variants, the default first."""
+        return self.metric.variant_names()
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Names of its scores."""
+        return tuple(score.name for score in self.metric.score_definitions)
+
+    @property
+    def options(self) -> tuple[OptionDefinition, ...]:
+        """All its options: the metric's own, the engine's, and those that every metric has."""
+        return (*self.metric.options, *self.engine_options, *RESPONSE_OPTIONS)
+
+    def own_options(self, spec: ScoreSpec) -> dict[str, str]:
+        """Return the spec's values of the metric's own options."""
+        known = {option.name for option in self.metric.options}
+        return {name: value for name, value in spec.options.items() if name in known}

@@ -1,4 +1,4 @@
-"""What pipelines do with items alike."""
+"""Checks of items, and results of items."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome
+from hallujudge.metrics.framework.reasons import UnscoredReason
 
 from ..errors import InvalidInputError, Violation
 
-__all__ = ["MAX_RESPONSE_CHARS", "checked", "scored", "unscored"]
-
-MAX_RESPONSE_CHARS = 500_000
-"""Longer responses are unscored: no caption is a novel, and hostile input must stay cheap."""
+__all__ = ["checked", "scored", "unscored"]
 
 _ItemT = TypeVar("_ItemT", bound=Item)
 
 
 def checked(items: Sequence[Item], item_type: type[_ItemT]) -> list[_ItemT]:
-    """The items, all of one protocol's shape.
+    """Return the items if all are of one family's shape.
 
     Raises:
-        InvalidInputError: Some are of another protocol, or have no id.
+        InvalidInputError: Some are of another family, or have no id.
     """
     right = [item for item in items if isinstance(item, item_type) and item.id]
     if len(right) == len(items):
@@ -46,7 +44,7 @@ def scored(
     scores: Mapping[str, float | None],
     evidence: Evidence,
 ) -> ItemResult:
-    """The result of an item that has a score."""
+    """Return the result of a scored item."""
     return ItemResult(
         id=item.id,
         group_id=item.group_id or item.id,
@@ -58,8 +56,10 @@ def scored(
     )
 
 
-def unscored(item: Item, reason: str, detail: str, evidence: Evidence | None = None) -> ItemResult:
-    """The result of an item that has none, and why."""
+def unscored(
+    item: Item, reason: UnscoredReason, detail: str, evidence: Evidence | None = None
+) -> ItemResult:
+    """Return the result of an unscored item, with its reason."""
     return ItemResult(
         id=item.id,
         group_id=item.group_id or item.id,

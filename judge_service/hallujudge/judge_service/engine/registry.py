@@ -6,20 +6,16 @@ from hallujudge.metrics import MetricError
 
 from ..errors import InvalidInputError, NotFoundError, Violation
 from .entry import MetricEntry, Pipeline
-from .families import ENTRIES
+from .families import entries
 from .resources import Resources
 from .spec import ScoreSpec
 
 __all__ = ["checked_entry", "metric_entry", "metric_names", "open_pipeline"]
 
 
-def _entries() -> dict[str, MetricEntry]:
-    return {entry.name: entry for entry in ENTRIES}
-
-
 def metric_names() -> tuple[str, ...]:
     """Names of all metrics."""
-    return tuple(_entries())
+    return tuple(entries())
 
 
 def metric_entry(name: str) -> MetricEntry:
@@ -28,14 +24,14 @@ def metric_entry(name: str) -> MetricEntry:
     Raises:
         NotFoundError: There is none.
     """
-    entries = _entries()
-    if name not in entries:
+    known = entries()
+    if name not in known:
         raise NotFoundError(
-            f"there is no metric {name!r}; choose one of {', '.join(entries)}",
+            f"there is no metric {name!r}; choose one of {', '.join(known)}",
             reason="METRIC_UNKNOWN",
             metadata={"metric": name},
         )
-    return entries[name]
+    return known[name]
 
 
 def checked_entry(spec: ScoreSpec) -> MetricEntry:

@@ -189,7 +189,7 @@ def _metric_info(entry: MetricEntry) -> pb.MetricInfo:
                 name=option.name,
                 default_value=option.default,
                 choices=option.choices,
-                description=option.description,
+                description=option.meaning,
             )
             for option in entry.options
         ],

@@ -7,15 +7,16 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from ..errors import OptionError, UnknownVariantError
+from ..framework.base import MetricBase
+from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, ScoreDefinition, ratio
-from ..framework.signature import Signature
+from ..framework.result import ScoredItem
 from .evidence import ChairEvidence, MentionVerdict
 
 if TYPE_CHECKING:
     from ..framework.metric import FloatArray
 
-__all__ = ["ChairMetric", "ChairScored", "FoundMention"]
+__all__ = ["ChairMetric", "FoundMention"]
 
 
 class FoundMention(Protocol):
@@ -43,19 +44,7 @@ class FoundMention(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChairScored:
-    """A caption's statistics and what they rest on."""
-
-    statistics: tuple[int, ...]
-    """One number for each column of the metric."""
-    scores: dict[str, float | None]
-    """The caption's own scores."""
-    evidence: ChairEvidence
-    """The mentions and their verdicts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChairMetric:
+class ChairMetric(MetricBase):
     """CHAIR (Rohrbach et al., Object Hallucination in Image Captioning, EMNLP 2018).
 
     With a mention *hallucinated* when its object is not among the image's reference objects:
@@ -66,8 +55,8 @@ class ChairMetric:
       later scripts report it
     * ``mean_words`` = words in all captions / captions (``Len`` in papers/pope.txt, Table 1)
 
-    ``published`` follows the released script to the last digit. What it does that one may not
-    expect:
+    ``published`` follows the released script to the last digit. Its unexpected
+    behaviour:
 
     * every mention counts, so that an object named five times weighs five times in ``chair_i``;
     * table rows with a leading space or a capital (`` motor bike``, `` cheesecake``, ``iPhone``)
@@ -92,73 +81,87 @@ class ChairMetric:
     """
 
     name: ClassVar[Literal["chair"]] = "chair"
-    variants: ClassVar[tuple[str, ...]] = ("published", "corrected")
-    counts: ClassVar[tuple[str, ...]] = ("mentions", "objects")
-    unit: ClassVar[Literal["captions"]] = "captions"
-    folds: ClassVar[bool] = True
-    columns: ClassVar[tuple[Column, ...]] = (
-        Column(name="mentioned"),
-        Column(name="hallucinated"),
-        Column(name="captions_with_hallucination"),
-        Column(name="recalled_objects"),
-        Column(name="reference_objects"),
-        Column(name="words"),
+    summary: ClassVar[str] = "Objects that captions mention and images lack."
+    papers: ClassVar[tuple[Paper, ...]] = (
+        Paper(
+            title="Object Hallucination in Image Captioning",
+            authors="Rohrbach et al.",
+            year=2018,
+            link="arXiv:1809.02156",
+            where="section 3.1",
+        ),
     )
-    scores: ClassVar[tuple[ScoreDefinition, ...]] = (
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        VariantDefinition(
+            name="published",
+            meaning="Reproduces the released script exactly, including its known bugs.",
+        ),
+        VariantDefinition(
+            name="corrected",
+            meaning="Fixes the script's word table and reading, and splits words at white space.",
+        ),
+    )
+    options: ClassVar[tuple[OptionDefinition, ...]] = (
+        OptionDefinition(
+            name="count",
+            default="mentions",
+            choices=("mentions", "objects"),
+            meaning="What chair_i counts: every mention, or each of a caption's objects once.",
+        ),
+    )
+    unit: ClassVar[Literal["captions"]] = "captions"
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column(name="mentioned", meaning="object mentions"),
+        Column(name="hallucinated", meaning="mentions of objects that the image lacks"),
+        Column(name="captions_with_hallucination", meaning="captions with a hallucinated mention"),
+        Column(name="recalled_objects", meaning="reference objects that the caption mentions"),
+        Column(name="reference_objects", meaning="reference objects"),
+        Column(name="words", meaning="words in the caption"),
+    )
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
         ScoreDefinition(
             name="chair_i",
+            meaning="hallucinated mentions / mentions",
+            direction="lower",
             columns=("hallucinated", "mentioned"),
             value=ratio("hallucinated", "mentioned"),
         ),
         ScoreDefinition(
             name="chair_s",
+            meaning="captions with a hallucinated mention / captions",
+            direction="lower",
             columns=("captions_with_hallucination", "captions"),
             value=ratio("captions_with_hallucination", "captions"),
         ),
         ScoreDefinition(
             name="recall",
+            meaning="reference objects mentioned / reference objects",
+            direction="higher",
             columns=("recalled_objects", "reference_objects"),
             value=ratio("recalled_objects", "reference_objects"),
-            higher_is_better=True,
         ),
         ScoreDefinition(
             name="mean_words",
+            meaning="words in a caption, on average",
+            unit="words",
             columns=("words", "captions"),
             value=ratio("words", "captions"),
             bounded=False,
         ),
     )
 
-    variant: str = "published"
-    count: str = "mentions"
+    count: str = ""
     matcher: str
     graph: str
 
-    def __post_init__(self) -> None:
-        if self.variant not in self.variants:
-            raise UnknownVariantError(self.name, self.variant, self.variants)
-        if self.count not in self.counts:
-            raise OptionError(
-                self.name, "count", f"{self.count!r} is not one of {', '.join(self.counts)}"
-            )
-
-    @property
-    def signature(self) -> Signature:
-        """Variant, matcher, graph and what is counted."""
-        return Signature(
-            metric=self.name,
-            fields=(
-                ("var", self.variant),
-                ("match", self.matcher),
-                ("graph", self.graph),
-                ("count", self.count),
-            ),
-        )
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the object matcher, the graph and what is counted."""
+        return (("match", self.matcher), ("graph", self.graph), ("count", self.count))
 
     def score_caption(
         self, caption: str, mentions: Sequence[FoundMention], reference: AbstractSet[str]
-    ) -> ChairScored:
-        """Statistics of one caption.
+    ) -> ScoredItem[ChairEvidence]:
+        """Return the statistics of one caption.
 
         Args:
             caption: What the model wrote.
@@ -176,7 +179,7 @@ class ChairMetric:
         else:
             mentioned, wrong = len(verdicts), sum(v.hallucinated for v in verdicts)
         words = len(caption.split(" ") if self.variant == "published" else caption.split())
-        return ChairScored(
+        return ScoredItem(
             statistics=(mentioned, wrong, int(wrong > 0), recalled, len(reference), words),
             scores={
                 "chair_i": wrong / mentioned if mentioned else None,
@@ -190,15 +193,11 @@ class ChairMetric:
             ),
         )
 
-    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Nothing beside the sums."""
-        return clusters
-
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
-        """An unscored caption at its best names the objects of its image, at its worst others.
+        """Return an unscored caption's statistics: at best it names the image's objects alone.
 
-        How many it names is taken from the fullest scored caption, and how many there are from the
-        fullest reference.
+        At worst it names others alone. How many it names is taken from the fullest scored caption,
+        and how many there are from the fullest reference.
         """
         mentioned = float(observed["mentioned"].max(initial=1.0))
         reference = float(observed["reference_objects"].max(initial=1.0))

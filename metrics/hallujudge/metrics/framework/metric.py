@@ -17,9 +17,19 @@ if TYPE_CHECKING:
 
     FloatArray: TypeAlias = NDArray[np.float64]
 
+    from .definitions import Direction
     from .signature import Signature
 
-__all__ = ["Column", "ExpandingMetric", "Metric", "ScoreDefinition", "Sums", "ratio"]
+__all__ = [
+    "Column",
+    "ExpandingMetric",
+    "Metric",
+    "RepeatingMetric",
+    "ResolvingMetric",
+    "ScoreDefinition",
+    "Sums",
+    "ratio",
+]
 
 Sums: TypeAlias = "Mapping[str, FloatArray]"
 """Column name -> sums, one entry for each replicate (a single one for the score itself)."""
@@ -31,10 +41,12 @@ class Column:
 
     name: str
     """Its name, as totals show it."""
+    meaning: str = ""
+    """What it counts, in a few words."""
     integral: bool = True
     """Whether it is always a whole number below 2**31, which is kept in four bytes."""
     label: bool = False
-    """Whether it names a kind, such as which order was given, so that its sum says nothing."""
+    """Whether it names a kind, such as which order was given, so that its sum has no meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +55,31 @@ class ScoreDefinition:
 
     name: str
     """The score's name."""
+    meaning: str = ""
+    """What it measures, in a few words."""
+    unit: str = "fraction"
+    """What its numbers are: ``fraction``, or what is counted, such as ``words``."""
+    direction: Direction = "neither"
+    """Which end of its range is the better one."""
     columns: tuple[str, ...]
     """The columns that the function reads."""
     value: Callable[[Sums], FloatArray]
-    """Sums -> scores, entry by entry; NaN where the score isn't defined."""
+    """Sums -> scores, entry by entry; NaN where the score is not defined."""
     count: str = ""
     """Column whose sum is ``n``; empty: ``n`` counts the scored items."""
     bounded: bool = True
     """Whether best and worst cases exist; a length has neither."""
-    higher_is_better: bool = False
-    """Which end of the range is the good one."""
+
+    @property
+    def sentence(self) -> str:
+        """The meaning, the unit where it is no fraction, and the direction."""
+        unit = "" if self.unit == "fraction" else f" ({self.unit})"
+        better = "" if self.direction == "neither" else f"; {self.direction} is better"
+        return f"{self.meaning}{unit}{better}"
 
 
 def ratio(numerator: str, denominator: str) -> Callable[[Sums], FloatArray]:
-    """The ratio of two sums; NaN where the denominator is zero."""
+    """Return the ratio of two sums; NaN where the denominator is zero."""
 
     def value(sums: Sums) -> FloatArray:
         import numpy as np
@@ -78,12 +101,41 @@ class ExpandingMetric(Protocol):
     """
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """More columns, of the same length, for the items of a table."""
+        """Return more columns, of the same length, for the items of a table."""
+        ...
+
+
+@runtime_checkable
+class ResolvingMetric(Protocol):
+    """A metric whose scored items may hold claims without a verdict."""
+
+    @property
+    def unresolved(self) -> str:
+        """The column that counts an item's claims without a verdict."""
+        ...
+
+    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
+        """Return the columns with every claim without a verdict at its best, or at its worst."""
+        ...
+
+
+@runtime_checkable
+class RepeatingMetric(Protocol):
+    """A metric whose items may belong to several groups of a field."""
+
+    @property
+    def split_fields(self) -> frozenset[str]:
+        """Fields whose value is a list of groups, separated by commas."""
+        ...
+
+    @property
+    def repeated_by(self) -> str:
+        """The field by whose groups an item counts repeatedly in the overall scores, or empty."""
         ...
 
 
 class Metric(Protocol):
-    """What every metric declares; the tally and the engine need nothing else of it."""
+    """What the tally needs of a metric."""
 
     @property
     def name(self) -> str:
@@ -92,7 +144,7 @@ class Metric(Protocol):
 
     @property
     def variant(self) -> str:
-        """The variant, such as ``published``."""
+        """The variant's name, such as ``published``."""
         ...
 
     @property
@@ -125,15 +177,15 @@ class Metric(Protocol):
         ...
 
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Columns of clusters that scores need beside the summed statistics.
+        """Return columns of clusters that scores need beside the summed statistics.
 
         A score that is a mean over images of each image's own ratio needs the ratio as a column.
-        Most metrics have none and give the clusters back.
+        Most metrics have none and return the clusters.
         """
         ...
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
-        """Statistics that an unscored item would have had at its best, or at its worst.
+        """Return the statistics of an unscored item at its best, or at its worst.
 
         Args:
             observed: For each column the largest number that a scored item has.

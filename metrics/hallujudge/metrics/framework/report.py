@@ -33,12 +33,12 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What a score could become if every unscored item were at its best, or at its worst."""
+    """What a score could become if all unscored items and claims were at their best, or worst."""
 
     best: float
-    """With every unscored item at its best."""
+    """With every unscored item, and every claim without a verdict, at its best."""
     worst: float
-    """With every unscored item at its worst."""
+    """With every unscored item, and every claim without a verdict, at its worst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,8 @@ class Coverage:
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Why, by reason."""
     bounds: Mapping[str, Bound] = field(default_factory=dict)
-    """What the unscored items could change, by score; empty when there are none."""
+    """What unscored items, and claims without a verdict in scored items, could change, by score;
+    empty when there are none."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """The coverage as it stands in ``report.json``."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Evidence", "ItemResult", "JsonValue", "Outcome"]
+__all__ = ["Evidence", "ItemResult", "JsonValue", "Outcome", "ScoredItem"]
 
 
 JsonValue: TypeAlias = (
@@ -32,6 +32,23 @@ class Evidence(Protocol):
     def to_json(self) -> dict[str, JsonValue]:
         """The evidence as it stands in ``items.jsonl``."""
         ...
+
+
+_EvidenceT = TypeVar("_EvidenceT", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredItem(Generic[_EvidenceT]):
+    """What a metric makes of one item."""
+
+    statistics: tuple[float, ...]
+    """One number for each column of the metric."""
+    scores: Mapping[str, float | None]
+    """The item's own scores; None where one is not defined."""
+    evidence: _EvidenceT
+    """What the scores rest on; None where the pipeline knows it and the metric does not."""
+    readable: bool = True
+    """Whether the response could be parsed; an item whose response could not is unscored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

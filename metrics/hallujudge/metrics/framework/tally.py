@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import MergeError
 from .intervals import IntervalSettings, bootstrap_interval
-from .metric import ExpandingMetric
+from .metric import ExpandingMetric, RepeatingMetric, ResolvingMetric
 from .report import Bound, Coverage, Report, Score
 from .result import ItemResult, Outcome
 from .rows import BUCKETS, Rows
@@ -41,10 +41,15 @@ class Tally:
 
     def __init__(self, metric: Metric, group_by: Iterable[str] = ()) -> None:
         self._metric = metric
-        self._groups = {key: _Codes() for key in group_by}
+        split = metric.split_fields if isinstance(metric, RepeatingMetric) else frozenset()
+        self._groups = {key: _Codes(split=key in split) for key in group_by}
+        # Empty, too, where the field is not grouped by: then nothing is known of its groups.
+        repeated_by = metric.repeated_by if isinstance(metric, RepeatingMetric) else ""
+        self._repeated_by = repeated_by if repeated_by in self._groups else ""
         self._rows = Rows(metric.columns, len(self._groups), folds=metric.folds)
         self._reasons: Counter[str] = Counter()
         self._unscored_rows = 0
+        self._unscored_times = 0
 
     def add(self, result: ItemResult) -> None:
         """Adds one item; see :meth:`add_all`."""
@@ -60,6 +65,7 @@ class Tally:
             if result.outcome is Outcome.UNSCORED:
                 self._reasons[result.reason] += 1
                 self._unscored_rows += bool(result.statistics)
+                self._unscored_times += self._times(result)
         rows = [result for result in results if result.statistics]
         codes = [
             [of.code(result.fields.get(key, _MISSING)) for result in rows]
@@ -83,6 +89,7 @@ class Tally:
         self._rows.extend(other._rows, theirs_here)
         self._reasons.update(other._reasons)
         self._unscored_rows += other._unscored_rows
+        self._unscored_times += other._unscored_times
 
     def finish(self, intervals: IntervalSettings, *, version: str) -> Report:
         """The report over everything added so far; more may be added after it.
@@ -94,7 +101,8 @@ class Tally:
         metric, rows = self._metric, self._rows
         rows.settle()
         table = _Table(metric, rows.keys, rows.weights, rows.columns)
-        coverage = self._coverage(table)
+        overall = self._repeated(table)
+        coverage = self._coverage(overall)
         signature = metric.signature.extended(
             ("ci", f"{intervals.text}-{BUCKETS}-groups" if rows.folded else intervals.text),
             ("seed", str(intervals.seed)),
@@ -106,7 +114,7 @@ class Tally:
             metric=metric.name,
             variant=metric.variant,
             signature=str(signature),
-            scores=table.scores(intervals),
+            scores=overall.scores(intervals),
             groups={
                 key: {
                     value: table.where(codes.mask(value, numbers)).scores(intervals)
@@ -117,8 +125,20 @@ class Tally:
                 if codes.values not in ([], [_MISSING])
             },
             coverage=coverage,
-            totals={metric.unit: float(rows.items), **table.totals()},
+            totals=overall.totals(),
         )
+
+    def _times(self, result: ItemResult) -> int:
+        """How often an item counts in the overall scores."""
+        key = self._repeated_by
+        return len(self._groups[key].parts(result.fields.get(key, _MISSING))) if key else 1
+
+    def _repeated(self, table: _Table) -> _Table:
+        """Return the table with each row as often as it counts in the overall scores."""
+        if not self._repeated_by:
+            return table
+        place = list(self._groups).index(self._repeated_by)
+        return table.repeated(self._groups[self._repeated_by].times(self._rows.codes[place]))
 
     def _coverage(self, table: _Table) -> Coverage:
         unscored = self._reasons.total()
@@ -128,7 +148,7 @@ class Tally:
             scored=scored,
             unscored=unscored,
             reasons=dict(sorted(self._reasons.items())),
-            bounds=table.bounds(unscored, self._rows.largest) if unscored else {},
+            bounds=table.bounds(self._unscored_times, self._rows.largest),
         )
 
 
@@ -152,10 +172,15 @@ def _keys(results: Iterable[ItemResult]) -> list[int]:
 
 
 class _Codes:
-    """A small number for each value of a grouping field."""
+    """A small number for each value of a grouping field.
 
-    def __init__(self) -> None:
+    Args:
+        split: Whether a value lists several groups, separated by commas.
+    """
+
+    def __init__(self, *, split: bool) -> None:
         self._of: dict[str, int] = {}
+        self._split = split
 
     def code(self, value: str) -> int:
         return self._of.setdefault(value, len(self._of))
@@ -164,16 +189,32 @@ class _Codes:
         here = [self.code(value) for value in other._of]
         return [here[code] for code in codes]
 
+    def parts(self, value: str) -> tuple[str, ...]:
+        """The groups that a value names, each once; the empty group if it names none."""
+        if not self._split:
+            return (value,)
+        parts = dict.fromkeys(part.strip() for part in value.split(","))
+        return tuple(part for part in parts if part) or (_MISSING,)
+
     @property
     def values(self) -> list[str]:
-        """Distinct values in lexical order, so that the order of items can't show."""
-        return sorted(self._of)
+        """Distinct groups in lexical order, so that the order of items can't show."""
+        return sorted({part for value in self._of for part in self.parts(value)})
 
     def mask(self, value: str, codes: array[int]) -> NDArray[np.bool_]:
         import numpy as np
 
-        mask: NDArray[np.bool_] = np.array(codes, dtype=np.int32) == self._of[value]
+        wanted = [code for known, code in self._of.items() if value in self.parts(known)]
+        mask: NDArray[np.bool_] = np.isin(np.array(codes, dtype=np.int32), wanted)
         return mask
+
+    def times(self, codes: array[int]) -> FloatArray:
+        """How many groups each row is in."""
+        import numpy as np
+
+        counts = np.array([len(self.parts(value)) for value in self._of], dtype=np.float64)
+        times: FloatArray = counts[np.array(codes, dtype=np.int32)]
+        return times
 
 
 class _Table:
@@ -203,9 +244,14 @@ class _Table:
         weights = self._items[self._metric.unit][mask]
         return _Table(self._metric, self._keys[mask], weights, columns)
 
+    def repeated(self, times: FloatArray) -> _Table:
+        """The rows with all their numbers multiplied, each by its own factor."""
+        columns = [self._items[column.name] * times for column in self._metric.columns]
+        return _Table(self._metric, self._keys, self._items[self._metric.unit] * times, columns)
+
     def totals(self) -> dict[str, float]:
         """Sums of the statistics over all items."""
-        return {
+        return {self._metric.unit: _exact_sum(self._items[self._metric.unit])} | {
             column.name: _exact_sum(self._items[column.name])
             for column in self._metric.columns
             if not column.label
@@ -238,30 +284,46 @@ class _Table:
         )
 
     def bounds(self, unscored: int, largest: Sequence[float]) -> dict[str, Bound]:
-        """Every bounded score with all unscored items at their best, and at their worst."""
-        import numpy as np
+        """Return what each bounded score could become; empty where everything has a verdict.
 
-        observed = {
-            column.name: np.array([number])
-            for column, number in zip(self._metric.columns, largest, strict=True)
-        }
-        clusters = self._derived()
-        ends = []
-        for best in (True, False):
-            row = {self._metric.unit: 1.0, **self._metric.extreme(observed, best=best)}
-            imagined = self._metric.derive({name: np.array([row[name]]) for name in self._items})
-            ends.append(
-                {
-                    name: _exact_sum(clusters[name]) + unscored * float(imagined[name][0])
-                    for name in imagined
-                }
-            )
+        Args:
+            unscored: How many unscored items there are.
+            largest: For each column the largest number that a scored item has.
+        """
+        if not unscored and not self._unresolved():
+            return {}
+        best, worst = (self._imagined(unscored, largest, best=best) for best in (True, False))
         return {
             score.name: Bound(best=best_value, worst=worst_value)
             for score in self._metric.scores
             if score.bounded
-            and (best_value := _value(score, ends[0])) is not None
-            and (worst_value := _value(score, ends[1])) is not None
+            and (best_value := _value(score, best)) is not None
+            and (worst_value := _value(score, worst)) is not None
+        }
+
+    def _unresolved(self) -> bool:
+        """Whether a scored item has a claim without a verdict."""
+        metric = self._metric
+        return isinstance(metric, ResolvingMetric) and bool(self._items[metric.unresolved].any())
+
+    def _imagined(self, unscored: int, largest: Sequence[float], *, best: bool) -> dict[str, float]:
+        """Sums with all unscored items, and all claims without a verdict, at one extreme."""
+        import numpy as np
+
+        metric = self._metric
+        items: Mapping[str, FloatArray] = self._items
+        if isinstance(metric, ResolvingMetric):
+            items = metric.resolve(items, best=best)
+        clusters = metric.derive(_cluster_sums(self._keys, items))
+        observed = {
+            column.name: np.array([number])
+            for column, number in zip(metric.columns, largest, strict=True)
+        }
+        row = {metric.unit: 1.0, **metric.extreme(observed, best=best)}
+        extreme = metric.derive({name: np.array([row[name]]) for name in self._items})
+        return {
+            name: _exact_sum(clusters[name]) + unscored * float(extreme[name][0])
+            for name in extreme
         }
 
     def _derived(self) -> Mapping[str, FloatArray]:

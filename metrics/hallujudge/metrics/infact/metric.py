@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..errors import OptionError, UnknownVariantError
-from ..framework.metric import Column, ScoreDefinition, ratio
-from ..framework.signature import Signature
+from ..framework.base import MetricBase
+from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
+from ..framework.metric import Column, ScoreDefinition
+from ..framework.result import ScoredItem
 from .answers import RIGHT, UNREAD, WRONG, ParsedRun, outcomes_of, read_run
 from .evidence import InfactEvidence, RunVerdict
 from .items import InfactItem
+from .scores import COLUMNS, SCORES
 from .taxonomy import (
     BASE,
-    EVIDENCE_CORRUPTION,
     INVARIANT,
     OPERATORS,
     TEMPORAL,
     TEXT_ONLY,
-    VISUAL_DEGRADATION,
 )
 
 if TYPE_CHECKING:
-    from ..framework.metric import FloatArray, Sums
+    from ..framework.metric import FloatArray
 
-__all__ = ["KNOWLEDGE_GAP", "OVERCONFIDENT", "InfactMetric", "InfactScored"]
+__all__ = ["KNOWLEDGE_GAP", "OVERCONFIDENT", "InfactMetric"]
 
 OVERCONFIDENT = 0.7
 """A wrong answer with at least this confidence is like a hallucination (papers/infact.txt, A.4)."""
@@ -34,120 +34,7 @@ KNOWLEDGE_GAP = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfactScored:
-    """A question's statistics and what they rest on."""
-
-    statistics: tuple[int, ...]
-    """One number for each column of the metric."""
-    scores: Mapping[str, float | None]
-    """The question's own scores."""
-    evidence: InfactEvidence
-    """What was read under each operator."""
-    readable: bool
-    """Whether the base answer could be read; nothing can be said of the question otherwise."""
-
-
-def _mean_of(*parts: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArray]:
-    """The plain mean of scores; NaN where one of them is."""
-
-    def value(sums: Sums) -> FloatArray:
-        total = parts[0](sums)
-        for part in parts[1:]:
-            total = total + part(sums)
-        return total / len(parts)
-
-    return value
-
-
-def _kept(operator: str) -> Callable[[Sums], FloatArray]:
-    return ratio(f"kept_{operator}", f"asked_{operator}")
-
-
-def _changed(operator: str, suffix: str = "") -> Callable[[Sums], FloatArray]:
-    return ratio(f"changed_{operator}{suffix}", f"asked_{operator}{suffix}")
-
-
-def _pairs(kind: str, operators: tuple[str, ...], suffix: str = "") -> tuple[str, ...]:
-    return tuple(f"{part}_{operator}{suffix}" for operator in operators for part in (kind, "asked"))
-
-
-def _columns() -> tuple[Column, ...]:
-    names = (
-        *("right_base", "read_base", "right_text_only", "read_text_only"),
-        *_pairs("kept", INVARIANT),
-        *_pairs("changed", TEMPORAL),
-        *_pairs("changed", TEMPORAL, _OTHER),
-        *("split", "overconfident", "knowledge_gap", "runs", "unparsed"),
-    )
-    return tuple(Column(name=name) for name in names)
-
-
-_OTHER = "_order_insensitive"
-_RR_VISUAL = _mean_of(*map(_kept, VISUAL_DEGRADATION))
-_RR_EVIDENCE = _mean_of(*map(_kept, EVIDENCE_CORRUPTION))
-_TSS = _mean_of(*map(_changed, TEMPORAL))
-_MODES = {
-    "rr_visual_degradation": (_RR_VISUAL, _pairs("kept", VISUAL_DEGRADATION), True),
-    "rr_evidence_corruption": (_RR_EVIDENCE, _pairs("kept", EVIDENCE_CORRUPTION), True),
-    "tss": (_TSS, _pairs("changed", TEMPORAL), True),
-    "average": (
-        _mean_of(_RR_EVIDENCE, _RR_VISUAL, _TSS),
-        (*_pairs("kept", INVARIANT), *_pairs("changed", TEMPORAL)),
-        True,
-    ),
-    f"tss{_OTHER}": (
-        _mean_of(*(_changed(operator, _OTHER) for operator in TEMPORAL)),
-        _pairs("changed", TEMPORAL, _OTHER),
-        False,
-    ),
-}
-
-
-def _share(name: str, top: str, bottom: str, *, good: bool | None = True) -> ScoreDefinition:
-    return ScoreDefinition(
-        name=name,
-        columns=(top, bottom),
-        value=ratio(top, bottom),
-        count=bottom,
-        bounded=good is not None,
-        higher_is_better=bool(good),
-    )
-
-
-def _scores() -> tuple[ScoreDefinition, ...]:
-    modes = {
-        name: ScoreDefinition(
-            name=name,
-            columns=columns,
-            value=value,
-            count="right_base" if name == "average" else columns[1],
-            bounded=good,
-            higher_is_better=good,
-        )
-        for name, (value, columns, good) in _MODES.items()
-    }
-    return (
-        _share("base_accuracy", "right_base", "read_base"),
-        *(_share(f"rr_{op}", f"kept_{op}", f"asked_{op}") for op in INVARIANT),
-        modes["rr_visual_degradation"],
-        modes["rr_evidence_corruption"],
-        *(_share(f"tss_{op}", f"changed_{op}", f"asked_{op}") for op in TEMPORAL),
-        modes["tss"],
-        modes["average"],
-        _share("text_only", "right_text_only", "read_text_only", good=None),
-        *(
-            _share(f"tss_{op}{_OTHER}", f"changed_{op}{_OTHER}", f"asked_{op}{_OTHER}", good=None)
-            for op in TEMPORAL
-        ),
-        modes[f"tss{_OTHER}"],
-        _share("overconfident_share", "overconfident", "split", good=None),
-        _share("knowledge_gap_share", "knowledge_gap", "split", good=None),
-        _share("unparsed_rate", "unparsed", "runs", good=None),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InfactMetric:
+class InfactMetric(MetricBase):
     """INFACT (Yang et al., 2026; papers/infact.txt, section 3.4; no script is public).
 
     With "base-right" the questions answered rightly with the clean video:
@@ -179,31 +66,32 @@ class InfactMetric:
     """
 
     name: ClassVar[Literal["infact"]] = "infact"
-    variants: ClassVar[tuple[str, ...]] = ("paper",)
-    unparsed_choices: ClassVar[tuple[str, ...]] = ("unscored", "wrong")
+    summary: ClassVar[str] = "Right answers that survive degraded videos and false evidence."
+    papers: ClassVar[tuple[Paper, ...]] = (
+        Paper(title="INFACT", authors="Yang et al.", year=2026, where="sections 3.4, A.2, A.4"),
+    )
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        VariantDefinition(name="paper", meaning="Follows the paper; no script is public."),
+    )
+    options: ClassVar[tuple[OptionDefinition, ...]] = (
+        OptionDefinition(
+            name="unparsed",
+            default="unscored",
+            choices=("unscored", "wrong"),
+            meaning="What an answer that could not be parsed counts as.",
+        ),
+    )
     unit: ClassVar[Literal["questions"]] = "questions"
-    folds: ClassVar[bool] = True
-    columns: ClassVar[tuple[Column, ...]] = _columns()
-    scores: ClassVar[tuple[ScoreDefinition, ...]] = _scores()
+    columns: ClassVar[tuple[Column, ...]] = COLUMNS
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = SCORES
 
-    variant: str = "paper"
-    unparsed: str = "unscored"
+    unparsed: str = ""
 
-    def __post_init__(self) -> None:
-        if self.variant not in self.variants:
-            raise UnknownVariantError(self.name, self.variant, self.variants)
-        if self.unparsed not in self.unparsed_choices:
-            problem = f"{self.unparsed!r} is not one of {', '.join(self.unparsed_choices)}"
-            raise OptionError(self.name, "unparsed", problem)
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return what an answer that could not be parsed counts as."""
+        return (("unparsed", self.unparsed),)
 
-    @property
-    def signature(self) -> Signature:
-        """The reading, and what an unread answer is."""
-        return Signature(
-            metric=self.name, fields=(("var", self.variant), ("unparsed", self.unparsed))
-        )
-
-    def score_question(self, item: InfactItem) -> InfactScored:
+    def score_question(self, item: InfactItem) -> ScoredItem[InfactEvidence]:
         """Statistics of one question; its runs have known operators, and one is ``base``."""
         options = tuple(sorted(item.options.items()))
         read: dict[str, ParsedRun] = {}
@@ -220,7 +108,7 @@ class InfactMetric:
             *_reliability(correct, item.order_sensitive),
             *_confidence(item, correct, read),
         )
-        return InfactScored(
+        return ScoredItem(
             statistics=(*counts, len(read), unparsed),
             scores=_own_scores(correct, item.order_sensitive),
             evidence=InfactEvidence(
@@ -266,10 +154,6 @@ class InfactMetric:
                 asked = subset & (found != UNREAD)
                 counts[f"tss_{operator}"] = ((asked & (found != RIGHT)).sum(), asked.sum())
         return {name: float(top / of) if of else None for name, (top, of) in counts.items()}
-
-    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Nothing beside the sums."""
-        return clusters
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
         """An unscored question may have been right throughout.

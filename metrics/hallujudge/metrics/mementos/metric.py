@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from ..errors import OptionError, UnknownVariantError
+from ..framework.base import MetricBase
+from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, ScoreDefinition, Sums, ratio
-from ..framework.signature import Signature
+from ..framework.result import ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.metric import FloatArray
@@ -71,16 +72,30 @@ def keyword_scores(counts: CountedKeywords, *, variant: str) -> KeywordScores:
 
 
 def _counts_columns(kind: str) -> tuple[Column, ...]:
-    counted = tuple(Column(name=f"{kind}_{name}") for name in ("hits", "wrong", "missed"))
+    counted = {
+        "hits": "reference {} keywords that a prediction names",
+        "wrong": "predicted {} keywords that name none",
+        "missed": "reference {} keywords that no prediction names",
+    }
     shares = tuple(
         column
         for name in _MEASURES
         for column in (
-            Column(name=f"{kind}_{name}_sum", integral=False),
-            Column(name=f"{kind}_{name}_items"),
+            Column(
+                name=f"{kind}_{name}_sum",
+                meaning=f"the sequence's own {kind} {name}",
+                integral=False,
+            ),
+            Column(name=f"{kind}_{name}_items", meaning=f"sequences with a {kind} {name}"),
         )
     )
-    return counted + shares
+    return (
+        *(
+            Column(name=f"{kind}_{name}", meaning=told.format(kind))
+            for name, told in counted.items()
+        ),
+        *shares,
+    )
 
 
 def _pooled_f1(kind: str) -> Callable[[Sums], FloatArray]:
@@ -104,34 +119,46 @@ def _share(kind: str, other: str) -> Callable[[Sums], FloatArray]:
     return value
 
 
-def _mean_scores(kind: str) -> tuple[ScoreDefinition, ...]:
-    return tuple(
-        ScoreDefinition(
-            name=f"{kind}_{name}",
-            columns=(f"{kind}_{name}_sum", f"{kind}_{name}_items"),
-            value=ratio(f"{kind}_{name}_sum", f"{kind}_{name}_items"),
-            count=f"{kind}_{name}_items",
-            higher_is_better=True,
-        )
-        for name in _MEASURES
+_SCORE_MEANINGS = {
+    "recall": "reference {} keywords named / reference {} keywords",
+    "precision": "reference {} keywords named / those and wrong predictions",
+    "f1": "harmonic mean of {} recall and precision",
+}
+
+
+def _score(
+    kind: str,
+    name: str,
+    columns: tuple[str, ...],
+    value: Callable[[Sums], FloatArray],
+    count: str = "",
+) -> ScoreDefinition:
+    return ScoreDefinition(
+        name=f"{kind}_{name}",
+        meaning=_SCORE_MEANINGS[name].format(kind, kind),
+        direction="higher",
+        columns=columns,
+        value=value,
+        count=count,
     )
+
+
+def _mean_scores(kind: str) -> tuple[ScoreDefinition, ...]:
+    names = {name: (f"{kind}_{name}_sum", f"{kind}_{name}_items") for name in _MEASURES}
+    return tuple(_score(kind, name, pair, ratio(*pair), pair[1]) for name, pair in names.items())
 
 
 def _pooled_scores(kind: str) -> tuple[ScoreDefinition, ...]:
     hits, wrong, missed = (f"{kind}_{name}" for name in ("hits", "wrong", "missed"))
-    shapes = {
-        "recall": ((hits, missed), _share(kind, "missed")),
-        "precision": ((hits, wrong), _share(kind, "wrong")),
-        "f1": ((hits, wrong, missed), _pooled_f1(kind)),
-    }
-    return tuple(
-        ScoreDefinition(name=f"{kind}_{name}", columns=columns, value=value, higher_is_better=True)
-        for name, (columns, value) in shapes.items()
+    return (
+        _score(kind, "recall", (hits, missed), _share(kind, "missed")),
+        _score(kind, "precision", (hits, wrong), _share(kind, "wrong")),
+        _score(kind, "f1", (hits, wrong, missed), _pooled_f1(kind)),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MementosMetric:
+class MementosMetric(MetricBase):
     """Mementos (Wang et al., 2024, papers/mementos.txt, section 2.3).
 
     Object and behaviour keywords of a model's description of an image sequence are held against
@@ -164,61 +191,82 @@ class MementosMetric:
         object_graph: Which graph matched objects, for the signature.
         behavior_graph: Which graph matched behaviours.
         extractor: Who took keywords from texts that brought none.
-        domain: The domain of items that name none, or ``items`` where there is none.
+        domain: The domain of items that name none.
     """
 
     name: ClassVar[Literal["mementos"]] = "mementos"
-    variants: ClassVar[tuple[str, ...]] = ("published", "corrected")
-    averages: ClassVar[tuple[str, ...]] = (_SEQUENCES, _POOLED)
-    score_names: ClassVar[tuple[str, ...]] = tuple(f"{k}_{m}" for k in KINDS for m in _MEASURES)
+    summary: ClassVar[str] = "Objects and behaviours that descriptions of image sequences invent."
+    papers: ClassVar[tuple[Paper, ...]] = (
+        Paper(
+            title="Mementos: A Comprehensive Benchmark for Multimodal Large Language Model "
+            "Reasoning over Image Sequences",
+            authors="Wang et al.",
+            year=2024,
+            link="arXiv:2401.10529",
+            where="section 2.3",
+        ),
+    )
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        VariantDefinition(
+            name="published",
+            meaning="Reproduces the released script exactly, including its known bugs.",
+        ),
+        VariantDefinition(
+            name="corrected",
+            meaning="Counts every wrong prediction, and leaves a share of nothing undefined.",
+        ),
+    )
+    options: ClassVar[tuple[OptionDefinition, ...]] = (
+        OptionDefinition(
+            name="average",
+            default=_SEQUENCES,
+            choices=(_SEQUENCES, _POOLED),
+            meaning="Mean over sequences, as in the paper, or ratio over all keywords.",
+        ),
+        OptionDefinition(
+            name="domain",
+            default="",
+            meaning="Domain of items that name none; checked before the run starts.",
+        ),
+    )
     unit: ClassVar[Literal["sequences"]] = "sequences"
     folds: ClassVar[bool] = False
     columns: ClassVar[tuple[Column, ...]] = tuple(
         c for kind in KINDS for c in _counts_columns(kind)
     )
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = tuple(
+        score for kind in KINDS for score in _mean_scores(kind)
+    )
 
-    variant: str = "published"
-    average: str = _SEQUENCES
+    average: str = ""
+    domain: str = ""
     matcher: str
     object_graph: str
     behavior_graph: str
     extractor: str
-    domain: str = "items"
-
-    def __post_init__(self) -> None:
-        if self.variant not in self.variants:
-            raise UnknownVariantError(self.name, self.variant, self.variants)
-        if self.average not in self.averages:
-            raise OptionError(
-                self.name, "average", f"{self.average!r} is not one of {', '.join(self.averages)}"
-            )
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
-        """Six scores: means over sequences, or ratios of what all sequences add up to."""
-        make = _mean_scores if self.average == _SEQUENCES else _pooled_scores
-        return tuple(score for kind in KINDS for score in make(kind))
+        """Six scores: means over sequences, or ratios over the keywords of all sequences."""
+        if self.average == _SEQUENCES:
+            return self.score_definitions
+        return tuple(score for kind in KINDS for score in _pooled_scores(kind))
 
-    @property
-    def signature(self) -> Signature:
-        """Variant, matching, both graphs, who extracted, and how scores are averaged."""
-        return Signature(
-            metric=self.name,
-            fields=(
-                ("var", self.variant),
-                ("match", self.matcher),
-                ("objects", self.object_graph),
-                ("behaviors", self.behavior_graph),
-                ("domain", self.domain),
-                ("extract", self.extractor),
-                ("avg", self.average),
-            ),
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the matcher, both graphs, the extractor, and how scores are averaged."""
+        return (
+            ("match", self.matcher),
+            ("objects", self.object_graph),
+            ("behaviors", self.behavior_graph),
+            ("domain", self.domain or "items"),
+            ("extract", self.extractor),
+            ("avg", self.average),
         )
 
     def score_description(
         self, objects: CountedKeywords, behaviors: CountedKeywords
-    ) -> tuple[tuple[float, ...], dict[str, float | None]]:
-        """Statistics of one sequence and its own scores.
+    ) -> ScoredItem[None]:
+        """Return the statistics of one sequence and its own scores.
 
         Args:
             objects: How its object keywords match.
@@ -232,11 +280,7 @@ class MementosMetric:
             for name, value in zip(_MEASURES, (own.recall, own.precision, own.f1), strict=True):
                 scores[f"{kind}_{name}"] = value
                 statistics += (0.0, 0) if value is None else (value, 1)
-        return tuple(statistics), scores
-
-    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Nothing beside the sums."""
-        return clusters
+        return ScoredItem(statistics=tuple(statistics), scores=scores, evidence=None)
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """An unscored description at its best names every keyword, at its worst others alone.

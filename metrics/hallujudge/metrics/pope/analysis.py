@@ -127,7 +127,7 @@ class ParserComparison:
     """The scores of the same answers under every parser, from as many batches as there are."""
 
     def __init__(self) -> None:
-        self._metrics = {name: PopeMetric(variant=name) for name in PopeMetric.variants}
+        self._metrics = {name: PopeMetric(variant=name) for name in PopeMetric.variant_names()}
         self._counts = dict.fromkeys(self._metrics, PopeCounts(0, 0, 0, 0, 0, 0, 0))
 
     def add(self, answers: Sequence[str], labels: Sequence[str]) -> None:

@@ -6,32 +6,27 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from ..answers import YES_NO_PARSERS, YesNo, yes_no_parser
+from ..answers import YesNo, yes_no_parser
 from ..answers.evidence import AnswerEvidence
-from ..errors import OptionError, UnknownVariantError
+from ..errors import OptionError
+from ..framework.base import MetricBase
+from ..framework.definitions import Paper, VariantDefinition
 from ..framework.metric import Column, ScoreDefinition, ratio
-from ..framework.signature import Signature
+from ..framework.result import ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.metric import FloatArray, Sums
 
-__all__ = ["PopeCounts", "PopeMetric", "PopeScored"]
+__all__ = ["PopeCounts", "PopeMetric"]
 
 _LABELS = ("yes", "no")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PopeScored:
-    """An answer's statistics and what they rest on."""
-
-    statistics: tuple[int, ...]
-    """One number for each column of the metric."""
-    scores: Mapping[str, float | None]
-    """The answer's own scores."""
-    evidence: AnswerEvidence
-    """What was read, and what is right."""
-    readable: bool
-    """Whether the answer counts; ``strict`` leaves what it can't read unscored."""
+_MEANINGS = {
+    "published": "POPE's script: an answer is no if its first sentence has no or not, else yes.",
+    "opera": "OPERA's script: as published, over the whole answer, and words in n't are no.",
+    "lmms-eval": "lmms-eval: the whole answer is yes or no; any other counts as wrong.",
+    "vlmevalkit": "VLMEvalKit: exactly one of the words yes and no; any other counts as wrong.",
+    "strict": "Ours: a clear yes or a clear no; any other answer is unscored.",
+}
 
 
 class PopeCounts(NamedTuple):
@@ -75,7 +70,7 @@ def _share(top: str, other: str) -> Callable[[Sums], FloatArray]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PopeMetric:
+class PopeMetric(MetricBase):
     """POPE (Li et al., Evaluating Object Hallucination in Large Vision-Language Models, 2023).
 
     Over questions with the label yes or no (papers/pope.txt, section 5.1, "Metrics"), with yes as
@@ -103,49 +98,66 @@ class PopeMetric:
     """
 
     name: ClassVar[Literal["pope"]] = "pope"
-    variants: ClassVar[tuple[str, ...]] = tuple(YES_NO_PARSERS)
-    unit: ClassVar[Literal["questions"]] = "questions"
-    folds: ClassVar[bool] = True
-    columns: ClassVar[tuple[Column, ...]] = (
-        Column(name="answered"),
-        Column(name="tp"),
-        Column(name="fp"),
-        Column(name="tn"),
-        Column(name="fn"),
-        Column(name="wrong"),
-        Column(name="unparsed"),
+    summary: ClassVar[str] = "Yes answers to questions about objects that an image lacks."
+    papers: ClassVar[tuple[Paper, ...]] = (
+        Paper(
+            title="Evaluating Object Hallucination in Large Vision-Language Models",
+            authors="Li et al.",
+            year=2023,
+            link="arXiv:2305.10355",
+            where="section 5.1",
+        ),
     )
-    scores: ClassVar[tuple[ScoreDefinition, ...]] = (
+    variants: ClassVar[tuple[VariantDefinition, ...]] = tuple(
+        VariantDefinition(name=name, meaning=meaning) for name, meaning in _MEANINGS.items()
+    )
+    unit: ClassVar[Literal["questions"]] = "questions"
+    split_fields: ClassVar[frozenset[str]] = frozenset({"category"})
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column(name="answered", meaning="answers that count in the accuracy"),
+        Column(name="tp", meaning="yes to objects that are there"),
+        Column(name="fp", meaning="yes to objects that are not there"),
+        Column(name="tn", meaning="no to objects that are not there"),
+        Column(name="fn", meaning="no to objects that are there"),
+        Column(name="wrong", meaning="wrong answers that count in f1"),
+        Column(name="unparsed", meaning="answers that the parser could not read"),
+    )
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
         ScoreDefinition(
             name="accuracy",
+            meaning="right answers / answers",
+            direction="higher",
             columns=("tp", "tn", "answered"),
             value=_sum_over("tp", "tn", "answered"),
             count="answered",
-            higher_is_better=True,
         ),
         ScoreDefinition(
             name="precision",
+            meaning="right yes answers / yes answers",
+            direction="higher",
             columns=("tp", "fp"),
             value=_share("tp", "fp"),
             count="answered",
-            higher_is_better=True,
         ),
         ScoreDefinition(
             name="recall",
+            meaning="right yes answers / questions about objects that are there",
+            direction="higher",
             columns=("tp", "fn"),
             value=_share("tp", "fn"),
             count="answered",
-            higher_is_better=True,
         ),
         ScoreDefinition(
             name="f1",
+            meaning="harmonic mean of precision and recall",
+            direction="higher",
             columns=("tp", "wrong"),
             value=_f1,
             count="answered",
-            higher_is_better=True,
         ),
         ScoreDefinition(
             name="yes_ratio",
+            meaning="yes answers / answers",
             columns=("tp", "fp", "answered"),
             value=_sum_over("tp", "fp", "answered"),
             count="answered",
@@ -153,21 +165,22 @@ class PopeMetric:
         ),
         ScoreDefinition(
             name="unparsed_rate",
+            meaning="answers that the parser could not read / answers",
+            direction="lower",
             columns=("unparsed", "questions"),
             value=ratio("unparsed", "questions"),
             bounded=False,
         ),
     )
 
-    variant: str = "published"
     _read: Callable[[str], YesNo | None] = field(init=False, repr=False, compare=False)
-    _outcomes: Mapping[tuple[YesNo | None, str], PopeScored] = field(
+    _outcomes: Mapping[tuple[YesNo | None, str], ScoredItem[AnswerEvidence]] = field(
         init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
-        if self.variant not in self.variants:
-            raise UnknownVariantError(self.name, self.variant, self.variants)
+        # slots=True makes a new class, which super() without arguments does not know.
+        MetricBase.__post_init__(self)
         object.__setattr__(self, "_read", yes_no_parser(self.variant))
         answers: tuple[YesNo | None, ...] = ("yes", "no", None)
         object.__setattr__(
@@ -177,15 +190,15 @@ class PopeMetric:
         )
 
     @property
-    def signature(self) -> Signature:
-        """The parser."""
-        return Signature(metric=self.name, fields=(("var", self.variant),))
+    def repeated_by(self) -> str:
+        """``category`` in ``vlmevalkit``, whose table has a row for each category of an item."""
+        return "category" if self.variant == "vlmevalkit" else ""
 
     def read(self, response: str) -> YesNo | None:
         """What an answer says, by this variant's parser."""
         return self._read(response)
 
-    def score_answer(self, response: str, label: str) -> PopeScored:
+    def score_answer(self, response: str, label: str) -> ScoredItem[AnswerEvidence]:
         """Statistics of one answer.
 
         Args:
@@ -232,7 +245,7 @@ class PopeMetric:
         answered, tp, fp, tn, fn, _, unparsed = totals
         return PopeCounts(len(said), answered, tp, fp, tn, fn, unparsed)
 
-    def _outcome(self, answer: YesNo | None, label: str) -> PopeScored:
+    def _outcome(self, answer: YesNo | None, label: str) -> ScoredItem[AnswerEvidence]:
         unread = answer is None
         right = answer == label
         tp, fp = int(answer == "yes" and right), int(answer == "yes" and not right)
@@ -240,16 +253,12 @@ class PopeMetric:
         if unread and self.variant == "vlmevalkit":
             fn = int(label == "yes")
         readable = not (unread and self.variant == "strict")
-        return PopeScored(
+        return ScoredItem(
             statistics=(int(readable), tp, fp, tn, fn, fp + fn, int(unread)),
             scores={"accuracy": float(right), "unparsed_rate": float(unread)} if readable else {},
             evidence=AnswerEvidence(answer=answer, label=label, correct=right, how=self.variant),
             readable=readable,
         )
-
-    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Nothing beside the sums."""
-        return clusters
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
         """An unscored answer at its best is a right yes; at its worst it is wrong.

@@ -6,30 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..errors import UnknownVariantError
+from ..framework.base import MetricBase
 from ..framework.claims import ClaimVerdict, Verdict
+from ..framework.definitions import Paper, VariantDefinition
 from ..framework.metric import Column, ScoreDefinition, ratio
-from ..framework.signature import Signature
+from ..framework.reasons import UnscoredReason
+from ..framework.result import ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.metric import FloatArray
 
-__all__ = ["NULL_REASON", "TriHeMetric", "TriHeScored"]
-
-NULL_REASON = "VERDICT_NULL"
-"""Reason of a claim whose archived verdict is ``null``: its judge's reply could not be read."""
+__all__ = ["TriHeMetric"]
 
 _PARTS = ("", "object_", "relation_")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TriHeScored:
-    """An answer's statistics."""
-
-    statistics: tuple[float, ...]
-    """One number for each column of the metric."""
-    scores: dict[str, float | None]
-    """The answer's own rates."""
+_PART_MEANINGS = {
+    "": "claims that the scene graph does not support",
+    "object_": "claims with a wrong object",
+    "relation_": "claims with a wrong relation between objects that are there",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +40,8 @@ class _Counts:
 def _question_score(part: str) -> ScoreDefinition:
     return ScoreDefinition(
         name=f"{part}hallu_q",
+        meaning=f"{_PART_MEANINGS[part]} / claims, mean over questions",
+        direction="lower",
         columns=(f"{part}rate", "questions"),
         value=ratio(f"{part}rate", "questions"),
     )
@@ -54,6 +50,8 @@ def _question_score(part: str) -> ScoreDefinition:
 def _image_score(part: str) -> ScoreDefinition:
     return ScoreDefinition(
         name=f"{part}hallu_i",
+        meaning=f"{_PART_MEANINGS[part]} / claims, mean over images",
+        direction="lower",
         columns=(f"{part}image_rate", "images"),
         value=ratio(f"{part}image_rate", "images"),
         count="images",
@@ -61,7 +59,7 @@ def _image_score(part: str) -> ScoreDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriHeMetric:
+class TriHeMetric(MetricBase):
     """Tri-HE (Wu et al., Unified Triplet-Level Hallucination Evaluation, arXiv 2410.23114).
 
     Of the claims of an answer to a question about an image:
@@ -99,54 +97,70 @@ class TriHeMetric:
     """
 
     name: ClassVar[Literal["tri-he"]] = "tri-he"
-    variants: ClassVar[tuple[str, ...]] = ("published", "corrected")
+    summary: ClassVar[str] = "Claims of answers that an image's scene graph does not support."
+    papers: ClassVar[tuple[Paper, ...]] = (
+        Paper(
+            title="Unified Triplet-Level Hallucination Evaluation for Large Vision-Language Models",
+            authors="Wu et al.",
+            year=2024,
+            link="arXiv:2410.23114",
+            where="sections 3.1 and 3.2, formulas 1 and 2",
+        ),
+    )
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        VariantDefinition(
+            name="published",
+            meaning="Reproduces the released script exactly, including its known bugs.",
+        ),
+        VariantDefinition(
+            name="corrected",
+            meaning="Leaves claims without a verdict, and without a named part, out of the rates.",
+        ),
+    )
     unit: ClassVar[Literal["questions"]] = "questions"
     folds: ClassVar[bool] = False
+    unresolved: ClassVar[str] = "unscored_claims"
     columns: ClassVar[tuple[Column, ...]] = (
-        Column(name="claims"),
-        Column(name="hallucinated"),
-        Column(name="hallucinated_objects"),
-        Column(name="hallucinated_relations"),
-        Column(name="unscored_claims"),
-        *(Column(name=f"{part}rate", integral=False) for part in _PARTS),
+        Column(name="claims", meaning="claims in the denominator"),
+        Column(name="hallucinated", meaning="claims that are not supported"),
+        Column(name="hallucinated_objects", meaning="claims with a wrong object"),
+        Column(name="hallucinated_relations", meaning="claims with a wrong relation"),
+        Column(name="unscored_claims", meaning="claims without a verdict"),
+        *(
+            Column(name=f"{part}rate", meaning=f"{_PART_MEANINGS[part]} / claims", integral=False)
+            for part in _PARTS
+        ),
     )
-    scores: ClassVar[tuple[ScoreDefinition, ...]] = tuple(
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = tuple(
         make(part) for part in _PARTS for make in (_question_score, _image_score)
     )
 
-    variant: str = "published"
     judge: str
     extractor: str = "given"
 
-    def __post_init__(self) -> None:
-        if self.variant not in self.variants:
-            raise UnknownVariantError(self.name, self.variant, self.variants)
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the extractor and the judge."""
+        return (("extract", self.extractor), ("judge", self.judge))
 
-    @property
-    def signature(self) -> Signature:
-        """Variant, extractor and judge."""
-        return Signature(
-            metric=self.name,
-            fields=(("var", self.variant), ("extract", self.extractor), ("judge", self.judge)),
-        )
-
-    def unscored_reason(self, verdicts: Sequence[ClaimVerdict]) -> tuple[str, str] | None:
+    def unscored_reason(
+        self, verdicts: Sequence[ClaimVerdict]
+    ) -> tuple[UnscoredReason, str] | None:
         """Why an answer with these verdicts has no score, as reason and detail; None: it has one.
 
         Args:
             verdicts: The verdicts of the answer's claims.
         """
         if not verdicts:
-            return "NO_CLAIMS", "the answer makes no claim that could be judged"
+            return UnscoredReason.NO_CLAIMS, "the answer makes no claim that could be judged"
         missing = [claim for claim in verdicts if claim.verdict is Verdict.UNSCORED]
-        archived = all(claim.reason == NULL_REASON for claim in missing)
+        archived = all(claim.reason == UnscoredReason.VERDICT_NULL for claim in missing)
         if len(missing) < len(verdicts) or (self.variant == "published" and archived):
             return None
         first = missing[0]
         detail = f"none of {len(missing)} claims has a verdict: {first.reason or 'no reason given'}"
-        return "NO_VERDICTS", f"{detail} ({first.detail})" if first.detail else detail
+        return UnscoredReason.NO_VERDICTS, f"{detail} ({first.detail})" if first.detail else detail
 
-    def score_answer(self, verdicts: Sequence[ClaimVerdict]) -> TriHeScored:
+    def score_answer(self, verdicts: Sequence[ClaimVerdict]) -> ScoredItem[None]:
         """Statistics of one answer that has a score.
 
         Args:
@@ -160,9 +174,10 @@ class TriHeMetric:
         counts = self._counts(verdicts)
         numerators = (counts.hallucinated, counts.objects, counts.relations)
         rates = tuple(number / counts.claims for number in numerators)
-        return TriHeScored(
+        return ScoredItem(
             statistics=(counts.claims, *numerators, counts.unscored, *rates),
             scores={f"{part}hallu_q": rate for part, rate in zip(_PARTS, rates, strict=True)},
+            evidence=None,
         )
 
     def _counts(self, verdicts: Sequence[ClaimVerdict]) -> _Counts:
@@ -194,6 +209,25 @@ class TriHeMetric:
             for part in _PARTS
         }
         return {**clusters, **means, "images": (questions != 0).astype(np.float64)}
+
+    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
+        """Return the columns with every claim without a verdict supported, or not supported.
+
+        At worst such a claim has a wrong part of the kind that a score counts. ``published`` has
+        these claims in its denominator already, ``corrected`` has not.
+        """
+        unscored = items["unscored_claims"]
+        claims = items["claims"] if self.variant == "published" else items["claims"] + unscored
+        wrong = 0.0 if best else unscored
+        counts = {
+            name: items[name] + wrong
+            for name in ("hallucinated", "hallucinated_objects", "hallucinated_relations")
+        }
+        rates = {
+            f"{part}rate": number / claims
+            for part, number in zip(_PARTS, counts.values(), strict=True)
+        }
+        return {**items, **counts, **rates, "claims": claims}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """An unscored answer at its best makes only supported claims, at its worst none.

@@ -12,32 +12,26 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..answers import ParsedOrder, read_choice, read_order, read_order_published
 from ..answers.evidence import AnswerEvidence
-from ..errors import UnknownVariantError
+from ..framework.base import MetricBase
+from ..framework.definitions import Paper, VariantDefinition
 from ..framework.metric import Column, ScoreDefinition, ratio
-from ..framework.signature import Signature
+from ..framework.result import ScoredItem
 from .evidence import OrderEvidence
 from .order_codes import MOST_COMMON, expand_orders, order_code
 
 if TYPE_CHECKING:
     from ..framework.metric import FloatArray, Sums
 
-__all__ = ["VidhalMcqaMetric", "VidhalOrderingMetric", "VidhalScored", "ndcg_of"]
-
-_VARIANTS = ("published", "corrected")
+__all__ = ["VidhalMcqaMetric", "VidhalOrderingMetric", "ndcg_of"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VidhalScored:
-    """An answer's statistics and what they rest on."""
+_TITLE = "VidHal: Benchmarking Temporal Hallucinations in Vision LLMs"
 
-    statistics: tuple[float, ...]
-    """One number for each column of the metric."""
-    scores: Mapping[str, float | None]
-    """The answer's own scores."""
-    evidence: AnswerEvidence | OrderEvidence
-    """What was read."""
-    readable: bool = True
-    """Whether the answer counts."""
+
+def _paper(where: str) -> Paper:
+    return Paper(
+        title=_TITLE, authors="Choong et al.", year=2024, link="arXiv:2411.16771", where=where
+    )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -63,7 +57,7 @@ def _dcg(ranks: Sequence[int]) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VidhalMcqaMetric:
+class VidhalMcqaMetric(MetricBase):
     """VidHal's multiple choice (Choong et al., VidHal, 2024; papers/vidhal.txt, formula 1).
 
     ``accuracy`` = videos whose most faithful caption was chosen / videos.
@@ -80,33 +74,33 @@ class VidhalMcqaMetric:
     """
 
     name: ClassVar[Literal["vidhal-mcqa"]] = "vidhal-mcqa"
-    variants: ClassVar[tuple[str, ...]] = _VARIANTS
+    summary: ClassVar[str] = "Choosing the caption that fits a video best."
+    papers: ClassVar[tuple[Paper, ...]] = (_paper("formula 1"),)
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        VariantDefinition(
+            name="published",
+            meaning="Reproduces the released script: the answer is the letter, or has the caption.",
+        ),
+        VariantDefinition(
+            name="corrected",
+            meaning="Parses letters and captions however they are written; others are unscored.",
+        ),
+    )
     unit: ClassVar[Literal["videos"]] = "videos"
-    folds: ClassVar[bool] = True
-    columns: ClassVar[tuple[Column, ...]] = (Column(name="right"),)
-    scores: ClassVar[tuple[ScoreDefinition, ...]] = (
+    columns: ClassVar[tuple[Column, ...]] = (Column(name="right", meaning="right choices"),)
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
         ScoreDefinition(
             name="accuracy",
+            meaning="videos whose most faithful caption was chosen / videos",
+            direction="higher",
             columns=("right", "videos"),
             value=ratio("right", "videos"),
-            higher_is_better=True,
         ),
     )
 
-    variant: str = "published"
-
-    def __post_init__(self) -> None:
-        if self.variant not in self.variants:
-            raise UnknownVariantError(self.name, self.variant, self.variants)
-
-    @property
-    def signature(self) -> Signature:
-        """The variant."""
-        return Signature(metric=self.name, fields=(("var", self.variant),))
-
     def score_answer(
         self, response: str, captions: Sequence[str], display: Mapping[str, int]
-    ) -> VidhalScored:
+    ) -> ScoredItem[AnswerEvidence]:
         """Statistics of one answer.
 
         Args:
@@ -134,10 +128,6 @@ class VidhalMcqaMetric:
             readable=reading.choice is not None,
         )
 
-    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Nothing beside the sums."""
-        return clusters
-
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
         """An unscored answer may have been right, or not."""
         return {"right": float(best)}
@@ -146,8 +136,8 @@ class VidhalMcqaMetric:
 @lru_cache(maxsize=1 << 12)
 def _choice(
     answer: str | None, label: str, *, right: bool, how: str, readable: bool = True
-) -> VidhalScored:
-    return VidhalScored(
+) -> ScoredItem[AnswerEvidence]:
+    return ScoredItem(
         statistics=(int(right),),
         scores={"accuracy": float(right)} if readable else {},
         evidence=AnswerEvidence(answer=answer, label=label, correct=right, how=how),
@@ -169,11 +159,18 @@ _PAIRS = ((2, 1), (3, 1), (3, 2))
 
 def _misaligned(high: int, low: int) -> ScoreDefinition:
     name, below = f"hm_{high}_{low}", f"compared_{high}_{low}"
-    return ScoreDefinition(name=name, columns=(name, below), value=ratio(name, below), count=below)
+    return ScoreDefinition(
+        name=name,
+        meaning=f"orders with caption {high} before {low}, which is better / orders",
+        direction="lower",
+        columns=(name, below),
+        value=ratio(name, below),
+        count=below,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VidhalOrderingMetric:
+class VidhalOrderingMetric(MetricBase):
     """VidHal's caption ordering (papers/vidhal.txt, sections 4.2, 5.4).
 
     * ``ndcg`` (formulas 2 to 6): the mean over videos; an order that is partial, repeats a letter
@@ -197,33 +194,52 @@ class VidhalOrderingMetric:
     """
 
     name: ClassVar[Literal["vidhal-ordering"]] = "vidhal-ordering"
-    variants: ClassVar[tuple[str, ...]] = _VARIANTS
+    summary: ClassVar[str] = "Ordering captions of a video by faithfulness."
+    papers: ClassVar[tuple[Paper, ...]] = (_paper("formulas 2 to 6 and 8, section 5.4"),)
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        VariantDefinition(
+            name="published",
+            meaning="Reproduces the released script: shown letters, separated by commas.",
+        ),
+        VariantDefinition(
+            name="corrected",
+            meaning="Parses orders however they are written; hm_j_k is over valid orders.",
+        ),
+    )
     unit: ClassVar[Literal["videos"]] = "videos"
     folds: ClassVar[bool] = False
     columns: ClassVar[tuple[Column, ...]] = (
-        Column(name="ndcg", integral=False),
-        Column(name="invalid"),
+        Column(name="ndcg", meaning="NDCG of the order", integral=False),
+        Column(name="invalid", meaning="orders that do not name every caption once"),
         *(
-            Column(name=f"{kind}_{high}_{low}")
+            Column(name=f"{kind}_{high}_{low}", meaning=told.format(high, low))
             for high, low in _PAIRS
-            for kind in ("hm", "compared")
+            for kind, told in (
+                ("hm", "caption {} stands before {}, which is better"),
+                ("compared", "orders where captions {} and {} are compared"),
+            )
         ),
-        Column(name="order", integral=False, label=True),
+        Column(name="order", meaning="which order of letters", integral=False, label=True),
     )
-    scores: ClassVar[tuple[ScoreDefinition, ...]] = (
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
         ScoreDefinition(
             name="ndcg",
+            meaning="NDCG of the order, mean over videos",
+            direction="higher",
             columns=("ndcg", "videos"),
             value=ratio("ndcg", "videos"),
-            higher_is_better=True,
         ),
         ScoreDefinition(
             name="invalid_response_rate",
+            meaning="orders that do not name every caption once / videos",
+            direction="lower",
             columns=("invalid", "videos"),
             value=ratio("invalid", "videos"),
         ),
         ScoreDefinition(
             name="regurgitation_rate",
+            meaning="videos with the most frequent order of letters / videos",
+            direction="lower",
             columns=(*MOST_COMMON, "videos"),
             value=_commonest,
             bounded=False,
@@ -231,20 +247,9 @@ class VidhalOrderingMetric:
         *(_misaligned(high, low) for high, low in _PAIRS),
     )
 
-    variant: str = "published"
-
-    def __post_init__(self) -> None:
-        if self.variant not in self.variants:
-            raise UnknownVariantError(self.name, self.variant, self.variants)
-
-    @property
-    def signature(self) -> Signature:
-        """The variant."""
-        return Signature(metric=self.name, fields=(("var", self.variant),))
-
     def score_answer(
         self, response: str, captions: Sequence[str], display: Mapping[str, int]
-    ) -> VidhalScored:
+    ) -> ScoredItem[OrderEvidence]:
         """Statistics of one order.
 
         Args:
@@ -296,10 +301,6 @@ class VidhalOrderingMetric:
         """Columns of ones where an item gave one of the commonest orders."""
         return expand_orders(items["order"])
 
-    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Nothing beside the sums."""
-        return clusters
-
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
         """An unscored order may have been the right one, its reverse, or invalid."""
         bad = float(not best)
@@ -348,7 +349,7 @@ _READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
 @lru_cache(maxsize=1 << 16)
 def _by_letters(
     response: str, shown: tuple[tuple[str, int], ...], variant: str
-) -> VidhalScored | None:
+) -> ScoredItem[OrderEvidence] | None:
     """The outcome of an answer that is made of shown letters alone; None: captions are needed."""
     reading = _PARSERS[variant](response, dict.fromkeys((letter for letter, _ in shown), ""))
     letters = response.replace(",", " ").split()
@@ -361,12 +362,12 @@ def _by_letters(
 
 def _ordered(
     reading: ParsedOrder, shown: tuple[tuple[str, int], ...], variant: str
-) -> VidhalScored:
+) -> ScoredItem[OrderEvidence]:
     display = dict(shown)
     ranks = tuple(display.get(letter, 0) for letter in reading.letters)
     value = ndcg_of(ranks) if reading.valid else 0.0
     pairs = _pairs(ranks if reading.valid else None, len(shown), variant)
-    return VidhalScored(
+    return ScoredItem(
         statistics=(
             value,
             int(not reading.valid),

@@ -73,6 +73,16 @@ class RunOptions:
         float, typer.Option("--confidence", help="Confidence of the intervals.")
     ] = 0.95
     """Confidence of intervals."""
+    count_empty: Annotated[
+        bool,
+        typer.Option("--count-empty", help="Score empty responses as the released script does."),
+    ] = False
+    """Empty responses and failure texts are scored."""
+    failure_text: Annotated[
+        list[str] | None,
+        typer.Option("--failure-text", help="Text (or file of texts) of failed calls; repeatable."),
+    ] = None
+    """More texts that stand in the place of a response when a call failed."""
     server: Annotated[
         str | None,
         typer.Option("--server", help="HOST:PORT of a server; without it this process scores."),
@@ -93,12 +103,24 @@ class RunOptions:
         """
         inputs = replace(run.inputs or InputOptions(), **self._shared_with(InputOptions))
         return ScoreCommand(
-            run=replace(run, **self._shared_with(ScoreRun), inputs=inputs),
+            run=replace(
+                run,
+                **self._shared_with(ScoreRun),
+                inputs=inputs,
+                options={**(run.options or {}), **self._response_options()},
+            ),
             out=self.out,
             server=self.server,
             judges=judges or {},
             formats=_split(self.format),
         )
+
+    def _response_options(self) -> dict[str, str]:
+        """Return how missing responses are recognised, where that is not the default."""
+        options = {"count_empty": "true"} if self.count_empty else {}
+        if self.failure_text:
+            options["failure_texts"] = "\n".join(map(_text_or_file, self.failure_text))
+        return options
 
     def _shared_with(self, other: type) -> dict[str, Any]:
         """Return the options that another value has fields for, by name."""
@@ -108,6 +130,22 @@ class RunOptions:
             for entry in fields(other)
             if entry.name in names and (value := getattr(self, entry.name)) is not None
         }
+
+
+def _text_or_file(given: str) -> str:
+    """Return the content of a file of texts, or the text itself.
+
+    Raises:
+        InvalidInputError: The file is not UTF-8 text.
+    """
+    try:
+        path = Path(given)
+        return path.read_text(encoding="utf-8-sig") if path.is_file() else given
+    except UnicodeDecodeError as err:
+        raise InvalidInputError(f"--failure-text {given}: the file is not UTF-8 text") from err
+    except OSError:
+        # A text may be longer than a file's name can be.
+        return given
 
 
 def _split(given: list[str] | None) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ ParserScores: TypeAlias = Mapping[str, Mapping[str, float | None]]
 
 def compare_parsers(items: Iterable[Item]) -> ParserScores:
     """Parser -> score -> value, over the answers that a run reads."""
-    from hallujudge.judge_service.engine.items import MAX_RESPONSE_CHARS
+    from hallujudge.judge_service.engine.responses import MAX_RESPONSE_CHARS
 
     comparison = ParserComparison()
     rest = iter(items)

@@ -43,7 +43,8 @@ def report(*sequences: tuple[Counts, Counts], unscored: int = 0, **options: str)
     measured = metric(**options)
     tally = Tally(measured, ("domain",))
     for index, counts in enumerate(sequences):
-        statistics, scores = measured.score_description(*counts)
+        made = measured.score_description(*counts)
+        statistics, scores = made.statistics, made.scores
         tally.add(
             ItemResult(
                 id=str(index), group_id=str(index), outcome=Outcome.SCORED, statistics=statistics,

@@ -15,9 +15,10 @@ from hallujudge.metrics import (
     UnknownVariantError,
 )
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.triplets import Sentence, Triplet
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
-from hallujudge.metrics.tri_he.metric import NULL_REASON, TriHeMetric
+from hallujudge.metrics.tri_he.metric import TriHeMetric
 
 CODES = {
     "y": (Verdict.SUPPORTED, None, ""),
@@ -25,7 +26,7 @@ CODES = {
     "2": (Verdict.NOT_SUPPORTED, Part.OBJECT, ""),
     "r": (Verdict.NOT_SUPPORTED, Part.RELATION, ""),
     "n": (Verdict.NOT_SUPPORTED, None, ""),
-    "0": (Verdict.UNSCORED, None, NULL_REASON),
+    "0": (Verdict.UNSCORED, None, UnscoredReason.VERDICT_NULL),
     "x": (Verdict.UNSCORED, None, "JUDGE_TIMEOUT"),
 }
 
@@ -103,7 +104,7 @@ def test_an_object_wins_over_a_relation() -> None:
     assert Part.of([]) is None
 
 
-@pytest.mark.parametrize("variant", TriHeMetric.variants)
+@pytest.mark.parametrize("variant", TriHeMetric.variant_names())
 def test_answers_without_claims_are_unscored(variant: str) -> None:
     found = report([("a", ""), ("b", "n")], variant)
     assert found.hallu_q == 1
@@ -116,7 +117,7 @@ def test_answers_without_any_verdict() -> None:
     assert report(answers).hallu_q == pytest.approx(0.5)
     assert report(answers).coverage.unscored == 0
     assert report(answers, "corrected").coverage.reasons == {"NO_VERDICTS": 1}
-    for variant in TriHeMetric.variants:
+    for variant in TriHeMetric.variant_names():
         found = report([("a", "x0"), ("b", "xx"), ("c", "y")], variant)
         assert found.coverage.reasons == {"NO_VERDICTS": 2}, "a failed judge is never a score"
         assert found.hallu_q == 0

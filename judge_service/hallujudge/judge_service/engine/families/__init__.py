@@ -1,15 +1,17 @@
-"""One pipeline for each metric; a new metric is a module here and a line in ENTRIES."""
+"""One pipeline for each metric: a family's module lists its metrics in ``ENTRIES``."""
 
-from . import chair, infact, mementos, pope, tri_he, vidhal
+from __future__ import annotations
 
-ENTRIES = (
-    chair.ENTRY,
-    pope.ENTRY,
-    tri_he.ENTRY,
-    mementos.ENTRY,
-    vidhal.MCQA_ENTRY,
-    vidhal.ORDERING_ENTRY,
-    infact.ENTRY,
-)
+from importlib import import_module
 
-__all__ = ["ENTRIES"]
+from hallujudge.metrics.families import FAMILIES
+
+from ..entry import MetricEntry
+
+__all__ = ["entries"]
+
+
+def entries() -> dict[str, MetricEntry]:
+    """Return the metrics of all families by name."""
+    modules = (import_module(f".{family}", __name__) for family in FAMILIES)
+    return {entry.name: entry for module in modules for entry in module.ENTRIES}

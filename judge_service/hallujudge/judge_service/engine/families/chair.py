@@ -1,42 +1,52 @@
-"""CHAIR: caption -> object mentions -> verdicts."""
+"""CHAIR: caption -> object mentions -> comparison with the reference objects."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from hallujudge.metrics import ChairItem, ChairMetric, Item, ItemResult
+from hallujudge.metrics import ChairEvidence, ChairItem, ChairMetric
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.result import ScoredItem
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 
 from ..cpu import run_cpu
-from ..entry import FoundClaim, MetricEntry, OptionEntry
-from ..items import MAX_RESPONSE_CHARS, checked, scored, unscored
+from ..entry import FoundClaim, MetricEntry
+from ..pipelines import TextPipeline
 from ..resources import Resources
+from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec, ShippedGraph
 
-__all__ = ["ENTRY", "ChairPipeline"]
+__all__ = ["ENTRIES", "ChairPipeline"]
 
 _ROLE = "objects"
 _PUBLISHED_GRAPH = ShippedGraph(name="coco-published")
+_DEFAULT_GRAPHS = {"published": _PUBLISHED_GRAPH, "corrected": ShippedGraph(name="coco")}
 # Which rules find mentions; raised when they change.
 _MATCHERS = {"published": "words-1", "corrected": "words-2"}
-_DEFAULT_GRAPHS = {"published": _PUBLISHED_GRAPH, "corrected": ShippedGraph(name="coco")}
 
 
-class ChairPipeline:
-    """Finds object mentions with a compiled matcher and holds them against the references.
+class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
+    """Finds object mentions with a compiled matcher and compares them with the references.
 
     Args:
         metric: What is counted, and how.
-        graph: The synonym graph that mentions and references are normalised by.
+        graph: The synonym graph that maps mentions and references to objects.
+        responses: Recognises missing captions.
         notes: Sentences for the report.
     """
 
+    item_type = ChairItem
+    response_name = "the caption"
+
     def __init__(
-        self, metric: ChairMetric, graph: SynonymGraph, notes: tuple[str, ...] = ()
+        self,
+        metric: ChairMetric,
+        graph: SynonymGraph,
+        responses: ResponseCheck,
+        notes: tuple[str, ...] = (),
     ) -> None:
-        self.metric = metric
-        self.notes = notes
+        super().__init__(metric, responses, notes)
         self._graph = graph
         self.matcher = compile_matcher(
             graph, variant="published" if metric.variant == "published" else "corrected"
@@ -50,34 +60,25 @@ class ChairPipeline:
             "graph": self._graph.name,
             "graph_version": self._graph.version,
             "graph_sha256": self._graph.digest,
-            "count": self.metric.count,
-            "max_response_chars": str(MAX_RESPONSE_CHARS),
+            **super().settings,
         }
 
-    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """One result for each caption, in order."""
-        captions = checked(items, ChairItem)
-        return await run_cpu(
-            lambda: [self._score(item) for item in captions],
-            chars=sum(len(item.response or "") for item in captions),
-        )
-
-    def _score(self, item: ChairItem) -> ItemResult:
-        if item.response is None:
-            return unscored(item, "RESPONSE_MISSING", "the caption is null or absent")
-        if len(item.response) > MAX_RESPONSE_CHARS:
-            return unscored(
-                item,
-                "RESPONSE_TOO_LONG",
-                f"the caption has {len(item.response)} characters; "
-                f"at most {MAX_RESPONSE_CHARS} are read",
-            )
+    def problem(self, item: ChairItem) -> Problem | None:
+        """Return why a caption can't be scored; None: it can."""
+        if problem := super().problem(item):
+            return problem
         if item.reference_objects is None:
-            return unscored(item, "REFERENCE_MISSING", "no reference objects for this image")
-        result = self.metric.score_caption(
-            item.response, self.matcher.find(item.response), self._roots(item.reference_objects)
+            return UnscoredReason.REFERENCE_MISSING, "no reference objects for this image"
+        return None
+
+    def score(self, item: ChairItem) -> ScoredItem[ChairEvidence]:
+        """Return the statistics of a caption."""
+        response, objects = item.response, item.reference_objects
+        assert response is not None, "this is a problem"
+        assert objects is not None, "this is a problem"
+        return self.metric.score_caption(
+            response, self.matcher.find(response), self._roots(objects)
         )
-        return scored(item, result.statistics, result.scores, result.evidence)
 
     def _roots_of(self, objects: tuple[str, ...]) -> frozenset[str]:
         # An object that the graph doesn't know still counts as one to be recalled.
@@ -85,16 +86,18 @@ class ChairPipeline:
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> ChairPipeline:
-    variant = spec.variant or ChairMetric.variants[0]
+    variant = spec.variant or ChairMetric.variant_names()[0]
+    responses = ResponseCheck(spec.options)
     graph = resources.graph(spec.graphs.get(_ROLE) or _DEFAULT_GRAPHS[variant])
     published = resources.graph(_PUBLISHED_GRAPH)
     metric = ChairMetric(
         variant=variant,
-        count=spec.options.get("count", ChairMetric.counts[0]),
+        responses=responses.signature,
         matcher=_MATCHERS[variant],
         graph=graph.label,
+        **ENTRY.own_options(spec),
     )
-    return ChairPipeline(metric, graph, _graph_notes(variant, graph, published))
+    return ChairPipeline(metric, graph, responses, _graph_notes(variant, graph, published))
 
 
 def _graph_notes(variant: str, graph: SynonymGraph, published: SynonymGraph) -> tuple[str, ...]:
@@ -127,20 +130,10 @@ async def _extract(
 
 
 ENTRY = MetricEntry(
-    name=ChairMetric.name,
-    description="How often a caption mentions objects that its image lacks (Rohrbach et al. 2018).",
-    variants=ChairMetric.variants,
-    score_names=tuple(score.name for score in ChairMetric.scores),
+    metric=ChairMetric,
     item_type=ChairItem,
     graph_roles=(_ROLE,),
-    options=(
-        OptionEntry(
-            name="count",
-            default=ChairMetric.counts[0],
-            choices=ChairMetric.counts,
-            description="what chair_i counts: every mention, or each of a caption's objects once",
-        ),
-    ),
     extract=_extract,
     open=_open,
 )
+ENTRIES = (ENTRY,)

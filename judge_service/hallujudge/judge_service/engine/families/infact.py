@@ -1,4 +1,4 @@
-"""INFACT: a question's answers under every operator -> right or not -> kept or changed."""
+"""INFACT: answers under every operator -> right or wrong -> kept or changed."""
 
 from __future__ import annotations
 
@@ -6,63 +6,97 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics import Evidence, ItemResult
 from hallujudge.metrics.answers import read_choice
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.result import ScoredItem
+from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
 from hallujudge.metrics.infact.items import InfactItem
 from hallujudge.metrics.infact.metric import InfactMetric
 from hallujudge.metrics.infact.taxonomy import BASE, OPERATORS, level_of
 
-from ..cpu import run_cpu
-from ..entry import MetricEntry, OptionEntry
-from ..items import MAX_RESPONSE_CHARS, checked, scored, unscored
+from ..entry import MetricEntry
+from ..pipelines import TextPipeline
 from ..resources import Resources
+from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
-__all__ = ["ENTRY", "InfactPipeline"]
+__all__ = ["ENTRIES", "InfactPipeline"]
 
 
-class InfactPipeline:
-    """Reads a question's answers and holds each against the label.
+class InfactPipeline(TextPipeline[InfactItem, InfactMetric]):
+    """Parses a question's answers and compares each with the label."""
 
-    Args:
-        metric: What is counted, and how.
-    """
+    item_type = InfactItem
+    counts_unread = True
 
-    notes: tuple[str, ...] = ()
+    def texts(self, item: InfactItem) -> Sequence[str | None]:
+        """Return the answers under all operators."""
+        return [run.response for run in item.runs.values()]
 
-    def __init__(self, metric: InfactMetric) -> None:
-        self.metric = metric
+    def result(self, item: InfactItem) -> ItemResult:
+        """Return the result of one question; runs whose call failed count as not run."""
+        failed = self._failed(item)
+        kept = {operator: run for operator, run in item.runs.items() if operator not in failed}
+        result = super().result(replace(item, runs=kept) if failed else item)
+        return replace(result, fields=_fields(item), evidence=_told(result.evidence, failed))
 
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """What becomes of unread answers."""
+    def _failed(self, item: InfactItem) -> dict[str, UnscoredReason]:
+        """Return the operators whose response is empty or a failure text, with the reason.
+
+        The base condition is not among them, since it leaves the whole question unscored.
+        """
+        problems = {
+            operator: self.responses.problem(run.response)
+            for operator, run in item.runs.items()
+            if operator != BASE
+        }
         return {
-            "unparsed": self.metric.unparsed,
-            "max_response_chars": str(MAX_RESPONSE_CHARS),
+            operator: problem[0]
+            for operator, problem in problems.items()
+            if problem is not None and problem[0] in _FAILED
         }
 
-    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """One result for each of the questions, in order."""
-        questions = checked(items, InfactItem)
-        return await run_cpu(
-            lambda: [self._score(item) for item in questions],
-            chars=sum(len(run.response or "") for item in questions for run in item.runs.values()),
-        )
+    def problem(self, item: InfactItem) -> Problem | None:
+        """Return why a question can't be scored; None: it can."""
+        if problem := _runs_problem(item):
+            return problem
+        if problem := self.responses.problem(item.runs[BASE].response, "the base answer"):
+            return problem
+        if problem := _label_problem(item):
+            return problem
+        for operator, run in sorted(item.runs.items()):
+            named = f"the answer under {operator}"
+            if run.response is not None and (
+                problem := self.responses.problem(run.response, named)
+            ):
+                return problem
+            if run.confidence is not None and not _is_share(run.confidence):
+                return (
+                    UnscoredReason.CONFIDENCE_INVALID,
+                    f"{operator}: the confidence is {run.confidence}; give a number from 0 to 1",
+                )
+        return None
 
-    def _score(self, item: InfactItem) -> ItemResult:
-        return replace(self._result(item), fields=_fields(item))
+    def score(self, item: InfactItem) -> ScoredItem[InfactEvidence]:
+        """Return the statistics of a question."""
+        return self.metric.score_question(item)
 
-    def _result(self, item: InfactItem) -> ItemResult:
-        problem = _problem(item)
-        if problem is not None:
-            return unscored(item, *problem)
-        result = self.metric.score_question(item)
-        if result.readable:
-            return scored(item, result.statistics, result.scores, result.evidence)
-        detail = f"the base answer {(item.runs[BASE].response or '')[:80]!r} can't be read"
-        return replace(
-            unscored(item, "BASE_UNPARSED", detail, result.evidence), statistics=result.statistics
-        )
+    def unread(self, item: InfactItem) -> Problem:
+        """Return why a question whose base answer could not be parsed is unscored."""
+        shown = (item.runs[BASE].response or "")[:80]
+        return UnscoredReason.BASE_UNPARSED, f"the base answer {shown!r} can't be parsed"
+
+
+_FAILED = (UnscoredReason.RESPONSE_EMPTY, UnscoredReason.RESPONSE_FAILED)
+
+
+def _told(evidence: Evidence | None, failed: Mapping[str, UnscoredReason]) -> Evidence | None:
+    """Return the evidence with a run for each failed call."""
+    if not isinstance(evidence, InfactEvidence):
+        return evidence
+    runs = (RunVerdict(operator, None, None, reason) for operator, reason in failed.items())
+    return replace(evidence, runs=(*evidence.runs, *runs)) if failed else evidence
 
 
 def _fields(item: InfactItem) -> Mapping[str, str]:
@@ -76,29 +110,26 @@ def _fields(item: InfactItem) -> Mapping[str, str]:
     return {name: value for name, value in own.items() if value} | dict(item.fields)
 
 
-def _problem(item: InfactItem) -> tuple[str, str] | None:
-    """Why a question can't be scored: a reason and its words."""
+def _runs_problem(item: InfactItem) -> Problem | None:
     unknown = sorted(set(item.runs) - set(OPERATORS))
     if unknown:
         known = ", ".join(OPERATORS)
-        return "OPERATOR_UNKNOWN", f"{', '.join(map(repr, unknown))}; operators are {known}"
+        named = ", ".join(map(repr, unknown))
+        return UnscoredReason.OPERATOR_UNKNOWN, f"{named}; operators are {known}"
     if BASE not in item.runs:
-        return "BASE_MISSING", "there is no base run, which every rate is held against"
-    if item.runs[BASE].response is None:
-        return "RESPONSE_MISSING", "the base answer is null or absent"
+        return UnscoredReason.BASE_MISSING, "there is no base run to compare other runs with"
+    return None
+
+
+def _label_problem(item: InfactItem) -> Problem | None:
     if not item.label.strip():
-        return "LABEL_INVALID", "the label is empty"
+        return UnscoredReason.LABEL_INVALID, "the label is empty"
     if item.options and read_choice(item.label, item.options).choice is None:
         known = ", ".join(sorted(item.options))
-        return "LABEL_INVALID", f"the label {item.label[:80]!r} is none of the options {known}"
-    for operator, run in sorted(item.runs.items()):
-        if run.response is not None and len(run.response) > MAX_RESPONSE_CHARS:
-            return "RESPONSE_TOO_LONG", f"{operator}: at most {MAX_RESPONSE_CHARS} are read"
-        if run.confidence is not None and not _is_share(run.confidence):
-            return (
-                "CONFIDENCE_INVALID",
-                f"{operator}: the confidence is {run.confidence}; give a number from 0 to 1",
-            )
+        return (
+            UnscoredReason.LABEL_INVALID,
+            f"the label {item.label[:80]!r} is not one of the options {known}",
+        )
     return None
 
 
@@ -107,27 +138,17 @@ def _is_share(number: float) -> bool:
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> InfactPipeline:  # noqa: ARG001
+    responses = ResponseCheck(spec.options)
     metric = InfactMetric(
-        variant=spec.variant or InfactMetric.variants[0],
-        unparsed=spec.options.get("unparsed", InfactMetric.unparsed_choices[0]),
+        variant=spec.variant, responses=responses.signature, **ENTRY.own_options(spec)
     )
-    return InfactPipeline(metric)
+    return InfactPipeline(metric, responses)
 
 
 ENTRY = MetricEntry(
-    name=InfactMetric.name,
-    description="Whether right answers survive bad video, false captions and no order (2026).",
-    variants=InfactMetric.variants,
-    score_names=tuple(score.name for score in InfactMetric.scores),
+    metric=InfactMetric,
     item_type=InfactItem,
     group_by=("dimension", "level", "category"),
-    options=(
-        OptionEntry(
-            name="unparsed",
-            default=InfactMetric.unparsed_choices[0],
-            choices=InfactMetric.unparsed_choices,
-            description="what an answer that can't be read is: unscored, or a wrong answer",
-        ),
-    ),
     open=_open,
 )
+ENTRIES = (ENTRY,)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.mementos.evidence import (
     KeywordEvidence,
     MatchedKeyword,
@@ -26,13 +28,14 @@ from hallujudge.synonym_graphs import (
 from ...errors import InvalidInputError
 from ...extractors.values import DescriptionPair
 from ..cpu import run_cpu
-from ..entry import FoundClaim, MetricEntry, OptionEntry
-from ..items import MAX_RESPONSE_CHARS, checked, scored, unscored
+from ..entry import FoundClaim, MetricEntry
+from ..items import checked, scored, unscored
 from ..keywords import GIVEN, FoundKeywords, FoundPair, PairExtractor
 from ..resources import Resources
+from ..responses import MAX_RESPONSE_CHARS, Problem, ResponseCheck
 from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
-__all__ = ["DOMAINS", "ENTRY", "MementosPipeline"]
+__all__ = ["DOMAINS", "ENTRIES", "MementosPipeline"]
 
 DOMAINS = ("daily_life", "robotics", "comics")
 """Domains with shipped graphs of their own, as the paper has them."""
@@ -92,7 +95,7 @@ class MementosPipeline:
         objects: Graphs of object words.
         behaviors: Graphs of behaviour words.
         source: Takes keywords from texts.
-        domain: The domain of items that name none.
+        responses: Recognises missing descriptions.
     """
 
     notes: tuple[str, ...] = ()
@@ -103,10 +106,10 @@ class MementosPipeline:
         objects: _Graphs,
         behaviors: _Graphs,
         source: PairExtractor,
-        domain: str = "",
+        responses: ResponseCheck,
     ) -> None:
         self.metric = metric
-        self._domain = domain
+        self._responses = responses
         self._graphs = (objects, behaviors)
         self._source = source
         variant: KeywordVariant = "published" if metric.variant == "published" else "corrected"
@@ -123,13 +126,14 @@ class MementosPipeline:
             **behaviors.settings(),
             "extractor": self._source.label,
             "average": self.metric.average,
-            "max_response_chars": str(MAX_RESPONSE_CHARS),
+            **self._responses.settings(),
         }
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """One result for each description, in order."""
         sequences = [
-            _with_domain(item, self._domain or GENERAL) for item in checked(items, MementosItem)
+            _with_domain(item, self.metric.domain or GENERAL)
+            for item in checked(items, MementosItem)
         ]
         problems = [self._problem(item) for item in sequences]
         wanted = {
@@ -148,13 +152,13 @@ class MementosPipeline:
             chars=10 * chars,
         )
 
-    def _problem(self, item: MementosItem) -> tuple[str, str] | None:
+    def _problem(self, item: MementosItem) -> Problem | None:
         """Why an item can't be scored, before anybody is asked."""
         domain = item.fields["domain"]
         for graphs in self._graphs:
             if not graphs.cover(domain):
-                return "DOMAIN_UNKNOWN", graphs.lacking(domain)
-        if problem := _text_problem(item, given=self._source.name == GIVEN):
+                return UnscoredReason.DOMAIN_UNKNOWN, graphs.lacking(domain)
+        if problem := _text_problem(item, self._responses, given=self._source.name == GIVEN):
             return problem
         return _keyword_problem(item)
 
@@ -162,7 +166,9 @@ class MementosPipeline:
         pair = _descriptions(item)
         taken = FoundPair() if pair is None else found[pair]
         if taken.reason:
-            return unscored(item, taken.reason, f"{self._source.label}: {taken.detail}")
+            return unscored(
+                item, UnscoredReason(taken.reason), f"{self._source.label}: {taken.detail}"
+            )
         reference = _keywords(item, "reference", taken.reference)
         predicted = _keywords(item, "predicted", taken.predicted)
         domain = item.fields["domain"]
@@ -178,8 +184,8 @@ class MementosPipeline:
             objects=_evidence("objects", reference, predicted, objects),
             behaviors=_evidence("behaviors", reference, predicted, behaviors),
         )
-        statistics, scores = self.metric.score_description(objects.counts, behaviors.counts)
-        return scored(item, statistics, scores, evidence)
+        made = self.metric.score_description(objects.counts, behaviors.counts)
+        return scored(item, made.statistics, made.scores, evidence)
 
 
 def _matchers(
@@ -229,37 +235,50 @@ def _descriptions(item: MementosItem) -> DescriptionPair | None:
     )
 
 
-def _text_problem(item: MementosItem, *, given: bool) -> tuple[str, str] | None:
-    for side, text, name in (
-        ("predicted", item.response, "RESPONSE"),
-        ("reference", item.reference, "REFERENCE"),
+def _text_problem(item: MementosItem, responses: ResponseCheck, *, given: bool) -> Problem | None:
+    """Why keywords can't be taken from the texts that have to bring them."""
+    for side, what in (
+        ("predicted", "the model's description"),
+        ("reference", "the human description"),
     ):
-        if not _needs(item, side):
-            continue
-        what = "the human description" if name == "REFERENCE" else "the model's description"
-        if given:
-            return "KEYWORDS_MISSING", f"keywords of {what} are not given, and extractor is {GIVEN}"
-        if text is None or (name == "REFERENCE" and not text.strip()):
-            return f"{name}_MISSING", f"neither {what} nor its keywords are there"
-        if len(text) > MAX_RESPONSE_CHARS:
+        if _needs(item, side) and given:
             return (
-                f"{name}_TOO_LONG",
-                f"{what} has {len(text)} characters; at most {MAX_RESPONSE_CHARS} are read",
+                UnscoredReason.KEYWORDS_MISSING,
+                f"keywords of {what} are not given, and extractor is {GIVEN}",
             )
+    if _needs(item, "predicted") and (
+        problem := responses.problem(item.response, "the model's description")
+    ):
+        return problem
+    return _reference_problem(item.reference) if _needs(item, "reference") else None
+
+
+def _reference_problem(text: str | None) -> Problem | None:
+    if text is None or not text.strip():
+        return (
+            UnscoredReason.REFERENCE_MISSING,
+            "neither the human description nor its keywords are there",
+        )
+    if len(text) > MAX_RESPONSE_CHARS:
+        return (
+            UnscoredReason.REFERENCE_TOO_LONG,
+            f"the human description has {len(text)} characters; "
+            f"at most {MAX_RESPONSE_CHARS} are read",
+        )
     return None
 
 
-def _keyword_problem(item: MementosItem) -> tuple[str, str] | None:
+def _keyword_problem(item: MementosItem) -> Problem | None:
     for keywords in _lists(item):
         if len(keywords) > _MAX_KEYWORDS:
             return (
-                "TOO_MANY_KEYWORDS",
+                UnscoredReason.TOO_MANY_KEYWORDS,
                 f"{len(keywords)} keywords in one list; at most {_MAX_KEYWORDS} are believed",
             )
         longest = max(keywords, key=len, default="")
         if len(longest) > _MAX_KEYWORD_CHARS:
             return (
-                "KEYWORD_TOO_LONG",
+                UnscoredReason.KEYWORD_TOO_LONG,
                 f"{longest[:40]!r}… has {len(longest)} characters; a keyword has at most "
                 f"{_MAX_KEYWORD_CHARS}: is it a text that was not split?",
             )
@@ -313,23 +332,23 @@ def _graphs(role: str, spec: ScoreSpec, resources: Resources) -> _Graphs:
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
-    options = spec.options
-    domain = options.get("domain", "")
+    responses = ResponseCheck(spec.options)
+    domain = spec.options.get("domain", "")
     objects, behaviors = (_graphs(role, spec, resources) for role in _ROLES)
     for graphs in (objects, behaviors):
         if domain and not graphs.cover(domain):
             raise InvalidInputError(graphs.lacking(domain))
-    source = PairExtractor(options.get("extractor", EXTRACTORS[0]), resources)
+    source = PairExtractor(spec.options.get("extractor", EXTRACTORS[0]), resources)
     metric = MementosMetric(
-        variant=spec.variant or MementosMetric.variants[0],
-        average=options.get("average", MementosMetric.averages[0]),
+        variant=spec.variant,
+        responses=responses.signature,
         matcher=_MATCHER,
         object_graph=objects.label,
         behavior_graph=behaviors.label,
         extractor=source.label,
-        domain=domain or "items",
+        **ENTRY.own_options(spec),
     )
-    return MementosPipeline(metric, objects, behaviors, source, domain)
+    return MementosPipeline(metric, objects, behaviors, source, responses)
 
 
 async def _extract(
@@ -344,34 +363,19 @@ async def _extract(
 
 
 ENTRY = MetricEntry(
-    name=MementosMetric.name,
-    description="Objects and behaviours of image sequences, recalled and made up "
-    "(Wang et al. 2024).",
-    variants=MementosMetric.variants,
-    score_names=MementosMetric.score_names,
+    metric=MementosMetric,
     item_type=MementosItem,
     graph_roles=(*_ROLES, *(f"{role}.{name}" for role in _ROLES for name in (*DOMAINS, GENERAL))),
-    options=(
-        OptionEntry(
+    engine_options=(
+        OptionDefinition(
             name="extractor",
             default=EXTRACTORS[0],
             choices=EXTRACTORS,
-            description="who takes keywords from descriptions that bring none: rules, a language "
-            "model, or nobody",
-        ),
-        OptionEntry(
-            name="average",
-            default=MementosMetric.averages[0],
-            choices=MementosMetric.averages,
-            description="means over sequences, as the paper, or ratios of what they add up to",
-        ),
-        OptionEntry(
-            name="domain",
-            default="",
-            description="the domain of items that name none; checked before the run starts",
+            meaning="What takes keywords from descriptions: rules, a language model, or nothing.",
         ),
     ),
     group_by=("domain",),
     open=_open,
     extract=_extract,
 )
+ENTRIES = (ENTRY,)

@@ -1,79 +1,63 @@
-"""POPE: answer -> yes or no -> held against its label."""
+"""POPE: answer -> yes or no -> comparison with the label."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
-from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.answers.evidence import AnswerEvidence
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.result import ScoredItem
 from hallujudge.metrics.pope.items import PopeItem
 from hallujudge.metrics.pope.metric import PopeMetric
 
-from ..cpu import run_cpu
 from ..entry import MetricEntry
-from ..items import MAX_RESPONSE_CHARS, checked, scored, unscored
+from ..pipelines import TextPipeline
 from ..resources import Resources
+from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
-__all__ = ["ENTRY", "PopePipeline"]
+__all__ = ["ENTRIES", "PopePipeline"]
 
 
-class PopePipeline:
-    """Reads yes/no answers.
+class PopePipeline(TextPipeline[PopeItem, PopeMetric]):
+    """Parses yes/no answers."""
 
-    Args:
-        metric: How answers are read.
-    """
-
-    notes: tuple[str, ...] = ()
-
-    def __init__(self, metric: PopeMetric) -> None:
-        self.metric = metric
+    item_type = PopeItem
+    response_name = "the answer"
+    counts_unread = True
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The parser."""
-        return {"parser": self.metric.variant, "max_response_chars": str(MAX_RESPONSE_CHARS)}
+        """The parser, and how often an item of several categories counts."""
+        settings = {"parser": self.metric.variant, **super().settings}
+        if self.metric.repeated_by:
+            settings["overall"] = f"one row for each {self.metric.repeated_by} of a question"
+        return settings
 
-    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """One result for each of the answers, in order."""
-        answers = checked(items, PopeItem)
-        return await run_cpu(
-            lambda: [self._score(item) for item in answers],
-            chars=sum(len(item.response or "") for item in answers),
-        )
-
-    def _score(self, item: PopeItem) -> ItemResult:
-        if item.response is None:
-            return unscored(item, "RESPONSE_MISSING", "the answer is null or absent")
-        if len(item.response) > MAX_RESPONSE_CHARS:
-            return unscored(
-                item, "RESPONSE_TOO_LONG", f"at most {MAX_RESPONSE_CHARS} characters are read"
-            )
+    def problem(self, item: PopeItem) -> Problem | None:
+        """Return why an answer can't be scored; None: it can."""
+        if problem := super().problem(item):
+            return problem
         if not item.label:
-            return unscored(item, "REFERENCE_MISSING", "no label for this question")
+            return UnscoredReason.REFERENCE_MISSING, "no label for this question"
         if item.label not in ("yes", "no"):
-            return unscored(item, "LABEL_INVALID", f"the label is {item.label!r}; give yes or no")
-        result = self.metric.score_answer(item.response, item.label)
-        if result.readable:
-            return scored(item, result.statistics, result.scores, result.evidence)
-        detail = f"{item.response[:80]!r} is neither a clear yes nor a clear no"
-        return replace(
-            unscored(item, "ANSWER_UNPARSED", detail, result.evidence),
-            statistics=result.statistics,
-        )
+            return UnscoredReason.LABEL_INVALID, f"the label is {item.label!r}; give yes or no"
+        return None
+
+    def score(self, item: PopeItem) -> ScoredItem[AnswerEvidence]:
+        """Return the statistics of an answer."""
+        assert item.response is not None, "this is a problem"
+        return self.metric.score_answer(item.response, item.label)
+
+    def unread(self, item: PopeItem) -> Problem:
+        """Return why an answer that is neither yes nor no is unscored."""
+        detail = f"{(item.response or '')[:80]!r} is neither a clear yes nor a clear no"
+        return UnscoredReason.ANSWER_UNPARSED, detail
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> PopePipeline:  # noqa: ARG001
-    return PopePipeline(PopeMetric(variant=spec.variant or PopeMetric.variants[0]))
+    responses = ResponseCheck(spec.options)
+    return PopePipeline(PopeMetric(variant=spec.variant, responses=responses.signature), responses)
 
 
-ENTRY = MetricEntry(
-    name=PopeMetric.name,
-    description="Whether a model says yes to objects that an image lacks (Li et al. 2023).",
-    variants=PopeMetric.variants,
-    score_names=tuple(score.name for score in PopeMetric.scores),
-    item_type=PopeItem,
-    group_by=("category",),
-    open=_open,
-)
+ENTRIES = (MetricEntry(metric=PopeMetric, item_type=PopeItem, group_by=("category",), open=_open),)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.triplets import ClaimParts
 from hallujudge.metrics.tri_he.analysis import Scene, is_prediction_error
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
@@ -23,13 +25,14 @@ from ...judges.estimate import estimate
 from ...llm.estimate import Estimate, TokenCounter
 from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
 from ..claims import EXTRACTORS, ClaimExtractor, ExtractedClaims, extract
-from ..entry import MetricEntry, OptionEntry
-from ..items import MAX_RESPONSE_CHARS, checked, scored, unscored
+from ..entry import MetricEntry
+from ..items import checked, scored, unscored
 from ..judge_factory import JUDGE_NAMES
 from ..resources import Resources
+from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
-__all__ = ["ENTRY", "TriHePipeline"]
+__all__ = ["ENTRIES", "TriHePipeline"]
 
 _DEFAULTS = MatcherSettings()
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -45,6 +48,7 @@ class TriHePipeline:
         judge: Gives the verdicts.
         extractor: Takes claims from answers.
         options: The spec's options, for the report.
+        responses: Recognises missing responses.
     """
 
     notes: tuple[str, ...] = ()
@@ -55,8 +59,10 @@ class TriHePipeline:
         judge: Router,
         extractor: ClaimExtractor,
         options: Mapping[str, str],
+        responses: ResponseCheck,
     ) -> None:
         self.metric = metric
+        self._responses = responses
         self._judge = judge
         self._extractor = extractor
         self._options = dict(options)
@@ -72,7 +78,7 @@ class TriHePipeline:
             "judge_prompts": identity.template,
             **{f"judge.{name}": value for name, value in identity.parameters},
             **self._options,
-            "max_response_chars": str(MAX_RESPONSE_CHARS),
+            **self._responses.settings(),
         }
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
@@ -136,12 +142,15 @@ class TriHePipeline:
             *[await estimate(judge, asked, counter) for judge in judges],
         ]
 
-    def _problem(self, item: TriHeItem) -> tuple[str, str] | None:
+    def _problem(self, item: TriHeItem) -> Problem | None:
         """Why an item can't be scored at all, before anybody is asked."""
         if item.claims is None and self._extractor.reads_texts:
-            return _text_problem(item.response) or _graph_problem(item)
+            return self._responses.problem(item.response) or _graph_problem(item)
         if any(not part.strip() for claim in item.claims or () for part in claim):
-            return "CLAIMS_INVALID", "a claim that came with the answer has an empty part"
+            return (
+                UnscoredReason.CLAIMS_INVALID,
+                "a claim that came with the answer has an empty part",
+            )
         return _graph_problem(item)
 
     def _result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
@@ -188,40 +197,33 @@ def _request(item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestIte
     )
 
 
-def _without_claims(item: TriHeItem, problem: tuple[str, str]) -> ItemResult:
+def _without_claims(item: TriHeItem, problem: Problem) -> ItemResult:
     """An item that nobody judged; people's scores of it tell of each other all the same."""
     known = TriHeEvidence(claims=(), human_scores=item.human_scores) if item.human_scores else None
     return unscored(item, *problem, known)
 
 
-def _text_problem(response: str | None) -> tuple[str, str] | None:
-    if response is None:
-        return "RESPONSE_MISSING", "neither a response nor claims"
-    if len(response) > MAX_RESPONSE_CHARS:
+def _graph_problem(item: TriHeItem) -> Problem | None:
+    if not item.reference_triplets:
+        known = "no scene graph for this image"
         return (
-            "RESPONSE_TOO_LONG",
-            f"the response has {len(response)} characters; at most {MAX_RESPONSE_CHARS} are read",
+            UnscoredReason.REFERENCE_MISSING,
+            known if item.reference_triplets is None else f"{known}: empty",
         )
     return None
 
 
-def _graph_problem(item: TriHeItem) -> tuple[str, str] | None:
-    if not item.reference_triplets:
-        known = "no scene graph for this image"
-        return "REFERENCE_MISSING", known if item.reference_triplets is None else f"{known}: empty"
-    return None
-
-
-def _claims_problem(
-    item: TriHeItem, claims: ExtractedClaims, extractor: str
-) -> tuple[str, str] | None:
+def _claims_problem(item: TriHeItem, claims: ExtractedClaims, extractor: str) -> Problem | None:
     if claims.reason:
-        return claims.reason, f"{extractor}: {claims.detail}"
+        return UnscoredReason(claims.reason), f"{extractor}: {claims.detail}"
     if claims.claims:
         return None
     if item.claims is not None:
-        return "NO_CLAIMS", "the list of claims that came with the answer is empty"
-    return "NO_CLAIMS", f"{extractor} finds nothing in the response that could be judged"
+        return UnscoredReason.NO_CLAIMS, "the list of claims that came with the answer is empty"
+    return (
+        UnscoredReason.NO_CLAIMS,
+        f"{extractor} finds nothing in the response that could be judged",
+    )
 
 
 def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
@@ -258,6 +260,7 @@ def _refuse_folders(options: Mapping[str, str]) -> None:
 
 def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     options = spec.options
+    responses = ResponseCheck(options)
     factory = resources.judges
     if not resources.local:
         _refuse_folders(options)
@@ -265,63 +268,60 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     extractor = ClaimExtractor(options.get("extractor", EXTRACTORS[0]), factory)
     identity = judge.identity
     metric = TriHeMetric(
-        variant=spec.variant or TriHeMetric.variants[0],
+        variant=spec.variant,
+        responses=responses.signature,
         judge=",".join(value for _, value in identity.signature_fields()),
         extractor=extractor.label,
     )
-    return TriHePipeline(metric, judge, extractor, options)
+    return TriHePipeline(metric, judge, extractor, options, responses)
 
 
 ENTRY = MetricEntry(
-    name=TriHeMetric.name,
-    description="How much of what an answer claims is not in the scene graph (Wu et al. 2024).",
-    variants=TriHeMetric.variants,
-    score_names=tuple(score.name for score in TriHeMetric.scores),
+    metric=TriHeMetric,
     item_type=TriHeItem,
-    options=(
-        OptionEntry(
+    engine_options=(
+        OptionDefinition(
             name="extractor",
             default=EXTRACTORS[0],
             choices=EXTRACTORS,
-            description="who takes claims from answers: rules, a language model, or none of both: "
-            "whole sentences; given: answers come with their claims",
+            meaning="What takes claims: rules, a language model, whole sentences, or nothing.",
         ),
-        OptionEntry(
+        OptionDefinition(
             name="judge",
             default=JUDGE_NAMES[0],
             choices=JUDGE_NAMES,
-            description="who gives the verdicts; router asks the server's judges in order",
+            meaning="What gives the verdicts; router calls the server's judges in order.",
         ),
-        OptionEntry(
+        OptionDefinition(
             name="protocol",
             default=_DEFAULTS.protocol,
             choices=PROTOCOLS,
-            description="how the matcher compares: as released, or by an entailment model",
+            meaning="How the matcher compares: as released, or by an entailment model.",
         ),
-        OptionEntry(
+        OptionDefinition(
             name="matcher_model",
             default=_DEFAULTS.model,
-            description="the matcher's encoder: minilm, mpnet, a model id or a folder",
+            meaning="The matcher's encoder: minilm, mpnet, a model id or a folder.",
         ),
-        OptionEntry(
+        OptionDefinition(
             name="nli_model",
             default=_DEFAULTS.nli_model,
-            description="the entailment model of protocol nli: a model id or a folder",
+            meaning="The entailment model of protocol nli: a model id or a folder.",
         ),
-        OptionEntry(
+        OptionDefinition(
             name="backend",
             default=_DEFAULTS.backend,
             choices=BACKENDS,
-            description="what runs the encoder",
+            meaning="What runs the encoder.",
         ),
-        OptionEntry(
-            name="device", default=_DEFAULTS.device, description="where torch runs, such as cuda"
+        OptionDefinition(
+            name="device", default=_DEFAULTS.device, meaning="Where torch runs, such as cuda."
         ),
         *(
-            OptionEntry(
+            OptionDefinition(
                 name=name,
                 default=str(getattr(_DEFAULTS, name)),
-                description=f"the matcher's threshold {name}",
+                meaning=f"The matcher's threshold {name}.",
             )
             for name in _NUMBERS
         ),
@@ -330,3 +330,4 @@ ENTRY = MetricEntry(
     judges=True,
     open=_open,
 )
+ENTRIES = (ENTRY,)

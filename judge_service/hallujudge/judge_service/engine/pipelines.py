@@ -1,0 +1,86 @@
+"""The base of pipelines: what all families do with items alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Generic, TypeVar
+
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.framework.base import MetricBase
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.result import Evidence, ScoredItem
+
+from .cpu import run_cpu
+from .items import checked, scored, unscored
+from .responses import Problem, ResponseCheck
+
+__all__ = ["MetricT", "TextPipeline"]
+
+_ItemT = TypeVar("_ItemT", bound=Item)
+MetricT = TypeVar("MetricT", bound=MetricBase)
+
+
+class TextPipeline(Generic[_ItemT, MetricT]):
+    """Scores each item by itself, from its text alone.
+
+    A family names its items, says what else an item needs (:meth:`problem`), and scores it
+    (:meth:`score`).
+
+    Args:
+        metric: What is counted, and how.
+        responses: Recognises missing responses.
+        notes: Sentences for the report.
+    """
+
+    item_type: ClassVar[type[Item]]
+    response_name: ClassVar[str] = "the response"
+    counts_unread: ClassVar[bool] = False
+    """Whether a score says how many responses could not be parsed."""
+
+    def __init__(
+        self, metric: MetricT, responses: ResponseCheck, notes: tuple[str, ...] = ()
+    ) -> None:
+        self.metric = metric
+        self.notes = notes
+        self.responses = responses
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The metric's own options, then how responses are checked."""
+        own = {option.name: getattr(self.metric, option.name) for option in self.metric.options}
+        return {**own, **self.responses.settings()}
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item, in order."""
+        mine: list[_ItemT] = checked(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
+        chars = sum(len(text) for item in mine for text in self.texts(item) if text)
+        return await run_cpu(lambda: [self.result(item) for item in mine], chars=chars)
+
+    def result(self, item: _ItemT) -> ItemResult:
+        """Return the result of one item."""
+        problem = self.problem(item)
+        if problem is not None:
+            return unscored(item, *problem)
+        made = self.score(item)
+        if made.readable:
+            return scored(item, made.statistics, made.scores, made.evidence)
+        result = unscored(item, *self.unread(item), made.evidence)
+        return replace(result, statistics=made.statistics) if self.counts_unread else result
+
+    def texts(self, item: _ItemT) -> Sequence[str | None]:
+        """Return the responses of an item."""
+        return (getattr(item, "response", None),)
+
+    def problem(self, item: _ItemT) -> Problem | None:
+        """Return why an item can't be scored; None: it can."""
+        return self.responses.problem(getattr(item, "response", None), self.response_name)
+
+    def score(self, item: _ItemT) -> ScoredItem[Evidence]:
+        """Return the statistics of an item without a problem."""
+        raise NotImplementedError
+
+    def unread(self, item: _ItemT) -> Problem:
+        """Return why an item whose response could not be parsed is unscored."""
+        shown = (getattr(item, "response", None) or "")[:80]
+        return UnscoredReason.ANSWER_UNPARSED, f"no single answer can be read in {shown!r}"

@@ -1,0 +1,138 @@
+"""Which responses are missing: absent, empty, too long, or a tool's failure text.
+
+A failure text is never an answer of the model: scored as one, it moves every score. The list of
+texts is data (``data/failure_texts.txt``); callers add their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from hashlib import sha256
+from importlib import resources
+from typing import TypeAlias
+
+from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.reasons import UnscoredReason
+
+__all__ = ["MAX_RESPONSE_CHARS", "RESPONSE_OPTIONS", "Problem", "ResponseCheck", "failure_texts"]
+
+Problem: TypeAlias = tuple[UnscoredReason, str]
+"""Why something is unscored, and the detail."""
+
+MAX_RESPONSE_CHARS = 500_000
+"""Longer responses are unscored: no caption is a novel, and hostile input must stay cheap."""
+
+RESPONSE_OPTIONS = (
+    OptionDefinition(
+        name="count_empty",
+        default="false",
+        choices=("false", "true"),
+        meaning="Score empty responses and failure texts as the released script does.",
+    ),
+    OptionDefinition(
+        name="failure_texts",
+        default="",
+        meaning="More failure texts, one a line; * at the end of one matches any ending.",
+    ),
+)
+"""Options that every metric has."""
+
+_SHOWN_CHARS = 80
+_REPEATING_CHARS = 40
+
+
+@cache
+def failure_texts() -> tuple[str, ...]:
+    """Return the failure texts that ship with Hallujudge."""
+    file = resources.files(__package__).joinpath("data", "failure_texts.txt")
+    return _entries(file.read_text(encoding="utf-8").splitlines())
+
+
+def _entries(lines: Iterable[str]) -> tuple[str, ...]:
+    stripped = (line.strip() for line in lines)
+    return tuple(dict.fromkeys(line for line in stripped if line and not line.startswith("#")))
+
+
+class ResponseCheck:
+    """Recognises missing responses.
+
+    Args:
+        options: The spec's options; see :data:`RESPONSE_OPTIONS`.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._count_empty = options.get("count_empty", "false") == "true"
+        self._more = _entries(options.get("failure_texts", "").splitlines())
+        whole = (*failure_texts(), *self._more)
+        self._beginnings = tuple(_folded(text[:-1]) for text in whole if text.endswith("*"))
+        self._texts = frozenset(_folded(text) for text in whole if not text.endswith("*"))
+        # White space may double a text's length before it is folded.
+        self._head = 2 * max(map(len, whole))
+        self._failed = lru_cache(maxsize=4096)(self._is_failure)
+
+    @property
+    def signature(self) -> str:
+        """What differs from the default, for signatures; empty: nothing."""
+        if self._count_empty:
+            return "count-empty"
+        if not self._more:
+            return ""
+        return f"failures+{sha256(chr(10).join(sorted(self._more)).encode()).hexdigest()[:8]}"
+
+    def settings(self) -> dict[str, str]:
+        """The settings as the report shows them."""
+        shown = {"max_response_chars": str(MAX_RESPONSE_CHARS)}
+        if self._count_empty:
+            shown["count_empty"] = "true"
+        if self._more:
+            shown["failure_texts"] = " / ".join(self._more)
+        return shown
+
+    def problem(self, text: str | None, what: str = "the response") -> Problem | None:
+        """Return why a response can't be scored; None: it can.
+
+        Args:
+            text: The response.
+            what: What it is called in the detail.
+        """
+        if text is None:
+            return UnscoredReason.RESPONSE_MISSING, f"{what} is null or absent"
+        if len(text) > MAX_RESPONSE_CHARS:
+            return (
+                UnscoredReason.RESPONSE_TOO_LONG,
+                f"{what} has {len(text)} characters; at most {MAX_RESPONSE_CHARS} are read",
+            )
+        if self._count_empty:
+            return None
+        if not text or text.isspace():
+            return UnscoredReason.RESPONSE_EMPTY, f"{what} is {text[:_SHOWN_CHARS]!r}"
+        # Short answers repeat; long ones would only fill the cache.
+        if self._failed(text) if len(text) < _REPEATING_CHARS else self._is_failure(text):
+            return (
+                UnscoredReason.RESPONSE_FAILED,
+                f"{what} is a failure text: {text[:_SHOWN_CHARS]!r}",
+            )
+        return None
+
+    def _is_failure(self, text: str) -> bool:
+        head = _folded(text[: self._head])
+        if head.startswith(self._beginnings):
+            return True
+        return (len(text) <= self._head and head in self._texts) or _is_error_object(text)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split()).strip("\"'")
+
+
+def _is_error_object(text: str) -> bool:
+    """Whether a text is a JSON object with an ``error``, as services send it."""
+    if not text.lstrip().startswith("{") or '"error"' not in text:
+        return False
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and bool(value.get("error"))

@@ -1,0 +1,198 @@
+"""Statistics and scores of INFACT, one set for each operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..framework.metric import Column, ScoreDefinition, ratio
+from .taxonomy import EVIDENCE_CORRUPTION, INVARIANT, TEMPORAL, VISUAL_DEGRADATION
+
+if TYPE_CHECKING:
+    from ..framework.definitions import Direction
+    from ..framework.metric import FloatArray, Sums
+
+__all__ = ["COLUMNS", "SCORES"]
+
+
+def _mean_of(*parts: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArray]:
+    """The plain mean of scores; NaN where one of them is."""
+
+    def value(sums: Sums) -> FloatArray:
+        total = parts[0](sums)
+        for part in parts[1:]:
+            total = total + part(sums)
+        return total / len(parts)
+
+    return value
+
+
+def _kept(operator: str) -> Callable[[Sums], FloatArray]:
+    return ratio(f"kept_{operator}", f"asked_{operator}")
+
+
+def _changed(operator: str, suffix: str = "") -> Callable[[Sums], FloatArray]:
+    return ratio(f"changed_{operator}{suffix}", f"asked_{operator}{suffix}")
+
+
+def _pairs(kind: str, operators: tuple[str, ...], suffix: str = "") -> tuple[str, ...]:
+    return tuple(f"{part}_{operator}{suffix}" for operator in operators for part in (kind, "asked"))
+
+
+def _columns() -> tuple[Column, ...]:
+    meanings = {
+        "right_base": "right answers to the clean video",
+        "read_base": "parsed answers to the clean video",
+        "right_text_only": "right answers without the video",
+        "read_text_only": "parsed answers without the video",
+        **_meanings("kept", INVARIANT, "still right under {}"),
+        **_meanings("changed", TEMPORAL, "order-sensitive, no longer the label under {}"),
+        **_meanings(
+            "changed", TEMPORAL, "not order-sensitive, no longer the label under {}", _OTHER
+        ),
+        "split": "wrong base answers with a confidence or that say they are unsure",
+        "overconfident": "of these, confidence of at least 0.7",
+        "knowledge_gap": "of these, confidence of at most 0.4, or unsure",
+        "runs": "answers under any operator",
+        "unparsed": "answers that could not be parsed",
+    }
+    return tuple(Column(name=name, meaning=meaning) for name, meaning in meanings.items())
+
+
+def _meanings(kind: str, operators: tuple[str, ...], told: str, suffix: str = "") -> dict[str, str]:
+    """Return the meanings of each operator's two columns."""
+    return {
+        f"{part}_{operator}{suffix}": (
+            f"base-right questions {'asked' if part == 'asked' else told.format(operator)}"
+            + (f" under {operator}" if part == "asked" else "")
+        )
+        for operator in operators
+        for part in (kind, "asked")
+    }
+
+
+_OTHER = "_order_insensitive"
+_RR_VISUAL = _mean_of(*map(_kept, VISUAL_DEGRADATION))
+_RR_EVIDENCE = _mean_of(*map(_kept, EVIDENCE_CORRUPTION))
+_TSS = _mean_of(*map(_changed, TEMPORAL))
+
+
+def _mode(
+    name: str,
+    meaning: str,
+    value: Callable[[Sums], FloatArray],
+    columns: tuple[str, ...],
+    *,
+    count: str = "",
+    direction: Direction = "higher",
+) -> ScoreDefinition:
+    return ScoreDefinition(
+        name=name,
+        meaning=meaning,
+        direction=direction,
+        columns=columns,
+        value=value,
+        count=count or columns[1],
+        bounded=direction == "higher",
+    )
+
+
+def _share(
+    name: str, meaning: str, top: str, bottom: str, *, direction: Direction = "higher"
+) -> ScoreDefinition:
+    return ScoreDefinition(
+        name=name,
+        meaning=meaning,
+        direction=direction,
+        columns=(top, bottom),
+        value=ratio(top, bottom),
+        count=bottom,
+        bounded=direction == "higher",
+    )
+
+
+def _rr(operator: str) -> ScoreDefinition:
+    told = f"base-right questions still right under {operator} / asked"
+    return _share(f"rr_{operator}", told, f"kept_{operator}", f"asked_{operator}")
+
+
+def _tss(operator: str, suffix: str = "") -> ScoreDefinition:
+    kind = "other" if suffix else "order-sensitive"
+    return _share(
+        f"tss_{operator}{suffix}",
+        f"base-right, {kind} questions with a changed answer under {operator} / asked",
+        f"changed_{operator}{suffix}",
+        f"asked_{operator}{suffix}",
+        direction="neither" if suffix else "higher",
+    )
+
+
+def _scores() -> tuple[ScoreDefinition, ...]:
+    return (
+        _share("base_accuracy", "right answers / answers", "right_base", "read_base"),
+        *map(_rr, INVARIANT),
+        _mode(
+            "rr_visual_degradation",
+            "mean rr over noise, blur and compression",
+            _RR_VISUAL,
+            _pairs("kept", VISUAL_DEGRADATION),
+        ),
+        _mode(
+            "rr_evidence_corruption",
+            "mean rr over injected captions, corrupted subtitles and adversarial noise",
+            _RR_EVIDENCE,
+            _pairs("kept", EVIDENCE_CORRUPTION),
+        ),
+        *map(_tss, TEMPORAL),
+        _mode("tss", "mean tss over shuffle and reverse", _TSS, _pairs("changed", TEMPORAL)),
+        _mode(
+            "average",
+            "mean of rr_evidence_corruption, rr_visual_degradation and tss",
+            _mean_of(_RR_EVIDENCE, _RR_VISUAL, _TSS),
+            (*_pairs("kept", INVARIANT), *_pairs("changed", TEMPORAL)),
+            count="right_base",
+        ),
+        _share(
+            "text_only",
+            "right answers without the video / answers",
+            "right_text_only",
+            "read_text_only",
+            direction="neither",
+        ),
+        *(_tss(operator, _OTHER) for operator in TEMPORAL),
+        _mode(
+            f"tss{_OTHER}",
+            "mean tss over questions that are not order-sensitive",
+            _mean_of(*(_changed(operator, _OTHER) for operator in TEMPORAL)),
+            _pairs("changed", TEMPORAL, _OTHER),
+            direction="neither",
+        ),
+        _share(
+            "overconfident_share",
+            "wrong base answers with confidence of at least 0.7 / with a confidence",
+            "overconfident",
+            "split",
+            direction="lower",
+        ),
+        _share(
+            "knowledge_gap_share",
+            "wrong base answers with confidence of at most 0.4 or unsure / with a confidence",
+            "knowledge_gap",
+            "split",
+            direction="neither",
+        ),
+        _share(
+            "unparsed_rate",
+            "answers that could not be parsed / answers",
+            "unparsed",
+            "runs",
+            direction="lower",
+        ),
+    )
+
+
+COLUMNS: tuple[Column, ...] = _columns()
+"""The statistics of a question, in order."""
+
+SCORES: tuple[ScoreDefinition, ...] = _scores()
+"""The scores, in the order of the report."""

@@ -1,0 +1,141 @@
+"""Missing, empty and failed responses are unscored in every metric and variant."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from hallujudge.judge_service.engine import Engine, ScoreSpec
+from hallujudge.judge_service.engine.responses import ResponseCheck, failure_texts
+from hallujudge.metrics import (
+    ChairItem,
+    InfactItem,
+    InfactRun,
+    IntervalSettings,
+    Item,
+    ItemResult,
+    Outcome,
+    PopeItem,
+    Report,
+    VidhalItem,
+)
+from hallujudge.metrics.answers import YES_NO_PARSERS
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.mementos.items import MementosItem
+from hallujudge.metrics.tri_he.items import TriHeItem
+
+FAILED = "Failed to obtain answer via API."
+_DISPLAY = {"A": 1, "B": 2, "C": 3}
+
+
+def items_of(metric: str, text: str) -> list[Item]:
+    made: dict[str, Item] = {
+        "chair": ChairItem(id="1", response=text, reference_objects=("dog",)),
+        "pope": PopeItem(id="1", response=text, label="yes"),
+        "vidhal-mcqa": VidhalItem(id="1", response=text, display=_DISPLAY),
+        "vidhal-ordering": VidhalItem(id="1", response=text, display=_DISPLAY),
+        "infact": InfactItem(id="1", label="A", runs={"base": InfactRun(response=text)}),
+        "mementos": MementosItem(id="1", response=text, reference="A dog runs."),
+    }
+    return [made[metric]]
+
+
+def score(
+    metric: str, items: list[Item], variant: str = "", options: Mapping[str, str] | None = None
+) -> tuple[list[ItemResult], Report]:
+    spec = ScoreSpec(
+        metric=metric,
+        variant=variant,
+        options=options or {},
+        interval=IntervalSettings(replicates=0),
+    )
+
+    async def run() -> tuple[list[ItemResult], Report]:
+        session = await Engine().open(spec)
+        return await session.score(items), session.report()
+
+    return asyncio.run(run())
+
+
+VARIANTS = [
+    *(("pope", name) for name in YES_NO_PARSERS),
+    *(
+        (metric, name)
+        for metric in ("chair", "vidhal-mcqa", "vidhal-ordering", "mementos")
+        for name in ("published", "corrected")
+    ),
+    ("infact", "paper"),
+]
+
+
+@pytest.mark.parametrize(("metric", "variant"), VARIANTS)
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", UnscoredReason.RESPONSE_EMPTY),
+        (" \n\t", UnscoredReason.RESPONSE_EMPTY),
+        (FAILED, UnscoredReason.RESPONSE_FAILED),
+        ("failed to obtain  answer via API.\n", UnscoredReason.RESPONSE_FAILED),
+        ("nan", UnscoredReason.RESPONSE_FAILED),
+        ('{"error": {"code": 500}}', UnscoredReason.RESPONSE_FAILED),
+    ],
+)
+def test_no_variant_scores_a_response_that_is_none(
+    metric: str, variant: str, text: str, reason: UnscoredReason
+) -> None:
+    [result], report = score(metric, items_of(metric, text), variant)
+    assert (result.outcome, result.reason) == (Outcome.UNSCORED, reason)
+    assert report.coverage.reasons == {reason: 1}
+    assert "responses:" not in report.signature
+
+
+@pytest.mark.parametrize(("metric", "variant"), [("pope", "published"), ("chair", "published")])
+@pytest.mark.parametrize("text", ["", FAILED])
+def test_count_empty_scores_as_the_released_script(metric: str, variant: str, text: str) -> None:
+    options = {"count_empty": "true"}
+    [result], report = score(metric, items_of(metric, text), variant, options)
+    assert result.outcome is Outcome.SCORED
+    assert "|responses:count-empty|" in report.signature
+    assert report.settings["count_empty"] == "true"
+
+
+def test_an_operator_whose_call_failed_was_not_run() -> None:
+    runs = {"base": InfactRun(response="A"), "shuffle": InfactRun(response=FAILED)}
+    item = InfactItem(id="1", label="A", order_sensitive=True, runs=runs)
+    [result], report = score("infact", [item])
+    assert result.evidence is not None
+    assert result.evidence.to_json()["runs"]["shuffle"]["how"] == "RESPONSE_FAILED"  # type: ignore[index,call-overload]  # JSON
+    assert report.base_accuracy == 1
+    assert report.tss_shuffle is None
+    assert report.totals["runs"] == 1
+
+
+def test_tri_he_scores_given_claims_whatever_the_text_is() -> None:
+    graph = (("man", "riding", "horse"),)
+    item = TriHeItem(id="1", response=FAILED, reference_triplets=graph)  # type: ignore[arg-type]  # equal tuples
+    [result], _ = score("tri-he", [item], options={"judge": "matcher", "backend": "onnx"})
+    assert result.reason == UnscoredReason.RESPONSE_FAILED
+
+
+def test_callers_add_texts() -> None:
+    check = ResponseCheck({"failure_texts": "# ours\nModel offline\nquota *"})
+    assert check.problem("model  OFFLINE") is not None
+    assert check.problem("Quota of today is used") is not None
+    assert check.problem("The model offline sign is red.") is None
+    assert check.signature.startswith("failures+")
+
+
+def test_an_answer_that_speaks_of_errors_is_an_answer() -> None:
+    check = ResponseCheck({})
+    for text in ("No", "There is an error message on the screen.", "Nan bread on a plate.", "{}"):
+        assert check.problem(text) is None, text
+
+
+def test_the_shipped_texts_are_found() -> None:
+    check = ResponseCheck({})
+    for text in failure_texts():
+        problem = check.problem(text.removesuffix("*"))
+        assert problem is not None, text
+        assert problem[0] is UnscoredReason.RESPONSE_FAILED
