@@ -20,7 +20,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
-  lint-protos lint-deploy drift protos format demo docs wheel test-wheel bench clean
+  lint-tests lint-protos lint-deploy drift protos format demo docs wheel test-wheel bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ test-random: setup ## run the suite RUNS times in random order; each run prints 
 	@for run in $$(seq $(RUNS)); do echo "random order, run $$run of $(RUNS)"; \
 	  $(BIN)/pytest -n $(JOBS) --random-order $(PYTEST_ARGS) || exit; done
 
-lint: lint-ruff lint-types lint-imports lint-protos drift lint-deploy ## every linter, types, layers, protos, drift
+lint: lint-ruff lint-types lint-imports lint-tests lint-protos drift lint-deploy ## every linter, types, layers, protos, drift
 
 lint-ruff: setup
 	$(BIN)/ruff check .
@@ -60,6 +60,9 @@ lint-types: setup
 
 lint-imports: setup
 	$(BIN)/lint-imports
+
+lint-tests: setup ## refuse tests that depend on the machine's speed or on private attributes
+	$(BIN)/python tools/lint_tests.py
 
 lint-protos: setup
 	$(BIN)/buf lint
