@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from hallujudge.metrics import Report
 
+from .backends.address import checked_address
 from .score_run import OnBatch, ScoreRun, called_with
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
 
+    from .archives import ItemSource
     from .backends.base import Batch, ScoringBackend, ServerInfo
 
 __all__ = ["AsyncClient"]
@@ -52,11 +54,13 @@ class AsyncClient:
         timeout: float = 60.0,
         stream_timeout: float = 86_400.0,
     ) -> None:
+        self._backend: ScoringBackend | None = None
         if isinstance(server, str):
-            from .backends.remote import RemoteBackend
-
-            server = RemoteBackend(server, timeout=timeout, stream_timeout=stream_timeout)
-        self._backend: ScoringBackend = server
+            self._address = checked_address(server)
+        else:
+            self._backend = server
+        self._timeout = timeout
+        self._stream_timeout = stream_timeout
 
     @classmethod
     def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
@@ -78,7 +82,8 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the connection; the next call opens another."""
-        await self._backend.close()
+        if self._backend is not None:
+            await self._backend.close()
 
     @called_with(ScoreRun)
     async def score(self, run: ScoreRun) -> Report:
@@ -93,7 +98,8 @@ class AsyncClient:
             NotFoundError: The metric or graph is unknown.
             UnavailableError: The server can't be reached.
         """
-        return await self.score_items(run.spec(), run.items(), on_batch=run.on_batch)
+        spec, items = await _read(run)
+        return await self.score_items(spec, items, on_batch=run.on_batch)
 
     async def score_items(
         self, spec: ScoreSpec, items: Iterable[Item], *, on_batch: OnBatch | None = None
@@ -106,7 +112,8 @@ class AsyncClient:
             on_batch: Is called with each batch of results, in the order of the items.
         """
         # Closed here and not by the garbage collector: stopping early also stops the server.
-        async with aclosing(self._backend.score_stream(spec, _batches(items))) as parts:
+        backend = await self._connected()
+        async with aclosing(backend.score_stream(spec, _batches(items))) as parts:
             async for part in parts:
                 if isinstance(part, Report):
                     return part
@@ -133,7 +140,8 @@ class AsyncClient:
             options: As for :meth:`score`.
         """
         run = ScoreRun(metric, responses=(), variant=variant, graph=graph, options=options)
-        return await self._backend.extract(run.spec(), texts)
+        backend = await self._connected()
+        return await backend.extract(run.spec(), texts)
 
     @called_with(ScoreRun)
     async def judge(self, run: ScoreRun) -> list[ItemResult]:
@@ -144,7 +152,9 @@ class AsyncClient:
         Raises:
             UnsupportedError: The metric's claims are not decided by a judge.
         """
-        return await self._backend.judge(run.spec(), list(run.items()))
+        spec, items = await _read(run)
+        backend = await self._connected()
+        return await backend.judge(spec, list(items))
 
     @called_with(ScoreRun)
     async def estimate(self, run: ScoreRun) -> list[Estimate]:
@@ -156,7 +166,8 @@ class AsyncClient:
             UnsupportedError: The metric has no judge that costs anything, or a server scores: only
                 the server knows its cache and the prices of its judges.
         """
-        return await self.estimate_items(run.spec(), run.items())
+        spec, items = await _read(run)
+        return await self.estimate_items(spec, items)
 
     async def estimate_items(self, spec: ScoreSpec, items: Iterable[Item]) -> list[Estimate]:
         """Return what :meth:`estimate` does, for items that are already read.
@@ -165,7 +176,8 @@ class AsyncClient:
             spec: How they are scored.
             items: The items.
         """
-        return await self._backend.estimate(spec, list(items))
+        backend = await self._connected()
+        return await backend.estimate(spec, list(items))
 
     async def normalize(
         self, words: Sequence[str], *, graph: str = "coco"
@@ -173,11 +185,35 @@ class AsyncClient:
         """Return word -> its roots in a graph; no root if the graph doesn't know the word."""
         from .spec import graph_source
 
-        return await self._backend.normalize(graph_source(graph), words)
+        backend = await self._connected()
+        return await backend.normalize(graph_source(graph), words)
 
     async def server_info(self) -> ServerInfo:
         """Return the release and the graphs of the server, or of this process."""
-        return await self._backend.server_info()
+        backend = await self._connected()
+        return await backend.server_info()
+
+    async def _connected(self) -> ScoringBackend:
+        """Return the backend; gRPC takes long to import, so a thread imports it."""
+        if self._backend is None:
+            from hallujudge.judge_service.imports import import_in_thread
+
+            await import_in_thread("hallujudge.sdk.backends.remote")
+            from .backends.remote import RemoteBackend
+
+            # Another task may have connected meanwhile.
+            self._backend = self._backend or RemoteBackend(
+                self._address, timeout=self._timeout, stream_timeout=self._stream_timeout
+            )
+        return self._backend
+
+
+async def _read(run: ScoreRun) -> tuple[ScoreSpec, ItemSource]:
+    """Return a run's spec and items; a thread imports what reading them needs."""
+    from hallujudge.judge_service.imports import import_in_thread
+
+    await import_in_thread("hallujudge.sdk.archives", "numpy")
+    return run.spec(), run.items()
 
 
 async def _batches(items: Iterable[Item]) -> AsyncGenerator[Batch, None]:

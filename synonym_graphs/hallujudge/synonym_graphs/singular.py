@@ -52,6 +52,11 @@ def _published(word: str) -> str:
     return str(singularize(word))
 
 
+def load_singulars() -> None:
+    """Import the library of singular forms; without this call the first plural does."""
+    import textblob.en.inflect  # noqa: F401
+
+
 def published_singular(word: str) -> str:
     """Return what textblob's ``singularize`` makes of a word, slips included ("glass": "glas")."""
     return _published(word) if len(word) <= _LONGEST else _published.__wrapped__(word)

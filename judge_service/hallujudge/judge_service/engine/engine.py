@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics import Item, ItemResult, Report, Tally
 
 from ..errors import UnsupportedError
+from ..imports import import_in_thread
 from ..version import __version__
 from .entry import Pipeline
 from .registry import metric_entry, open_pipeline
@@ -38,10 +39,12 @@ class Engine:
         judged = metric_entry(spec.metric).judges
         # A language model's server tells its version, which signatures need, only when asked.
         if judged and spec.options.get("judge", "matcher") != "matcher":
-            await self.resources.judges.prepare()
+            judges = await asyncio.to_thread(lambda: self.resources.judges)
+            await judges.prepare()
         # Models, graphs and the libraries that read them may take seconds to load; the event loop
         # serves others meanwhile.
         pipeline = await asyncio.to_thread(open_pipeline, spec, self.resources)
+        await import_in_thread("numpy")  # which the first batch needs
         return ScoringSession(spec, pipeline)
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from ..errors import UnsupportedError
@@ -30,9 +31,13 @@ async def extract(
     return await entry.extract(spec, texts, resources)
 
 
-def normalize(
+async def normalize(
     source: GraphSource, words: Sequence[str], resources: Resources
 ) -> tuple[str, list[tuple[str, ...]]]:
     """The graph's label and each word's roots: none where the graph doesn't know it."""
-    graph = resources.graph(source)
-    return graph.label, [graph.roots_of(word) for word in words]
+
+    def look_up() -> tuple[str, list[tuple[str, ...]]]:
+        graph = resources.graph(source)
+        return graph.label, [graph.roots_of(word) for word in words]
+
+    return await asyncio.to_thread(look_up)

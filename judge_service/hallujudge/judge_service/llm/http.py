@@ -6,11 +6,13 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ..errors import InvalidInputError, MissingExtraError
+from ..imports import import_in_thread
 from ..settings.secret import Secret
 from ..version import __version__
 from .failures import CallFailedError, FailureKind, failure_of_status
@@ -100,7 +102,7 @@ class HttpEndpoint:
             await session.close()
 
     async def _request(self, method: str, path: str, data: bytes | None) -> bytes:
-        session = self._open()
+        session = await self._open()
         import aiohttp
 
         try:
@@ -155,7 +157,9 @@ class HttpEndpoint:
         failure.args = (f"{failure.kind.value}: {failure.detail}",)
         return failure
 
-    def _open(self) -> aiohttp.ClientSession:
+    async def _open(self) -> aiohttp.ClientSession:
+        with suppress(ImportError):  # reported where the session is made
+            await import_in_thread("aiohttp")
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
             self._session, self._loop = self._new_session(), loop

@@ -113,7 +113,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         """Maps words to their roots."""
         self._check_batch(len(request.words))
         graph = _convert.graph_from_proto(request.graph)
-        label, roots = normalize(graph, request.words, self._engine.resources)
+        label, roots = await normalize(graph, request.words, self._engine.resources)
         return pb.NormalizeResponse(
             words=[
                 pb.NormalizedWord(word=word, roots=found)

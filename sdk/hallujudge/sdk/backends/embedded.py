@@ -67,7 +67,7 @@ class EmbeddedBackend:
         self, source: GraphSource, words: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
         """Words -> roots in a graph."""
-        _, roots = normalize(source, words, self._engine.resources)
+        _, roots = await normalize(source, words, self._engine.resources)
         return dict(zip(words, roots, strict=True))
 
     async def server_info(self) -> ServerInfo:

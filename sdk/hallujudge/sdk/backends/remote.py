@@ -19,7 +19,8 @@ from hallujudge.judge_service.wire.errors import error_from_rpc
 from hallujudge.judge_service.wire.scene_graphs import with_graphs
 from hallujudge.metrics import Report
 
-from ..errors import InternalError, InvalidInputError, UnsupportedError, VersionMismatchError
+from ..errors import InternalError, UnsupportedError, VersionMismatchError
+from .address import checked_address
 from .base import Batch, BatchResult, ServerInfo
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class RemoteBackend:
     def __init__(
         self, target: str, *, timeout: float = 60.0, stream_timeout: float = 86_400.0
     ) -> None:
-        self._target = _address(target)
+        self._target = checked_address(target)
         self._timeout = timeout
         self._stream_timeout = stream_timeout
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -204,22 +205,6 @@ class RemoteBackend:
             if isinstance(err, grpc.RpcError):
                 raise error_from_rpc(err, target=self._target) from err
             raise
-
-
-def _address(target: str) -> str:
-    """Return the address if it can be one."""
-    if not target.strip():
-        raise InvalidInputError(
-            "the server's address is empty; give HOST:PORT, or no server at all to score in "
-            "this process"
-        )
-    if target.startswith(("http://", "https://")):
-        raise InvalidInputError(
-            f"the server's address {target!r} is a web address; give HOST:PORT, such as "
-            "localhost:50051",
-            metadata={"target": target},
-        )
-    return target
 
 
 def check_versions(client: str, server: str, target: str) -> None:

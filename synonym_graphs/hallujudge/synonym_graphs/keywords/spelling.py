@@ -9,6 +9,7 @@ from operator import not_
 from typing import Final, NamedTuple
 
 from ..graph import SynonymGraph
+from ..singular import load_singulars, singular
 from ..words import SMALL_WORDS, clean_word
 from .tables import KeywordTables
 from .values import NearMiss
@@ -43,6 +44,8 @@ class Spelling:
     __slots__ = ("_alias", "_roots", "canonical", "known")
 
     def __init__(self, graph: SynonymGraph, tables: KeywordTables) -> None:
+        # Imported here, and not with the first word: that may be looked up in an event loop.
+        load_singulars()
         written = (part for word, second, _ in graph.pairs for part in (word, second) if part)
         reached = (*tables.roots.values(), *tables.pairs.values())
         self.known: Final = frozenset(tables.roots).union(written, *reached)
@@ -186,8 +189,6 @@ def _aliases_of(
 
 def _singular_phrase(phrase: str) -> str:
     """A phrase with its last word in the singular."""
-    from ..singular import singular
-
     head, _, last = phrase.rpartition(" ")
     # Longer ones are no words, and the rules would go through them two hundred times.
     return phrase if not last or len(phrase) > 256 else f"{head} {singular(last)}".strip()

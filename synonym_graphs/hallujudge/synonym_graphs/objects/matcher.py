@@ -8,10 +8,11 @@ from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
 
 from ..graph import SynonymGraph
+from ..singular import load_singulars
 from .lexicon import Hit, Lexicon, Variant, build_lexicon
 from .negation import absent, has_negation
 from .project import EMPTY, UNSAFE, ChunkCache, is_chunkable, known_words
-from .tokens import tokens_of
+from .tokens import load_tokenizer, tokens_of
 
 _NOTHING_BEFORE: Final = -2
 _Word: TypeAlias = tuple[str, str, int, int]
@@ -70,6 +71,9 @@ class Matcher:
     __slots__ = ("_chunks", "_lexicon", "graph", "variant")
 
     def __init__(self, graph: SynonymGraph, variant: Variant) -> None:
+        # What :meth:`find` needs is imported here: on its first call it may run in an event loop.
+        load_tokenizer()
+        load_singulars()
         self.graph = graph
         """The graph it looks for."""
         self.variant = variant

@@ -22,6 +22,12 @@ class Token(NamedTuple):
     end: int
 
 
+def load_tokenizer() -> None:
+    """Import the tokeniser's library; without this call the first text does."""
+    _language()
+    _word_tokenizer()
+
+
 def tokens_of(text: str) -> list[Token]:
     """Split lower-case text into sentences and these into tokens, as the published script does.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -119,7 +120,7 @@ def _graph_notes(variant: str, graph: SynonymGraph, published: SynonymGraph) -> 
 async def _extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
 ) -> list[list[FoundClaim]]:
-    matcher = _open(spec, resources).matcher
+    matcher = (await asyncio.to_thread(_open, spec, resources)).matcher
     return await run_cpu(
         lambda: [
             [FoundClaim(start=m.start, end=m.end, claim=m) for m in matcher.find(text)]

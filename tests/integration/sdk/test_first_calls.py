@@ -1,0 +1,68 @@
+"""A client's first calls import heavy modules in a thread, and not on the event loop."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from support import first_calls
+from support import scripted_llm as llm
+
+pytestmark = pytest.mark.slow
+
+# What each first call imports at least: a call that failed early would import nothing.
+IMPORTED = {
+    "chair published": {"numpy", "networkx", "nltk", "textblob"},
+    "chair corrected": {"numpy", "networkx", "nltk", "textblob"},
+    "pope": {"numpy"},
+    "infact": {"numpy"},
+    "mementos": {"numpy", "textblob"},
+    "tri-he": {"numpy"},
+    "extract chair": {"networkx", "nltk", "textblob"},
+    "extract tri-he": set(),
+    "extract mementos": set(),
+    "normalize": {"networkx", "textblob"},
+}
+
+
+def first_call(*arguments: str, **environment: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, first_calls.__file__, *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("call", IMPORTED)
+def test_embedded_scoring(call: str) -> None:
+    found = first_call(call)
+    assert found["on_loop"] == []
+    assert set(found["elsewhere"]) >= IMPORTED[call]
+
+
+def test_a_client_of_a_server(server: str) -> None:
+    found = first_call("at a server", server)
+    assert found["on_loop"] == []
+    assert set(found["elsewhere"]) >= {"grpc", "numpy"}
+
+
+def test_a_language_model_as_judge() -> None:
+    model = llm.ScriptedLlm()
+    stop = model.in_thread()
+    try:
+        settings = {"HALLUJUDGE_LLM_URL": model.url, "HALLUJUDGE_LLM_MODEL": "m"}
+        found = first_call("tri-he llm", **settings)
+    finally:
+        stop()
+    assert model.chats > 0
+    assert found["on_loop"] == []
+    assert set(found["elsewhere"]) >= {"aiohttp", "numpy"}
