@@ -42,10 +42,10 @@ class Tally:
     def __init__(self, metric: Metric, group_by: Iterable[str] = ()) -> None:
         self._metric = metric
         split = metric.split_fields if isinstance(metric, RepeatingMetric) else frozenset()
-        self._groups = {key: _Codes(split=key in split) for key in group_by}
-        # Empty, too, where the field is not grouped by: then nothing is known of its groups.
-        repeated_by = metric.repeated_by if isinstance(metric, RepeatingMetric) else ""
-        self._repeated_by = repeated_by if repeated_by in self._groups else ""
+        self._repeated_by = metric.repeated_by if isinstance(metric, RepeatingMetric) else ""
+        # The overall scores need the groups by which items repeat, whatever is asked for.
+        keys = (*group_by, *filter(None, [self._repeated_by]))
+        self._groups = {key: _Codes(split=key in split) for key in keys}
         self._rows = Rows(metric.columns, len(self._groups), folds=metric.folds)
         self._reasons: Counter[str] = Counter()
         self._unscored_rows = 0

@@ -135,11 +135,16 @@ def optional_text(record: Record, keys: Sequence[str]) -> str:
 
 
 def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, str]:
-    """Values to group by, from the first record that has each; empty where none has."""
+    """Values to group by, from the first record that has each; empty where none has.
+
+    A list of texts names several groups, which are joined by commas.
+    """
     out = {}
     for key in keys:
         values = (record[key] for record in records if record.get(key) is not None)
         value = next(values, None)
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            value = ",".join(value)
         out[key] = "" if value is None else well_formed(str(value))
     return out
 

@@ -185,3 +185,40 @@ def test_evidence_as_items_files_hold_it() -> None:
             "detail": "why",
         },
     ]
+
+
+@pytest.mark.parametrize(
+    ("variant", "value", "best", "worst"),
+    [("published", 1 / 4, 1 / 4, 3 / 4), ("corrected", 1 / 2, 1 / 4, 3 / 4)],
+)
+def test_bounds_show_what_claims_without_a_verdict_could_change(
+    variant: str, value: float, best: float, worst: float
+) -> None:
+    """Four claims: one supported, one not, two without a verdict; no answer is unscored."""
+    metric = TriHeMetric(variant=variant, judge="j")
+    verdicts = [
+        ClaimVerdict(triplet=Triplet("a", "is", str(n)), verdict=verdict)
+        for n, verdict in enumerate(
+            (Verdict.SUPPORTED, Verdict.NOT_SUPPORTED, Verdict.UNSCORED, Verdict.UNSCORED)
+        )
+    ]
+    made = metric.score_answer(verdicts)
+    tally = Tally(metric)
+    tally.add(
+        ItemResult(
+            id="1",
+            group_id="i",
+            outcome=Outcome.SCORED,
+            statistics=made.statistics,
+            scores=made.scores,
+        )
+    )
+    found = tally.finish(IntervalSettings(replicates=0), version="x")
+    assert found.coverage.unscored == 0
+    assert found.hallu_q == pytest.approx(value)
+    for name in ("hallu_q", "hallu_i"):
+        bound = found.coverage.bounds[name]
+        assert bound.best == pytest.approx(best)
+        assert bound.worst == pytest.approx(worst)
+    assert found.coverage.bounds["object_hallu_q"].best == 0
+    assert found.coverage.bounds["object_hallu_q"].worst == pytest.approx(1 / 2)
