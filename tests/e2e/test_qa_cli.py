@@ -391,7 +391,7 @@ def test_questions_are_built(tmp_path: Path) -> None:
     assert_refused(here(*given, "--out", first, "--template", "What?"), "{object}")
     assert_refused(here(*given, "--out", first, "--images", "9"), "9 are wanted")
     objects.write_text('{"1": "dog"}')
-    assert_refused(here(*given, "--out", first), "no list of names")
+    assert_refused(here(*given, "--out", first), "not a list of names")
 
 
 def test_display_orders_of_more_videos_are_noted(tmp_path: Path) -> None:

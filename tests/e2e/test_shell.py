@@ -35,9 +35,10 @@ def arguments(folder: Path, *more: str | Path) -> list[str | Path]:
 def test_a_command_without_more_shows_its_help_and_no_error(command: list[str]) -> None:
     run = cli(*command)
     assert run.returncode == 2
-    assert run.stderr.startswith("Usage: hallujudge")
-    assert "error" not in run.stderr
+    assert run.stderr == ""
     assert cli(*command, "-h").stdout == cli(*command, "--help").stdout
+    assert run.stdout.strip() == cli(*command, "--help").stdout.strip()
+    assert "Usage: hallujudge" in run.stdout
 
 
 @pytest.mark.parametrize("where", [">&-", "2>&-", ">/dev/full"])

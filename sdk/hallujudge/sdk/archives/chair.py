@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hallujudge.metrics import ChairItem
 
 from ..errors import ArchiveError
+from .coco import coco_number, is_coco, read_coco
 from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import IdCheck, IdMap, numbered, refuse
 from .json_files import read_values
@@ -159,14 +160,14 @@ class _Captions:
 
     def _image_id(self, record: Record) -> str:
         if self._id_map is not None:
-            return self._id_map.image_id(record, self._keys.id)
+            return coco_number(self._id_map.image_id(record, self._keys.id))
         assert self._keys.id is not None, "_find_keys made sure of it"
         if self._keys.id not in record.values:
             raise ArchiveError(
                 f"{record.place}: the image id is missing (no key {self._keys.id!r}); "
                 f"found {named(sorted(record.values))}"
             )
-        return canonical_id(record.values[self._keys.id], record.place)
+        return coco_number(canonical_id(record.values[self._keys.id], record.place))
 
     def _text(self, record: Record) -> str | None:
         text = record.values.get(self._keys.text)
@@ -218,7 +219,8 @@ def _read_objects(references: References) -> dict[str, _Objects]:
     shared: dict[_Objects, _Objects] = {}
     known: dict[str, _Objects] = {}
     duplicates: list[str] = []
-    for identifier, value, place in _reference_entries(references):
+    for given, value, place in _reference_entries(references):
+        identifier = coco_number(given)
         objects = _object_names(value, place)
         if identifier in known:
             duplicates.append(identifier)
@@ -233,13 +235,12 @@ def _read_objects(references: References) -> dict[str, _Objects]:
 
 
 def _reference_entries(references: References) -> Iterator[tuple[str, object, str]]:
+    if paths := _coco_files(references):
+        for image, objects in read_coco(paths).items():
+            yield image, objects, f"{paths[0]}, image {image}"
+        return
     if _maps_ids(next(_values(references), None)):
-        for mapping in _values(references):
-            if not isinstance(mapping, Mapping):
-                raise ArchiveError(f"{references}: expected id -> objects, found {mapping!r:.60}")
-            for key, value in mapping.items():
-                place = f"references[{key!r}]"
-                yield canonical_id(key, place), value, place
+        yield from _mapped_entries(references)
         return
     keys: tuple[str, str] | None = None
     for record in read_records(references):
@@ -252,6 +253,41 @@ def _reference_entries(references: References) -> Iterator[tuple[str, object, st
             )
         identifier = canonical_id(record.values.get(keys[0]), record.place)
         yield identifier, record.values.get(keys[1]), record.place
+
+
+def _mapped_entries(references: References) -> Iterator[tuple[str, object, str]]:
+    """Yield the entries of image id -> list of objects."""
+    for mapping in _values(references):
+        if not isinstance(mapping, Mapping):
+            raise ArchiveError(f"{references}: expected id -> objects, found {mapping!r:.60}")
+        if odd := [key for key, value in mapping.items() if isinstance(value, Mapping)]:
+            where = references if isinstance(references, (str, Path)) else "references"
+            raise ArchiveError(
+                f"{where}: the image ids {named([str(key) for key in odd])} hold an object and the "
+                "others a list. Write a list of object names under every image id"
+            )
+        for key, value in mapping.items():
+            place = f"references[{key!r}]"
+            yield canonical_id(key, place), value, place
+
+
+def _coco_files(references: References) -> list[Path]:
+    """Return the paths of COCO's own files; none if the references are something else.
+
+    Raises:
+        ArchiveError: Several files are given, and not all of them are COCO's.
+    """
+    if isinstance(references, (str, Path)):
+        return [Path(references)] if is_coco(Path(references)) else []
+    if not isinstance(references, list) or not all(isinstance(p, (str, Path)) for p in references):
+        return []
+    paths = [Path(path) for path in references]
+    if other := [path for path in paths if not is_coco(path)]:
+        raise ArchiveError(
+            f"{other[0]}: not one of COCO's annotation files. Only instances_*.json and "
+            "captions_*.json can be given together; otherwise give one file of references"
+        )
+    return paths
 
 
 def _values(references: References) -> Iterator[object]:
@@ -267,9 +303,10 @@ def _maps_ids(value: object) -> bool:
     if not isinstance(value, Mapping) or {*_ID_KEYS, *_OBJECT_KEYS} & value.keys():
         return False
     entries = value.values()
-    return any(isinstance(entry, _LISTS) for entry in entries) and not any(
-        isinstance(entry, Mapping) for entry in entries
-    )
+    lists = [isinstance(entry, _LISTS) for entry in entries]
+    # Records of other layouts hold lists and objects too; ids of images have digits.
+    ids = all(any(c.isdigit() for c in str(key)) for key in value)
+    return any(lists) and (ids or not any(isinstance(entry, Mapping) for entry in entries))
 
 
 def _object_names(given: object, place: str) -> _Objects:

@@ -64,6 +64,7 @@ def read_items(
     """
     if metric not in _READERS:
         raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
+    references = _single(references)
     if _is_stdin(responses) and _is_stdin(references):
         raise ArchiveError("both responses and references are standard input; give one as a file")
     given, notes = _opened(responses, "responses")
@@ -74,6 +75,14 @@ def read_items(
     except ArchiveError as err:
         raise explained(err, metric, given, known) from err
     return replace(source, notes=(*notes, *more, *source.notes))
+
+
+def _single(references: References | None) -> References | None:
+    """Return the file of a list of one file."""
+    if isinstance(references, list) and len(references) == 1:
+        [only] = references
+        return only if isinstance(only, (str, Path)) else references
+    return references
 
 
 def _is_stdin(source: object) -> bool:

@@ -3,6 +3,6 @@
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 finished with unscored items.
 """
 
-from .entry import main
+from .entry import command_tree, main
 
-__all__ = ["main"]
+__all__ = ["command_tree", "main"]

@@ -11,44 +11,36 @@ from ..errors import InvalidInputError
 from .app import ExitCode, app
 from .files import write_file
 from .options import by_domain
+from .panels import examples, metric_option, output_option
 
 __all__: list[str] = []
 
 _MOST_WORDS = 1000
 
 
-@app.command()
+@app.command(epilog=examples("hallujudge analyze results --words 10,20,40"))
 def analyze(
-    run: Annotated[Path, typer.Argument(help="Folder that `hallujudge score` left.")],
+    run: Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")],
     words: Annotated[
         str | None,
-        typer.Option(
-            "--words",
-            help="tri-he: numbers of first words for the trend, such as 10,20,40. Without it: "
-            "steps of ten.",
-        ),
+        metric_option("--words", help="tri-he: word counts of the trend, such as 10,20,40."),
     ] = None,
     share: Annotated[
-        float, typer.Option("--share", help="tri-he: share of object pairs that is frequent.")
+        float, metric_option("--share", help="tri-he: share of object pairs that are frequent.")
     ] = 0.2,
     companions: Annotated[
         int,
-        typer.Option(
-            "--companions", help="mementos: how many companions of a behaviour are usual."
-        ),
+        metric_option("--companions", help="mementos: usual companions of a behaviour."),
     ] = 5,
     behavior_graph: Annotated[
         list[str] | None,
-        typer.Option(
-            "--behavior-graph",
-            help="mementos: graph that brings behaviours to one word, as it was given to score.",
-        ),
+        metric_option("--behavior-graph", help="mementos: graph of behaviours, as in score."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the content of analysis.json instead of tables.")
+        bool, output_option("--json", help="Content of analysis.json instead of tables.")
     ] = False,
 ) -> ExitCode:
-    """The papers' analyses of a run of tri-he or mementos; nothing is judged again."""
+    """Analyses of a tri-he or mementos run, as in the papers, without judging again."""
     from ..analysis import ANALYSIS_FILE, AnalysisOptions
     from ..analysis import analyze as analyze_run
     from ..report import render_analysis

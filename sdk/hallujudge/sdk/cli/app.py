@@ -1,4 +1,4 @@
-"""The command line's tree of commands; the modules of commands hang theirs on it."""
+"""The command line's groups of commands; the other modules add their commands to them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["ExitCode", "app", "score_app"]
+from .panels import examples
+
+__all__ = ["ExitCode", "app", "build_app", "config_app", "score_app"]
 
 
 class ExitCode(enum.IntEnum):
-    """What the shell is told."""
+    """Process exit codes."""
 
     OK = 0
     FAILED = 1
@@ -23,13 +25,30 @@ app = typer.Typer(
     name="hallujudge",
     help="Hallucination scores for vision and video language models.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples("hallujudge score chair -r captions.jsonl -R objects.json -o results"),
 )
-score_app = typer.Typer(help="Score responses that a model wrote.", no_args_is_help=True)
-app.add_typer(score_app, name="score")
+
+
+def _group(name: str, help_text: str, example: str) -> typer.Typer:
+    group = typer.Typer(help=help_text, no_args_is_help=True, epilog=examples(example))
+    app.add_typer(group, name=name)
+    return group
+
+
+score_app = _group(
+    "score",
+    "Score responses that a model wrote.",
+    "hallujudge score pope -r answers.jsonl -R questions.json -o results",
+)
+build_app = _group(
+    "build",
+    "Build questions to ask a model, and references.",
+    "hallujudge build pope --objects objects.json -o questions.jsonl",
+)
+config_app = _group("config", "Settings of the server.", "hallujudge config show")
 
 
 def _version(asked: bool) -> None:
@@ -43,7 +62,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")
     ] = False,
 ) -> None:
     """Hallucination scores for vision and video language models."""

@@ -5,38 +5,46 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ..archives import InputOptions
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .groups import grouped
-from .options import AllowDuplicates, References, Responses, RunOptions
+from .options import AllowDuplicates, Responses, RunOptions
+from .panels import examples, input_option, metric_option
 
 __all__: list[str] = []
 
 
-@score_app.command()
+@score_app.command(
+    epilog=examples("hallujudge score chair -r captions.jsonl -R objects.json -o results")
+)
 @grouped
 def chair(
     *,
     responses: Responses,
-    references: References = None,
-    graph: Annotated[
-        str | None,
-        typer.Option("--graph", help="Synonym graph: a shipped name, or a file."),
+    references: Annotated[
+        list[Path] | None,
+        input_option(
+            "--references",
+            "-R",
+            metavar="FILE",
+            help="File of objects, or COCO's own; repeatable.",
+        ),
     ] = None,
-    variant: Annotated[str, typer.Option("--variant", help="Variant of the metric.")] = (
-        "published"
-    ),
-    count: Annotated[
-        str, typer.Option("--count", help="What chair_i counts: mentions, or objects once each.")
-    ] = "mentions",
     id_map: Annotated[
         Path | None,
-        typer.Option("--id-map", help="JSON list: position or question_id -> image id."),
+        input_option("--id-map", help="JSON list: position or question_id -> image id."),
     ] = None,
     allow_duplicates: AllowDuplicates = False,
+    variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
+        "published"
+    ),
+    graph: Annotated[
+        str | None, metric_option("--graph", help="Synonym graph: a shipped name, or a file.")
+    ] = None,
+    count: Annotated[
+        str, metric_option("--count", help="What chair_i counts: mentions or objects.")
+    ] = "mentions",
     run: RunOptions,
 ) -> ExitCode:
     """CHAIR: objects that captions mention and images lack."""
@@ -45,7 +53,7 @@ def chair(
         ScoreRun(
             "chair",
             responses=responses,
-            references=references,
+            references=references or None,
             variant=variant,
             graph=graph,
             options={"count": count},

@@ -11,7 +11,7 @@ from typer.exceptions import TyperException
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
 from .app import ExitCode, app
 
-__all__ = ["main"]
+__all__ = ["command_tree", "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,10 +23,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    # Importing a module hangs its commands on the tree.
-    from . import analyze, chair, doctor, graph, mementos, qa, serve, tri_he  # noqa: F401
+    return _run(lambda: command_tree()(arguments, standalone_mode=False))
 
-    return _run(lambda: app(arguments, standalone_mode=False))
+
+def command_tree() -> typer.Typer:
+    """Return the command line with all its commands."""
+    # Importing a module adds its commands to the tree.
+    from . import (  # noqa: F401
+        analyze,
+        build,
+        chair,
+        doctor,
+        graph,
+        infact,
+        mementos,
+        pope,
+        serve,
+        tri_he,
+        vidhal,
+    )
+
+    return app
 
 
 def _run(command: Callable[[], object]) -> int:
@@ -48,9 +65,8 @@ def _run(command: Callable[[], object]) -> int:
     except HallujudgeError as err:
         return _fail(str(err), ExitCode.FAILED)
     except TyperException as err:
-        if err.format_message().startswith("Usage:"):
-            # Nothing was asked for: the message is the help page.
-            typer.echo(err.format_message(), err=True)
+        if not err.format_message():
+            # A group without a command: its help page is printed already.
             return int(ExitCode.BAD_INPUT)
         return _fail(f"{err.format_message()} (--help shows the options)", ExitCode.BAD_INPUT)
     except BrokenPipeError:

@@ -16,25 +16,30 @@ from ..spec import graph_source
 from .app import ExitCode, app
 from .files import write_file
 from .judging import LlmModel, LlmUrl
+from .panels import examples, input_option, metric_option, output_option
 
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs.tools import GraphPatch
 
 __all__: list[str] = []
 
-graph_app = typer.Typer(help="Synonym graphs: look at them, grow them.", no_args_is_help=True)
+graph_app = typer.Typer(
+    help="Show, check and extend synonym graphs.",
+    no_args_is_help=True,
+    epilog=examples("hallujudge graph show coco puppy"),
+)
 app.add_typer(graph_app, name="graph")
 
 Graph = Annotated[str, typer.Argument(help="A shipped name, or a graph file.")]
-OutFile = Annotated[Path, typer.Option("--out", help="File to write.")]
+OutFile = Annotated[Path, output_option("--out", "-o", help="File to write.")]
 _KINDS = ("objects", "behaviors")
 _MAX_PATCH_BYTES = 16 << 20
 
 
-@graph_app.command()
+@graph_app.command(epilog=examples("hallujudge graph show coco puppy couch"))
 def show(
     graph: Graph,
-    words: Annotated[list[str] | None, typer.Argument(help="Words; none lists all roots.")] = None,
+    words: Annotated[list[str] | None, typer.Argument(help="Words; all roots without any.")] = None,
 ) -> ExitCode:
     """Show roots and forms of words."""
     opened = _open(graph)
@@ -57,9 +62,9 @@ def _named(graph: SynonymGraph, root: str) -> str:
     return ", ".join(form for form in graph.forms_of(root) if form != root) or "(no other form)"
 
 
-@graph_app.command()
+@graph_app.command(epilog=examples("hallujudge graph validate my_graph.json"))
 def validate(graph: Graph) -> ExitCode:
-    """Check a graph: circles, contradictions, blanks."""
+    """Check a graph for cycles, contradictions and blanks."""
     from hallujudge.synonym_graphs import GraphInvalidError, table_notes
 
     try:
@@ -75,9 +80,9 @@ def validate(graph: Graph) -> ExitCode:
     return ExitCode.OK
 
 
-@graph_app.command()
+@graph_app.command(epilog=examples("hallujudge graph stats coco"))
 def stats(graph: Graph) -> ExitCode:
-    """Figures of a graph."""
+    """Print figures of a graph."""
     from hallujudge.synonym_graphs.tools import statistics_of
 
     opened = _open(graph)
@@ -89,11 +94,11 @@ def stats(graph: Graph) -> ExitCode:
     return ExitCode.OK
 
 
-@graph_app.command()
+@graph_app.command(epilog=examples("hallujudge graph diff coco my_graph.json"))
 def diff(
     first: Graph, second: Annotated[str, typer.Argument(help="The graph to compare with.")]
 ) -> ExitCode:
-    """What a second graph says that the first does not, and the other way about."""
+    """Print the differences between two graphs."""
     from hallujudge.synonym_graphs.tools import difference
 
     old, new = _open(first), _open(second)
@@ -109,17 +114,19 @@ def diff(
     return ExitCode.OK
 
 
-@graph_app.command()
+@graph_app.command(
+    epilog=examples("hallujudge graph merge coco patch.json -o my_graph.json --name mine")
+)
 def merge(
     graph: Graph,
     with_: Annotated[
         list[str], typer.Argument(metavar="OTHER...", help="Patch files, or other graphs.")
     ],
     out: OutFile,
-    name: Annotated[str, typer.Option("--name", help="The new graph's name.")] = "",
-    version: Annotated[str, typer.Option("--version", help="Its version.")] = "",
+    name: Annotated[str, output_option("--name", help="Name of the new graph.")] = "",
+    version: Annotated[str, output_option("--version", help="Version of the new graph.")] = "",
 ) -> ExitCode:
-    """Apply patches to a graph, or join graphs; the result is a graph file of its own."""
+    """Apply patches to a graph, or join graphs, and write the result."""
     from dataclasses import replace
 
     from hallujudge.synonym_graphs.tools import apply_patch, merge_graphs
@@ -153,42 +160,45 @@ def merge(
     return ExitCode.OK
 
 
-@graph_app.command()
+@graph_app.command(
+    epilog=examples(
+        "hallujudge graph suggest mementos-comics-objects --items results/items.jsonl \\",
+        "    --kind objects -o patch.json",
+    )
+)
 def suggest(
     graph: Graph,
-    items: Annotated[Path, typer.Option("--items", help="items.jsonl of a Mementos run.")],
-    kind: Annotated[str, typer.Option("--kind", help="objects or behaviors.")],
+    items: Annotated[Path, input_option("--items", help="items.jsonl of a Mementos run.")],
+    kind: Annotated[str, input_option("--kind", help="objects or behaviors.")],
     out: OutFile,
-    domain: Annotated[str, typer.Option("--domain", help="Only items of this domain.")] = "",
+    domain: Annotated[str, input_option("--domain", help="Only items of this domain.")] = "",
     accept: Annotated[
         list[str] | None,
-        typer.Option("--accept", help="WORD=ROOT, or WORD for its best root; repeatable."),
+        metric_option("--accept", help="WORD=ROOT, or WORD for its best root; repeatable."),
     ] = None,
     reject: Annotated[
-        list[str] | None, typer.Option("--reject", help="WORD that is not to be added; repeatable.")
+        list[str] | None, metric_option("--reject", help="WORD that is not added; repeatable.")
     ] = None,
     accept_above: Annotated[
-        float, typer.Option("--accept-above", help="Accept best roots of at least this score.")
+        float, metric_option("--accept-above", help="Least score of best roots to accept.")
     ] = 2.0,
     wordnet: Annotated[
         str,
-        typer.Option(
-            "--wordnet",
-            help="Folder of WordNet's files; without it, where Debian or nltk has them; none: "
-            "don't ask WordNet.",
-        ),
+        metric_option("--wordnet", help="Folder of WordNet's files, or none to skip WordNet."),
     ] = "",
     embeddings: Annotated[
-        str, typer.Option("--embeddings", help="Encoder for meaning: minilm, mpnet or a folder.")
+        str, metric_option("--embeddings", help="Encoder of meaning: minilm, mpnet or a folder.")
     ] = "",
     llm_url: LlmUrl = None,
     llm_model: LlmModel = None,
-    least: Annotated[int, typer.Option("--least", min=1, help="Items that a word must be in.")] = 1,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Roots to rank for each word.")] = 5,
+    least: Annotated[
+        int, input_option("--least", min=1, help="Fewest items that a word is in.")
+    ] = 1,
+    limit: Annotated[int, metric_option("--limit", min=1, help="Roots to rank for each word.")] = 5,
 ) -> ExitCode:
-    """Rank roots for the keywords of a run that a graph does not know, into a patch file.
+    """Rank roots for a run's unknown keywords and write them to a patch file.
 
-    Decisions that stand in that file already are kept.
+    Decisions that the file already holds are kept.
     """
     from .suggest import Sources, decided, kept, show_patch, suggested, unknown_words
 
@@ -211,14 +221,16 @@ def suggest(
     return ExitCode.OK
 
 
-@graph_app.command()
+@graph_app.command(epilog=examples("hallujudge graph draw coco --word dog -o dog.svg"))
 def draw(
     graph: Graph,
-    out: Annotated[Path, typer.Option("--out", help="FILE.svg or FILE.png.")],
+    out: Annotated[Path, output_option("--out", "-o", help="FILE.svg or FILE.png.")],
     word: Annotated[
-        str, typer.Option("--word", help="Draw this word's neighbourhood; without it, everything.")
+        str, input_option("--word", help="Word whose neighbourhood is drawn; all without it.")
     ] = "",
-    columns: Annotated[int, typer.Option("--columns", min=1, max=20, help="Columns of cards.")] = 6,
+    columns: Annotated[
+        int, output_option("--columns", min=1, max=20, help="Columns of cards.")
+    ] = 6,
 ) -> ExitCode:
     """Draw a word's neighbourhood or a whole graph."""
     from hallujudge.synonym_graphs.tools import draw_domain, draw_neighbourhood

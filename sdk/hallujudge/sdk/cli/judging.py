@@ -5,28 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Annotated
 
-import typer
-
 from ..errors import InvalidInputError
+from .panels import budget_option, judge_option
 
 __all__ = ["JudgeOptions", "LlmModel", "LlmUrl", "MatcherDownload"]
 
 LlmUrl = Annotated[
     str | None,
-    typer.Option("--llm-url", help="Base address of the llm judge's server, such as http://…/v1."),
+    judge_option("--llm-url", help="Base URL of the LLM judge's server: http://HOST/v1."),
 ]
 LlmModel = Annotated[
-    str | None, typer.Option("--llm-model", help="The llm judge's model, as its server calls it.")
+    str | None, judge_option("--llm-model", help="Name of the LLM judge's model at its server.")
 ]
 MatcherDownload = Annotated[
     bool,
-    typer.Option("--matcher-download", help="Let models that are not on this machine be fetched."),
+    judge_option("--matcher-download", help="Download of models that are not here."),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeOptions:
-    """Judges as the command line names them; keys are never among them."""
+    """Settings of judges on the command line; API keys are never among them."""
 
     llm_url: LlmUrl = None
     """Base address of the judge's server."""
@@ -34,40 +33,35 @@ class JudgeOptions:
     """The judge's model."""
     fallback_model: Annotated[
         str | None,
-        typer.Option(
-            "--fallback-model", help="The fallback's model; without it there is no fallback."
-        ),
+        judge_option("--fallback-model", help="Name of the fallback judge's model."),
     ] = None
     """The fallback's model."""
     max_calls: Annotated[
         int | None,
-        typer.Option("--max-calls", help="Calls to language models at most, with retries."),
+        budget_option("--max-calls", help="Most calls to language models, with retries."),
     ] = None
     """Calls to language models at most."""
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", help="Money that language models may cost at most."),
+        budget_option("--max-cost", help="Most that calls to language models may cost."),
     ] = None
     """Money for language models at most."""
     llm_tokenizer: Annotated[
         str | None,
-        typer.Option(
-            "--llm-tokenizer",
-            help="The llm judge's tokenizer.json, or its folder, to count an estimate by.",
-        ),
+        budget_option("--llm-tokenizer", help="The LLM judge's tokenizer.json, for --estimate."),
     ] = None
     """The judge's tokenizer."""
     fallback_tokenizer: Annotated[
-        str | None, typer.Option("--fallback-tokenizer", help="The same of the fallback.")
+        str | None, budget_option("--fallback-tokenizer", help="The fallback's tokenizer.json.")
     ] = None
     """The fallback's tokenizer."""
     give_up_after: Annotated[
         float | None,
-        typer.Option("--give-up-after", help="Seconds without an answer that end a run."),
+        budget_option("--give-up-after", help="Seconds without an answer that end a run."),
     ] = None
     """Seconds without any answer of a judge after which a run ends."""
     verdict_cache: Annotated[
-        str | None, typer.Option("--verdict-cache", help="SQLite file that keeps verdicts.")
+        str | None, judge_option("--verdict-cache", help="SQLite file of verdicts to reuse.")
     ] = None
     """File that keeps verdicts."""
 

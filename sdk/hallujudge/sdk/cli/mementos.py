@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
@@ -14,60 +12,54 @@ from .app import ExitCode, score_app
 from .groups import grouped
 from .judging import JudgeOptions
 from .options import AllowDuplicates, AllowMissing, RunOptions, by_domain
+from .panels import examples, input_option, metric_option
 
 __all__: list[str] = []
 
-_GRAPH_HELP = (
-    "a shipped name, or a file (ours, {word: {second: [roots]}} as released, or its .pkl); "
-    "DOMAIN=GRAPH for one domain, repeatable. Without it, the shipped graphs of each domain."
+
+@score_app.command(
+    epilog=examples(
+        "hallujudge score mementos -r descriptions.csv -R human.csv \\",
+        "    --domain comics -o results",
+    )
 )
-
-
-@score_app.command()
 @grouped
 def mementos(
     *,
     responses: Annotated[
         Path | None,
-        typer.Option("--responses", help="CSV or JSON lines: image or image_name, description."),
+        input_option("--responses", "-r", help="File of image names and descriptions."),
     ] = None,
     references: Annotated[
         Path | None,
-        typer.Option("--references", help="CSV or JSON lines of human descriptions."),
+        input_option("--references", "-R", help="File of image names and human descriptions."),
     ] = None,
     keywords: Annotated[
         Path | None,
-        typer.Option(
-            "--keywords",
-            help="Keywords already extracted, instead of responses: JSON lines (items.jsonl of an "
-            "earlier run too), or a folder of released text files.",
-        ),
+        input_option("--keywords", help="Extracted keywords instead of responses: file or folder."),
     ] = None,
+    allow_missing: AllowMissing = False,
+    allow_duplicates: AllowDuplicates = False,
+    variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
+        "published"
+    ),
     object_graph: Annotated[
-        list[str] | None, typer.Option("--object-graph", help=f"Graph of objects: {_GRAPH_HELP}")
+        list[str] | None,
+        metric_option("--object-graph", help="Graph of objects, or DOMAIN=GRAPH; repeatable."),
     ] = None,
     behavior_graph: Annotated[
         list[str] | None,
-        typer.Option("--behavior-graph", help="Graph of behaviours: as for objects."),
+        metric_option("--behavior-graph", help="Graph of behaviours, or DOMAIN=GRAPH; repeatable."),
     ] = None,
-    domain: Annotated[
-        str,
-        typer.Option("--domain", help="Domain of items that name none; otherwise general."),
-    ] = "",
-    variant: Annotated[
-        str, typer.Option("--variant", help="published (the released script) or corrected.")
-    ] = "published",
+    domain: Annotated[str, metric_option("--domain", help="Domain of items that name none.")] = "",
     extractor: Annotated[
-        str, typer.Option("--extractor", help="Who takes keywords from descriptions: rules or llm.")
+        str, metric_option("--extractor", help="Keyword extractor: rules or llm.")
     ] = "rules",
     average: Annotated[
-        str,
-        typer.Option("--average", help="Means over sequences, or pooled over all keywords."),
+        str, metric_option("--average", help="Means over sequences, or pooled keywords.")
     ] = "sequences",
-    allow_missing: AllowMissing = False,
-    allow_duplicates: AllowDuplicates = False,
-    run: RunOptions,
     judges: JudgeOptions,
+    run: RunOptions,
 ) -> ExitCode:
     """Mementos: objects and behaviours of image sequences."""
     if (responses is None) == (keywords is None):

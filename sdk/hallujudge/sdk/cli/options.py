@@ -1,4 +1,4 @@
-"""What the score commands share: their options, and the run that these describe."""
+"""Options that the score commands share."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
+from .panels import input_option, output_option, server_option, statistics_option
 from .run import FORMATS, ScoreCommand
 
 __all__ = [
@@ -24,75 +23,104 @@ __all__ = [
 ]
 
 Responses = Annotated[
-    Path, typer.Option("--responses", help="File of responses.", show_default=False)
+    Path,
+    input_option(
+        "--responses",
+        "-r",
+        metavar="FILE",
+        help="File of responses; - for standard input.",
+        show_default=False,
+    ),
 ]
 References = Annotated[
     Path | None,
-    typer.Option("--references", help="File of references; not needed where responses carry them."),
+    input_option(
+        "--references", "-R", metavar="FILE", help="File of references, unless responses hold them."
+    ),
 ]
 AllowDuplicates = Annotated[
-    bool, typer.Option("--allow-duplicates", help="Score every response of an id that repeats.")
+    bool, input_option("--allow-duplicates", help="Score of every response of a duplicate id.")
 ]
 AllowMissing = Annotated[
     bool,
-    typer.Option("--allow-missing", help="Leave references without a response unscored."),
+    input_option("--allow-missing", help="References without a response become unscored."),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Options of every score command."""
+    """Options of every score command. Fields of :class:`ScoreRun` have the same names here."""
 
-    out: Annotated[Path, typer.Option("--out", help="Folder for report.json and items.jsonl.")]
-    """Folder for results."""
-    id_key: Annotated[str | None, typer.Option("--id-key", help="Key of the id.")] = None
+    id_key: Annotated[str | None, input_option("--id-key", help="Key of the id.")] = None
     """Key of the id."""
     text_key: Annotated[
-        str | None, typer.Option("--text-key", help="Key of the response's text.")
+        str | None, input_option("--text-key", help="Key of the response's text.")
     ] = None
     """Key of the response's text."""
     allow_unknown: Annotated[
         bool,
-        typer.Option("--allow-unknown", help="Leave responses without a reference unscored."),
+        input_option("--allow-unknown", help="Responses without a reference become unscored."),
     ] = False
-    """Responses without a reference don't stop the run."""
+    """Whether responses without a reference become unscored instead of stopping the run."""
     group_by: Annotated[
         list[str] | None,
-        typer.Option("--group-by", help="Key of the responses to report groups by; repeatable."),
+        statistics_option(
+            "--group-by", "-g", metavar="KEY", help="Key to report groups by; repeatable."
+        ),
     ] = None
     """Keys to report groups by."""
-    seed: Annotated[
-        int, typer.Option("--seed", help="Where the intervals' random numbers start.")
-    ] = 0
-    """Where random numbers start."""
+    seed: Annotated[int, statistics_option("--seed", help="Bootstrap seed.")] = 0
+    """Bootstrap seed."""
     replicates: Annotated[
-        int, typer.Option("--replicates", help="Bootstrap replicates; 0 for no intervals.")
+        int, statistics_option("--replicates", help="Bootstrap replicates; 0 for no intervals.")
     ] = 1000
     """Bootstrap replicates."""
     confidence: Annotated[
-        float, typer.Option("--confidence", help="Confidence of the intervals.")
+        float, statistics_option("--confidence", help="Confidence level of the intervals.")
     ] = 0.95
-    """Confidence of intervals."""
+    """Confidence level of the intervals."""
     count_empty: Annotated[
         bool,
-        typer.Option("--count-empty", help="Score empty responses as the released script does."),
+        input_option("--count-empty", help="Scores of empty responses, as in released scripts."),
     ] = False
-    """Empty responses and failure texts are scored."""
+    """Whether empty responses and failure texts are scored."""
     failure_text: Annotated[
         list[str] | None,
-        typer.Option("--failure-text", help="Text (or file of texts) of failed calls; repeatable."),
+        input_option("--failure-text", help="Text, or file of texts, of failed calls; repeatable."),
     ] = None
-    """More texts that stand in the place of a response when a call failed."""
-    server: Annotated[
-        str | None,
-        typer.Option("--server", help="HOST:PORT of a server; without it this process scores."),
-    ] = None
-    """Who scores."""
+    """More texts that replace a response when a call failed."""
+    out: Annotated[
+        Path,
+        output_option(
+            "--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False
+        ),
+    ]
+    """Folder for the results."""
     format: Annotated[
         list[str] | None,
-        typer.Option("--format", help=f"{', '.join(FORMATS)}; repeatable, or with commas."),
+        output_option("--format", "-f", metavar="NAME", help=f"{', '.join(FORMATS)}; repeatable."),
     ] = None
-    """What to print and leave."""
+    """What to print and which pages to write."""
+    no_text: Annotated[
+        bool,
+        output_option("--no-text", help="SHA-256 of responses in items.jsonl, not their text."),
+    ] = False
+    """Whether items.jsonl holds a hash of each response instead of its text."""
+    quiet: Annotated[bool, output_option("--quiet", "-q", help="Scores only.")] = False
+    """Whether only scores are printed."""
+    verbose: Annotated[
+        bool, output_option("--verbose", "-v", help="Also each unscored item and its reason.")
+    ] = False
+    """Whether unscored items are listed."""
+    server: Annotated[
+        str | None,
+        server_option(
+            "--server",
+            metavar="HOST:PORT",
+            help="Server that scores; without it, this process does.",
+        ),
+    ] = None
+    """Host and port of the server."""
 
     def of(self, run: ScoreRun, judges: Mapping[str, object] | None = None) -> ScoreCommand:
         """Return the command that scores a run with these options.
@@ -100,7 +128,12 @@ class RunOptions:
         Args:
             run: What the metric's own options say.
             judges: Settings of judges in this process.
+
+        Raises:
+            InvalidInputError: Both --quiet and --verbose are given.
         """
+        if self.quiet and self.verbose:
+            raise InvalidInputError("--quiet and --verbose are both given; choose one")
         inputs = replace(run.inputs or InputOptions(), **self._shared_with(InputOptions))
         return ScoreCommand(
             run=replace(
@@ -109,10 +142,11 @@ class RunOptions:
                 inputs=inputs,
                 options={**(run.options or {}), **self._response_options()},
             ),
-            out=self.out,
-            server=self.server,
-            judges=judges or {},
-            formats=_split(self.format),
+            **{
+                **self._shared_with(ScoreCommand),
+                "judges": judges or {},
+                "formats": _split(self.format),
+            },
         )
 
     def _response_options(self) -> dict[str, str]:
@@ -149,16 +183,16 @@ def _text_or_file(given: str) -> str:
 
 
 def _split(given: list[str] | None) -> tuple[str, ...]:
-    """Formats as given: repeated, with commas, or both; a table where none was."""
+    """Return formats that were given repeatedly, with commas, or both; ``table`` for none."""
     names = [name.strip() for part in given or [] for name in part.split(",")]
     return tuple(name for name in names if name) or ("table",)
 
 
 def by_domain(graphs: list[str] | None, role: str) -> dict[str, str]:
-    """Domain -> graph, from ``GRAPH`` (any domain, the empty one) and ``DOMAIN=GRAPH``.
+    """Return domain -> graph, from ``GRAPH`` (the empty domain: any) and ``DOMAIN=GRAPH``.
 
     Args:
-        graphs: What was given.
+        graphs: The values of the option.
         role: What the graphs are of, for errors.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -11,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 import typer
 
-from hallujudge.metrics import Report
+from hallujudge.metrics import Outcome, Report
 
 from ..archives import ItemSource
 from ..client import Client
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "ScoreCommand"]
 
-FORMATS = ("table", "json", "markdown", "html")
+FORMATS = ("table", "json", "markdown", "csv", "latex", "html")
+_WIDTH = 80
+_MAX_WIDTH = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +49,16 @@ class ScoreCommand:
     """Settings of the judges, for scoring in this process."""
     formats: tuple[str, ...] = ("table",)
     """What to print and which pages to write."""
+    quiet: bool = False
+    """Whether only scores are printed."""
+    verbose: bool = False
+    """Whether unscored items are listed."""
 
     def execute(self) -> ExitCode:
-        """Scores, writes, prints.
+        """Score, write the results and print the report.
 
         Raises:
-            HallujudgeError: Anything that stops the run, said in one line.
+            HallujudgeError: The run can't start or go on.
         """
         _check_formats(self.formats)
         spec, items = self._read()
@@ -63,6 +70,7 @@ class ScoreCommand:
                     def on_batch(batch: BatchResult) -> None:
                         output.add(batch)
                         step(output.written)
+                        self._list_unscored(batch)
 
                     report = client.score_items(spec, items, on_batch=on_batch)
             except KeyboardInterrupt:
@@ -75,12 +83,12 @@ class ScoreCommand:
                     typer.echo(_kept(output, len(items)), err=True)
                 raise
             output.finish(report)
-        _show(report, self.formats, self.out)
-        _tell_of_claims(report)
+        self._show(report)
+        self._note(*_claim_notes(report))
         return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
     def estimate(self) -> ExitCode:
-        """Says what judges that cost money would be asked; asks nobody.
+        """Print the number of judge calls, tokens and cost, without calling a judge.
 
         Raises:
             HallujudgeError: The files can't be read, or nothing of the metric can be estimated.
@@ -109,9 +117,33 @@ class ScoreCommand:
 
     def _read(self) -> tuple[ScoreSpec, ItemSource]:
         spec, items = self.run.spec(), self.run.items()
-        for note in (*graph_notes(spec), *items.notes):
-            typer.echo(f"note: {note}", err=True)
+        self._note(*graph_notes(spec), *items.notes)
         return spec, items
+
+    def _note(self, *notes: str) -> None:
+        """Print notes on standard error, unless only scores are wanted."""
+        for note in () if self.quiet else notes:
+            typer.echo(f"note: {note}", err=True)
+
+    def _list_unscored(self, batch: BatchResult) -> None:
+        for result in batch.results if self.verbose else ():
+            if result.outcome is Outcome.UNSCORED:
+                typer.echo(f"unscored {result.id}: {result.reason}: {result.detail}", err=True)
+
+    def _show(self, report: Report) -> None:
+        from ..report import PRINTED, render_scores, render_table
+
+        if self.quiet:
+            typer.echo(render_scores(report), nl=False)
+            return
+        printed = [name for name in self.formats if name in PRINTED]
+        for name in printed:
+            typer.echo(PRINTED[name](report), nl=False)
+        if not printed:
+            color = _on_terminal(sys.stdout)
+            width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) if color else _WIDTH
+            typer.echo(render_table(report, width=width, color=color), nl=False)
+            typer.echo(f"written to {self.out}")
 
     def _client(self) -> Client:
         # An empty address is a mistake, such as a variable that is not set; it is not none.
@@ -146,44 +178,31 @@ def _kept(output: OutputFolder, count: int) -> str:
     )
 
 
-def _show(report: Report, formats: tuple[str, ...], folder: Path) -> None:
-    from ..report import render_markdown, render_table
-
-    if "json" in formats:
-        typer.echo(report.to_text(), nl=False)
-    if "markdown" in formats:
-        typer.echo(render_markdown(report), nl=False)
-    if not {"json", "markdown"} & set(formats):
-        typer.echo(render_table(report, color=_on_terminal(sys.stdout)), nl=False)
-        typer.echo(f"written to {folder}")
-
-
-def _tell_of_claims(report: Report) -> None:
-    """Claims without verdict in answers with a score: those of a judge that failed now and then."""
+def _claim_notes(report: Report) -> tuple[str, ...]:
+    """Return a note on claims without a verdict in scored answers."""
     if not (count := int(report.totals.get("unscored_claims", 0))):
-        return
-    # Each of the two readings counts them in its own way, and neither may pass unseen.
+        return ()
+    # Each variant counts them differently.
     counted = "are left out of the rates"
     if report.variant == "published":
         counted = (
             "count as not hallucinated, as in the released script; --variant corrected leaves "
             "them out"
         )
-    typer.echo(
-        f"note: {count} claims of scored answers have no verdict and {counted}. items.jsonl says "
+    return (
+        f"{count} claims of scored answers have no verdict and {counted}. items.jsonl says "
         "why each has none",
-        err=True,
     )
 
 
 def _on_terminal(stream: IO[str] | None) -> bool:
-    """Whether a person reads a stream, which is None where the shell closed it."""
+    """Return whether a stream is a terminal; it is None if the shell closed it."""
     return stream is not None and stream.isatty()
 
 
 @contextmanager
 def _progress(items: ItemSource) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, nothing elsewhere."""
+    """Yield a function that moves a progress bar, which is shown on a terminal only."""
     if not _on_terminal(sys.stderr):
         yield lambda _done: None
         return

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from .app import ExitCode, app
+from .app import ExitCode, app, config_app
 from .groups import grouped
 from .judging import JudgeOptions, LlmModel, LlmUrl
+from .panels import examples, judge_option, output_option, server_option
 
 __all__: list[str] = []
 
@@ -21,34 +22,34 @@ class ConfigFormat(enum.StrEnum):
     TOML = "toml"
 
 
-config_app = typer.Typer(help="Settings of the server.", no_args_is_help=True)
-app.add_typer(config_app, name="config")
-
-
-@app.command()
+@app.command(epilog=examples("hallujudge serve --port 50051"))
 @grouped
 def serve(
     *,
-    host: Annotated[str | None, typer.Option(help="Address to listen at.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
-    max_message_bytes: Annotated[int | None, typer.Option(help="Largest message.")] = None,
-    max_batch_items: Annotated[int | None, typer.Option(help="Most items in a message.")] = None,
-    max_running_calls: Annotated[int | None, typer.Option(help="Calls at work at once.")] = None,
-    max_waiting_calls: Annotated[int | None, typer.Option(help="Calls that may wait.")] = None,
-    drain_seconds: Annotated[
-        float | None, typer.Option(help="Time that calls get to finish on SIGTERM.")
+    host: Annotated[str | None, server_option(help="Address to listen at.")] = None,
+    port: Annotated[int | None, server_option(help="Port; 0 for a free one.")] = None,
+    max_message_bytes: Annotated[int | None, server_option(help="Most bytes of a message.")] = None,
+    max_batch_items: Annotated[int | None, server_option(help="Most items of a message.")] = None,
+    max_running_calls: Annotated[
+        int | None, server_option(help="Most calls that run at once.")
     ] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    max_waiting_calls: Annotated[int | None, server_option(help="Most calls that wait.")] = None,
+    drain_seconds: Annotated[
+        float | None, server_option(help="Seconds that calls have to finish on SIGTERM.")
+    ] = None,
+    log_level: Annotated[
+        str | None, output_option(help="Log level: debug, info, warning or error.")
+    ] = None,
     vllm: Annotated[
-        str | None, typer.Option("--vllm", help="Start and watch `vllm serve` with this model.")
+        str | None, judge_option("--vllm", help="Model of a vLLM server to start and watch.")
     ] = None,
     tensor_parallel_size: Annotated[
-        int | None, typer.Option(help="GPUs that vllm spreads a layer over.")
+        int | None, judge_option(help="Number of GPUs that vLLM spreads a layer over.")
     ] = None,
     data_folder: Annotated[
-        str | None, typer.Option(help="Folder for logs of what is started.")
+        str | None, output_option(help="Folder for logs of started processes.")
     ] = None,
-    config: Annotated[str | None, typer.Option(help="TOML file of settings.")] = None,
+    config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
     judges: JudgeOptions,
 ) -> None:
     """Serve scores over gRPC until SIGTERM or Ctrl-C."""
@@ -71,10 +72,10 @@ def serve(
     run_server(arguments, config)
 
 
-@app.command()
+@app.command(epilog=examples("hallujudge doctor --server localhost:50051"))
 def doctor(
     server: Annotated[
-        str | None, typer.Option("--server", help="HOST:PORT of a server to check too.")
+        str | None, server_option("--server", help="HOST:PORT of a server to check too.")
     ] = None,
     llm_url: LlmUrl = None,
     llm_model: LlmModel = None,
@@ -85,11 +86,11 @@ def doctor(
     return examine(server, {"llm_url": llm_url, "llm_model": llm_model})
 
 
-@config_app.command()
+@config_app.command(epilog=examples("hallujudge config show --format toml"))
 def show(
-    config: Annotated[str | None, typer.Option(help="TOML file of settings.")] = None,
+    config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
     format: Annotated[
-        ConfigFormat, typer.Option("--format", help="Output format: text or toml.")
+        ConfigFormat, output_option("--format", "-f", help="Output format: text or toml.")
     ] = ConfigFormat.TEXT,
 ) -> None:
     """Print every setting with its source."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
@@ -14,83 +12,80 @@ from .app import ExitCode, score_app
 from .groups import grouped
 from .judging import JudgeOptions, MatcherDownload
 from .options import AllowDuplicates, References, RunOptions
+from .panels import budget_option, examples, input_option, judge_option, metric_option
 
 __all__: list[str] = []
 
 Claims = Annotated[
     Path | None,
-    typer.Option("--claims", help="File of claims already extracted, instead of responses."),
+    input_option("--claims", help="File of extracted claims, instead of responses."),
 ]
 TextsOrNone = Annotated[
     Path | None,
-    typer.Option("--responses", help="File: image_id, question, response."),
+    input_option("--responses", "-r", help="File of image_id, question, response."),
 ]
 
 
-@score_app.command("tri-he")
+@score_app.command(
+    "tri-he",
+    epilog=examples("hallujudge score tri-he -r answers.jsonl -R scene_graphs.json -o results"),
+)
 @grouped
 def tri_he(
     *,
     responses: TextsOrNone = None,
     claims: Claims = None,
     references: References = None,
-    variant: Annotated[
-        str, typer.Option("--variant", help="published or corrected.")
-    ] = "published",
-    extractor: Annotated[
-        str | None,
-        typer.Option(
-            "--extractor",
-            help="Who takes claims: rules, llm or sentences; given: they come with the answers. "
-            "Without it: rules, with --claims given.",
-        ),
-    ] = None,
-    judge: Annotated[
-        str, typer.Option("--judge", help="Who gives verdicts: matcher, llm or router.")
-    ] = "matcher",
-    matcher_model: Annotated[
-        str, typer.Option("--matcher-model", help="minilm, mpnet, a model id or a folder.")
-    ] = "minilm",
-    protocol: Annotated[
-        str, typer.Option("--protocol", help="How the matcher compares: published or nli.")
-    ] = "published",
-    nli_model: Annotated[
-        str | None, typer.Option("--nli-model", help="Entailment model of nli: an id or a folder.")
-    ] = None,
-    backend: Annotated[
-        str | None, typer.Option("--backend", help="What runs the matcher's encoder.")
-    ] = None,
-    keep_above: Annotated[
-        float | None, typer.Option("--keep-above", help="Cosine above which triplets are kept.")
-    ] = None,
-    support_above: Annotated[
-        float | None, typer.Option("--support-above", help="Cosine above which claims hold.")
-    ] = None,
-    entail_above: Annotated[
-        float | None,
-        typer.Option("--entail-above", help="For nli: probability above which claims hold."),
-    ] = None,
     model_key: Annotated[
         str | None,
-        typer.Option("--model-key", help="For Tri-HE's own file: key of the model's answers."),
+        input_option("--model-key", help="Key of the model's answers in Tri-HE's own file."),
     ] = None,
     human_key: Annotated[
         list[str] | None,
-        typer.Option(
-            "--human-key",
-            help="Key of people's scores of the answers, for agreement; repeat it for each "
-            "annotator. Without it: human_score, where it is there.",
-        ),
+        input_option("--human-key", help="Key of human scores; repeatable, one per annotator."),
+    ] = None,
+    allow_duplicates: AllowDuplicates = False,
+    variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
+        "published"
+    ),
+    extractor: Annotated[
+        str | None,
+        metric_option("--extractor", help="rules, llm, sentences, or given (with --claims)."),
+    ] = None,
+    judge: Annotated[str, judge_option("--judge", help="matcher, llm or router.")] = "matcher",
+    matcher_model: Annotated[
+        str, judge_option("--matcher-model", help="minilm, mpnet, a model id or a folder.")
+    ] = "minilm",
+    protocol: Annotated[
+        str, judge_option("--protocol", help="Matcher's comparison: published or nli.")
+    ] = "published",
+    nli_model: Annotated[
+        str | None, judge_option("--nli-model", help="Entailment model of nli: an id or a folder.")
+    ] = None,
+    backend: Annotated[
+        str | None, judge_option("--backend", help="Library that runs the matcher's encoder.")
+    ] = None,
+    keep_above: Annotated[
+        float | None,
+        judge_option("--keep-above", help="Cosine above which reference triplets are kept."),
+    ] = None,
+    support_above: Annotated[
+        float | None,
+        judge_option("--support-above", help="Cosine above which a claim is supported."),
+    ] = None,
+    entail_above: Annotated[
+        float | None,
+        judge_option("--entail-above", help="nli: probability above which a claim is supported."),
     ] = None,
     matcher_download: MatcherDownload = False,
     estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say what judges would be asked; ask nobody.")
+        bool,
+        budget_option("--estimate", help="Number of judge calls, tokens and cost; then exit."),
     ] = False,
-    allow_duplicates: AllowDuplicates = False,
-    run: RunOptions,
     judges: JudgeOptions,
+    run: RunOptions,
 ) -> ExitCode:
-    """Tri-HE: claims of answers held against scene graphs."""
+    """Tri-HE: claims of answers, compared with scene graphs."""
     if (responses is None) == (claims is None):
         raise InvalidInputError("give either --responses or --claims")
     given = {

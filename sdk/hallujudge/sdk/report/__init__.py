@@ -1,12 +1,34 @@
-"""Reports for people: a table for the terminal, Markdown, and one HTML page.
+"""Renderers of reports: terminal table, Markdown, CSV, LaTeX, and one HTML page.
 
 Everything here turns a :class:`~hallujudge.metrics.Report` into text and does nothing else: no
-files, no network. Responses and ids are other people's text, so every renderer makes them harmless.
+files, no network. Responses and ids may hold any text, so every renderer makes them harmless.
 """
 
+from collections.abc import Callable, Mapping
+
+from hallujudge.metrics import Report
+
 from .analysis import render_analysis
+from .data import render_csv, render_latex, render_scores
 from .html import HtmlPage
 from .markdown import render_markdown
 from .table import render_table
 
-__all__ = ["HtmlPage", "render_analysis", "render_markdown", "render_table"]
+__all__ = [
+    "PRINTED",
+    "HtmlPage",
+    "render_analysis",
+    "render_csv",
+    "render_latex",
+    "render_markdown",
+    "render_scores",
+    "render_table",
+]
+
+PRINTED: Mapping[str, Callable[[Report], str]] = {
+    "json": Report.to_text,
+    "markdown": render_markdown,
+    "csv": render_csv,
+    "latex": render_latex,
+}
+"""Format -> renderer, for the formats that are printed instead of the table."""

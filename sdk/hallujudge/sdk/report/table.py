@@ -33,7 +33,7 @@ _WITH_MEANINGS = 90
 _NAME_CHARS = 60
 
 
-def render_table(report: Report, *, width: int = 100, color: bool = False) -> str:
+def render_table(report: Report, *, width: int = 80, color: bool = False) -> str:
     """The report as a table that a person can read.
 
     Args:

@@ -1,0 +1,102 @@
+"""COCO's own annotation files as references: objects of images, from instances and captions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hallujudge.synonym_graphs import compile_matcher, load_graph
+
+from ..errors import ArchiveError
+from .local_files import open_text
+
+__all__ = ["coco_number", "is_coco", "read_coco"]
+
+_TABLE = "coco-published"
+_HEAD_CHARS = 4096
+_FIRST_KEYS = re.compile(r'\s*\{\s*"(info|images|annotations|licenses|categories|type)"\s*:')
+_FILE_NAME = re.compile(r"(?:.*/)?COCO_[a-z]+\d{4}_0*(\d+)(?:\.\w+)?")
+# Everything else, segmentations above all, is dropped while a file is read: they are 95 % of it.
+_KEPT = frozenset(
+    ["annotations", "caption", "categories", "category_id", "id", "image_id", "images", "name"]
+)
+
+
+def coco_number(identifier: str) -> str:
+    """Return the image id in a COCO file name (``COCO_val2014_000000040468.jpg`` is 40468).
+
+    Other ids are returned as they are.
+    """
+    match = _FILE_NAME.fullmatch(identifier)
+    return match[1] if match else identifier
+
+
+def is_coco(path: Path) -> bool:
+    """Return whether a file begins as COCO's annotation files do."""
+    try:
+        with open_text(path) as stream:
+            return _FIRST_KEYS.match(stream.read(_HEAD_CHARS)) is not None
+    except (OSError, UnicodeDecodeError, ArchiveError):
+        return False
+
+
+def read_coco(paths: Sequence[Path]) -> dict[str, list[str]]:
+    """Return image id -> its objects, from ``instances_*.json`` and ``captions_*.json``.
+
+    As in the published procedure, an image shows the objects of its instances and those that its
+    human captions mention, each by the published word table.
+
+    Args:
+        paths: The files; of either kind, of any split, in any order.
+
+    Raises:
+        ArchiveError: A file is not one of COCO's annotation files.
+    """
+    graph = load_graph(_TABLE)
+    find = compile_matcher(graph, variant="published").find
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        content = _read(path)
+        for image in _list(content, "images"):
+            found.setdefault(str(image.get("id")), set())
+        names = {entry.get("id"): str(entry.get("name")) for entry in _list(content, "categories")}
+        for annotation in _list(content, "annotations"):
+            objects = found.setdefault(str(annotation.get("image_id")), set())
+            if "caption" in annotation:
+                objects.update(mention.object for mention in find(str(annotation["caption"])))
+            else:
+                name = names.get(annotation.get("category_id"), "")
+                if not name:
+                    raise ArchiveError(
+                        f"{path}: an annotation of image {annotation.get('image_id')} has neither "
+                        "a caption nor a known category_id; give instances_*.json or "
+                        "captions_*.json"
+                    )
+                objects.add(graph.root_of(name) or name)
+    return {image: sorted(objects) for image, objects in found.items()}
+
+
+def _list(content: Mapping[str, Any], key: str) -> Iterable[Mapping[str, Any]]:
+    entries = content.get(key)
+    return [entry for entry in entries if isinstance(entry, Mapping)] if entries else ()
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        with open_text(path) as stream:
+            content = json.load(
+                stream, object_pairs_hook=lambda pairs: {k: v for k, v in pairs if k in _KEPT}
+            )
+    except OSError as err:
+        raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
+    except (ValueError, RecursionError) as err:
+        raise ArchiveError(f"{path}: not JSON: {err}") from err
+    if not isinstance(content, Mapping) or not isinstance(content.get("annotations"), list):
+        raise ArchiveError(
+            f"{path}: not one of COCO's annotation files, which hold a list 'annotations'; give "
+            "instances_*.json or captions_*.json"
+        )
+    return content

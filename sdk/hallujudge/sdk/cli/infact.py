@@ -1,0 +1,42 @@
+"""``hallujudge score infact``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ..archives import InputOptions
+from ..score_run import ScoreRun
+from .app import ExitCode, score_app
+from .groups import grouped
+from .options import AllowMissing, References, Responses, RunOptions
+from .panels import examples, metric_option
+
+__all__: list[str] = []
+
+
+@score_app.command(
+    epilog=examples("hallujudge score infact -r answers.jsonl -R questions.jsonl -o results")
+)
+@grouped
+def infact(
+    *,
+    responses: Responses,
+    references: References = None,
+    allow_missing: AllowMissing = False,
+    variant: Annotated[str, metric_option("--variant", help="paper, the only variant.")] = "paper",
+    unparsed: Annotated[
+        str, metric_option("--unparsed", help="Outcome of unreadable answers: unscored or wrong.")
+    ] = "unscored",
+    run: RunOptions,
+) -> ExitCode:
+    """INFACT: the same questions under induced conditions."""
+    return run.of(
+        ScoreRun(
+            "infact",
+            responses=responses,
+            references=references,
+            variant=variant,
+            options={"unparsed": unparsed},
+            inputs=InputOptions(allow_missing=allow_missing),
+        )
+    ).execute()

@@ -1,0 +1,146 @@
+"""``hallujudge score pope`` and ``hallujudge build pope``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hallujudge.metrics.pope.build import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
+
+from ..archives import InputOptions
+from ..archives.qa import read_mapping
+from ..errors import ArchiveError, InvalidInputError
+from ..score_run import ScoreRun
+from .app import ExitCode, build_app, score_app
+from .files import write_file
+from .groups import grouped
+from .options import AllowDuplicates, AllowMissing, References, Responses, RunOptions
+from .panels import examples, input_option, metric_option, output_option, statistics_option
+from .parsers import compare_parsers, forget_parsers, parsers_text, write_parsers
+
+__all__: list[str] = []
+
+
+@score_app.command(
+    epilog=examples("hallujudge score pope -r answers.jsonl -R questions.json -o results")
+)
+@grouped
+def pope(
+    *,
+    responses: Responses,
+    references: References = None,
+    join: Annotated[
+        str, input_option("--join", help="Join by auto, id, text (image and question) or order.")
+    ] = "auto",
+    allow_missing: AllowMissing = False,
+    allow_duplicates: AllowDuplicates = False,
+    variant: Annotated[
+        str,
+        metric_option(
+            "--variant",
+            "--parser",
+            help="published, opera, lmms-eval, vlmevalkit or strict.",
+        ),
+    ] = "published",
+    reader: Annotated[str, typer.Option("--reader", hidden=True)] = "",
+    run: RunOptions,
+    all_parsers: Annotated[
+        bool,
+        output_option("--all-parsers", help="Table of all answer parsers, also in parsers.json."),
+    ] = False,
+) -> ExitCode:
+    """POPE: yes/no questions about objects."""
+    inputs = InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates, join=join)
+    scoring = run.of(
+        ScoreRun(
+            "pope",
+            responses=responses,
+            references=references,
+            variant=reader or variant,
+            inputs=inputs,
+        )
+    )
+    forget_parsers(run.out)
+    code = scoring.execute()
+    if all_parsers and code in (ExitCode.OK, ExitCode.UNSCORED):
+        table = compare_parsers(scoring.run.items())
+        write_parsers(run.out, table)
+        if "table" in scoring.formats and not scoring.quiet:
+            typer.echo(parsers_text(table))
+    return code
+
+
+@build_app.command(
+    "pope",
+    epilog=examples(
+        "hallujudge build pope --objects objects.json \\",
+        "    --sampling adversarial -o questions.jsonl",
+    ),
+)
+def build_pope_command(
+    *,
+    objects: Annotated[
+        Path, input_option("--objects", help="JSON file: image -> the objects that it shows.")
+    ],
+    sampling: Annotated[
+        str, metric_option("--sampling", help=f"Absent objects: {', '.join(SAMPLINGS)}.")
+    ] = "random",
+    questions: Annotated[
+        int, metric_option("--questions", help="Questions about each image; even.")
+    ] = 6,
+    images: Annotated[
+        int | None, metric_option("--images", help="Number of images to draw; all without it.")
+    ] = None,
+    min_objects: Annotated[
+        int | None, metric_option("--min-objects", help="Fewest objects that an image shows.")
+    ] = None,
+    template: Annotated[
+        str, metric_option("--template", help="Question with {object} and its article {a}.")
+    ] = TEMPLATES[0],
+    seed: Annotated[int, statistics_option("--seed", help="Seed of what is drawn.")] = 0,
+    out: Annotated[
+        Path, output_option("--out", "-o", help="File of questions to write, as JSON lines.")
+    ],
+) -> ExitCode:
+    """POPE: balanced questions about objects that images show and lack."""
+    shown = _read_objects(objects)
+    try:
+        built = build_pope(
+            shown,
+            sampling=sampling,
+            questions_per_image=questions,
+            seed=seed,
+            template=template,
+            images=images,
+            min_objects=min_objects,
+        )
+    except ValueError as err:
+        raise InvalidInputError(str(err)) from err
+    if not built.questions:
+        raise ArchiveError(f"{objects}: no image has enough objects; lower --questions")
+    _write_questions(built, out)
+    typer.echo(f"{len(built.questions)} questions written to {out}")
+    if built.skipped:
+        first = next(iter(built.skipped.items()))
+        typer.echo(
+            f"note: {len(built.skipped)} images have no questions, such as {first[0]}: {first[1]}",
+            err=True,
+        )
+    return ExitCode.OK
+
+
+def _read_objects(path: Path) -> dict[str, list[str]]:
+    shown: dict[str, list[str]] = {}
+    for image, names in read_mapping(path, "objects of images").items():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ArchiveError(f"{path}: the objects of image {image!r} are not a list of names")
+        shown[image] = [name.strip() for name in names if name.strip()]
+    return shown
+
+
+def _write_questions(built: PopeBuild, out: Path) -> None:
+    lines = [json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in built.questions]
+    write_file(out, "".join(lines))

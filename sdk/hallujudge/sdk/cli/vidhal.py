@@ -1,0 +1,82 @@
+"""``hallujudge score vidhal-mcqa`` and ``hallujudge score vidhal-ordering``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from ..archives import InputOptions
+from ..score_run import ScoreRun
+from .app import ExitCode, score_app
+from .groups import grouped
+from .options import AllowDuplicates, AllowMissing, References, Responses, RunOptions
+from .panels import examples, input_option, metric_option
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VidhalOptions:
+    """Options of both VidHal tasks."""
+
+    responses: Responses
+    """File of answers."""
+    references: References = None
+    """File of captions."""
+    options: Annotated[
+        Path | None,
+        input_option("--options", help="File of the display order: video -> letter -> rank."),
+    ] = None
+    """File of the display order."""
+    allow_missing: AllowMissing = False
+    """Whether references without an answer become unscored instead of stopping the run."""
+    allow_duplicates: AllowDuplicates = False
+    """Whether every answer of a duplicate id is scored."""
+    variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
+        "published"
+    )
+    """The variant."""
+
+
+def _vidhal(metric: str, run: RunOptions, given: VidhalOptions) -> ExitCode:
+    inputs = InputOptions(
+        allow_missing=given.allow_missing,
+        allow_duplicates=given.allow_duplicates,
+        display=given.options,
+    )
+    return run.of(
+        ScoreRun(
+            metric,
+            responses=given.responses,
+            references=given.references,
+            variant=given.variant,
+            inputs=inputs,
+        )
+    ).execute()
+
+
+@score_app.command(
+    "vidhal-mcqa",
+    epilog=examples(
+        "hallujudge score vidhal-mcqa -r answers.json -R annotations.json \\",
+        "    --options options.json -o results",
+    ),
+)
+@grouped
+def vidhal_mcqa(*, given: VidhalOptions, run: RunOptions) -> ExitCode:
+    """VidHal: which caption fits a video best."""
+    return _vidhal("vidhal-mcqa", run, given)
+
+
+@score_app.command(
+    "vidhal-ordering",
+    epilog=examples(
+        "hallujudge score vidhal-ordering -r orders.json -R annotations.json \\",
+        "    --options options.json -o results",
+    ),
+)
+@grouped
+def vidhal_ordering(*, given: VidhalOptions, run: RunOptions) -> ExitCode:
+    """VidHal: captions in the order of how well they fit a video."""
+    return _vidhal("vidhal-ordering", run, given)

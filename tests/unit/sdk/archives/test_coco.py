@@ -1,0 +1,95 @@
+"""COCO's own annotation files as references for CHAIR."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hallujudge.sdk import read_items
+from hallujudge.sdk.archives.coco import coco_number, read_coco
+from hallujudge.sdk.errors import ArchiveError
+
+IMAGES = [{"id": 40468, "file_name": "COCO_val2014_000000040468.jpg"}, {"id": 7}, {"id": 8}]
+INSTANCES: dict[str, Any] = {
+    "info": {"year": 2014},
+    "images": IMAGES,
+    "annotations": [
+        {"image_id": 40468, "category_id": 1, "segmentation": [[1.0, 2.0]], "id": 1},
+        {"image_id": 40468, "category_id": 2, "id": 2},
+        {"image_id": 7, "category_id": 2, "id": 3},
+    ],
+    "categories": [{"id": 1, "name": "person"}, {"id": 2, "name": "tv"}],
+}
+CAPTIONS: dict[str, Any] = {
+    "images": IMAGES,
+    "annotations": [
+        {"image_id": 40468, "caption": "A man and two puppies on a sofa."},
+        {"image_id": 7, "caption": "A television."},
+    ],
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / "instances_val2014.json", tmp_path / "captions_val2014.json"]
+    for path, content in zip(paths, (INSTANCES, CAPTIONS), strict=True):
+        path.write_text(json.dumps(content))
+    return paths
+
+
+def test_both_together_are_the_union(files: list[Path]) -> None:
+    assert read_coco(files[:1]) == {"40468": ["person", "tv"], "7": ["tv"], "8": []}
+    assert read_coco(files[1:]) == {"40468": ["couch", "dog", "person"], "7": ["tv"], "8": []}
+    union = {"40468": ["couch", "dog", "person", "tv"], "7": ["tv"], "8": []}
+    assert read_coco(files) == read_coco(files[::-1]) == union
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_they_are_references_and_file_names_join_numbers(files: list[Path], count: int) -> None:
+    responses = [
+        {"image": "COCO_val2014_000000040468.jpg", "caption": "A dog."},
+        {"image": 7, "caption": "A tv."},
+    ]
+    references = files[0] if count == 1 else files
+    items = list(read_items("chair", responses, references))
+    expected = {key: tuple(value) for key, value in read_coco(files[:count]).items()}
+    assert {i.id: i.reference_objects for i in items} == {  # type: ignore[attr-defined]
+        key: expected[key] for key in ("40468", "7")
+    }
+
+
+@pytest.mark.parametrize(
+    ("identifier", "number"),
+    [
+        ("COCO_val2014_000000040468.jpg", "40468"),
+        ("val2014/COCO_val2014_000000040468", "40468"),
+        ("40468", "40468"),
+        ("000000040468.jpg", "000000040468.jpg"),
+        ("my_COCO_image", "my_COCO_image"),
+    ],
+)
+def test_numbers_of_file_names(identifier: str, number: str) -> None:
+    assert coco_number(identifier) == number
+
+
+def test_files_that_do_not_belong_together_are_refused(files: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "objects.json").write_text('{"7": ["tv"]}')
+    with pytest.raises(ArchiveError, match=r"objects\.json: not one of COCO's annotation files"):
+        read_items("chair", {"7": "A tv."}, [files[0], tmp_path / "objects.json"])
+    (tmp_path / "panoptic.json").write_text('{"images": [], "annotations": [{"image_id": 7}]}')
+    with pytest.raises(ArchiveError, match="image 7 has neither a caption nor a known category_id"):
+        read_coco([tmp_path / "panoptic.json"])
+
+
+def test_lists_and_objects_under_image_ids_get_a_sentence_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.json"
+    path.write_text('{"1": ["dog"], "2": {"objects": ["cat"]}, "3": {"objects": []}}')
+    with pytest.raises(ArchiveError) as caught:
+        read_items("chair", {"1": "A dog."}, path)
+    assert str(caught.value) == (
+        f"{path}: the image ids 2, 3 hold an object and the others a list. Write a list of object "
+        "names under every image id"
+    )

@@ -1,0 +1,106 @@
+"""Every command's help: panels, short noun phrases, one example that parses, 80 columns."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+from support.running import BIN
+from typer.testing import CliRunner
+
+from hallujudge.sdk.cli import command_tree
+
+APP = command_tree()
+PANELS = {"Input", "Metric", "Judge", "Budget", "Output", "Statistics", "Server"}
+
+
+def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, command
+    for name, inner in sorted(getattr(command, "commands", {}).items()):
+        yield from walk(inner, (*path, name))
+
+
+COMMANDS = dict(walk(typer.main.get_command(APP)))
+LEAVES = {path: command for path, command in COMMANDS.items() if not hasattr(command, "commands")}
+IDS = [" ".join(path) or "hallujudge" for path in COMMANDS]
+
+
+def help_of(path: tuple[str, ...], columns: int = 80) -> str:
+    result = CliRunner(env={"COLUMNS": str(columns), "TERMINAL_WIDTH": str(columns)}).invoke(
+        APP, [*path, "--help"]
+    )
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=IDS)
+def test_no_line_is_longer_than_80_columns(path: tuple[str, ...]) -> None:
+    lines = help_of(path).splitlines()
+    assert max(map(len, lines)) <= 80
+    # Where a column is too narrow, words are cut with an ellipsis.
+    assert not [line for line in lines if "…" in line]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=IDS)
+def test_help_ends_with_an_example_that_parses(path: tuple[str, ...]) -> None:
+    epilog = COMMANDS[path].epilog or ""
+    head, *lines = epilog.split("\n\n")
+    assert head == "Example:"
+    # The page shows it as it is written: no line is wrapped.
+    shown = [line.strip() for line in help_of(path).splitlines()]
+    assert all(line.strip() in shown for line in lines)
+    name, *words = shlex.split("\n".join(lines).replace("\\\n", " "))
+    assert name == "hallujudge"
+    target = [part for part in COMMANDS if part and words[: len(part)] == list(part)]
+    leaf = max(target, key=len)
+    assert leaf in LEAVES
+    assert leaf[: len(path)] == path
+    LEAVES[leaf].make_context(leaf[-1], words[len(leaf) :])
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=[" ".join(path) for path in LEAVES])
+def test_options_have_short_help_in_panels(path: tuple[str, ...]) -> None:
+    for parameter in LEAVES[path].params:
+        if parameter.name == "help" or getattr(parameter, "hidden", False):
+            continue
+        text = parameter.help or ""
+        assert 0 < len(text) <= 60, (path, parameter.name, text)
+        if parameter.param_type_name == "option":
+            assert parameter.rich_help_panel in PANELS, (path, parameter.name)
+
+
+def test_the_same_option_means_the_same_everywhere() -> None:
+    names: dict[str, set[str]] = {}
+    for path, command in LEAVES.items():
+        if path[0] == "score":
+            for parameter in command.params:
+                short = {name for name in parameter.opts if not name.startswith("--")}
+                names.setdefault(parameter.name, set()).add(",".join(sorted(short)))
+    assert all(len(found) == 1 for found in names.values()), names
+    assert [names[name] for name in ("responses", "references", "out")] == [{"-r"}, {"-R"}, {"-o"}]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("hallujudge sc", "score"), ("hallujudge score ch", "chair"), ("hallujudge gr", "graph")],
+)
+def test_shells_complete_commands(typed: str, offered: str) -> None:
+    completed = subprocess.run(
+        [BIN / "hallujudge"],
+        env={
+            **os.environ,
+            "_HALLUJUDGE_COMPLETE": "complete_bash",
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(typed.split()) - 1),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert completed.stdout.split() == [offered], completed.stderr
