@@ -1,8 +1,8 @@
 """MkDocs hooks: generate the reference pages that must not drift from the code.
 
 The pages exist only in the built site. Their sources are the command line's own tree of commands,
-the settings that ``hallujudge config show`` lists, the comments of the ``.proto`` files, and the
-JSON Schemas.
+the settings that ``hallujudge config show`` lists, the comments of the ``.proto`` files, the
+JSON Schemas, and what metrics declare about themselves.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cli_page import cli_page
+from metrics_tables import with_metrics
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -35,6 +36,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fill a page's marks with tables made from the JSON Schemas."""
+    """Fill a page's marks with tables made from JSON Schemas and metrics."""
     del page, config, files
-    return with_tables(markdown, SCHEMAS)
+    return with_metrics(with_tables(markdown, SCHEMAS))
