@@ -46,10 +46,19 @@ def _section(command: Any, path: tuple[str, ...]) -> str:
     context = command.make_context(" ".join(path), [], resilient_parsing=True)
     usage = " ".join([" ".join(path), *command.collect_usage_pieces(context)])
     parts = [f"{level} `{' '.join(path)}`", "", *_prose(command.help), f"    {usage}", ""]
+    parts += _example(command.epilog or "")
     for panel, rows in _panels(command, context).items():
         head = "argument" if panel == "Arguments" else "option"
         parts += [f"**{panel}**", "", f"| {head} | meaning |", "|---|---|", *rows, ""]
     return "\n".join(parts)
+
+
+def _example(epilog: str) -> list[str]:
+    """Return the commands that end a help page."""
+    commands = [
+        line.strip() for line in epilog.splitlines() if line.strip().startswith("hallujudge")
+    ]
+    return ["**Example**", "", *(f"    {command}" for command in commands), ""] if commands else []
 
 
 def _prose(text: str | None) -> list[str]:
