@@ -31,7 +31,6 @@ from oracles import mementos_published as oracle  # noqa: E402
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec  # noqa: E402
 from hallujudge.judge_service.extractors import RuleKeywordExtractor  # noqa: E402
-from hallujudge.metrics import IntervalSettings  # noqa: E402
 from hallujudge.metrics.mementos.items import MementosItem  # noqa: E402
 from hallujudge.synonym_graphs import (  # noqa: E402
     KeywordMatch,
@@ -175,9 +174,7 @@ class Stage:
 
 async def run(items: list[MementosItem]) -> None:
     """Everything from descriptions to a report."""
-    spec = ScoreSpec(
-        metric="mementos", group_by=("domain",), interval=IntervalSettings(replicates=1000)
-    )
+    spec = ScoreSpec(metric="mementos", group_by=("domain",))
     session = await Engine().open(spec)
     for start in range(0, len(items), BATCH):
         await session.score(items[start : start + BATCH])

@@ -4,8 +4,8 @@ The plain loop is the published script's (tests/oracles/answers_published.py; IN
 that its loop is the paper's formulas over a regular expression's reading). Held against it:
 
 * ``counts``: the metric's own totals from columns of answers, which is the same work and result;
-* ``engine``: a whole run, with a result and evidence for each item, coverage and 1,000 bootstrap
-  replicates, which the plain loop does not have.
+* ``engine``: a whole run, with a result and evidence for each item, coverage and intervals,
+  which the plain loop does not have.
 
 Each family runs in a process of its own, so that its peak memory is its own; how much of that its
 made-up answers and display orders hold, before anything is scored, is said beside it.

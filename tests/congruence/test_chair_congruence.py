@@ -52,7 +52,7 @@ def test_files_are_equal(
         run = cli(
             *("score", "chair", "--responses", str(responses), "--references", str(references)),
             *("--graph", str(graph), "--variant", variant, "--group-by", "model"),
-            *("--count", "objects", "--seed", "7", "--out", str(tmp_path / name), *where),
+            *("--count", "objects", "--confidence", "0.9", "--out", str(tmp_path / name), *where),
             *("--format", "json,html"),
         )
         assert run.returncode == 3, run.stderr

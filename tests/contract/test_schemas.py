@@ -72,9 +72,7 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
 
 def scored(client: Client, metric: str, **arguments: Any) -> tuple[Report, list[ItemResult]]:
     results: list[ItemResult] = []
-    report = client.score(
-        metric, on_batch=lambda batch: results.extend(batch.results), replicates=50, **arguments
-    )
+    report = client.score(metric, on_batch=lambda batch: results.extend(batch.results), **arguments)
     return report, results
 
 

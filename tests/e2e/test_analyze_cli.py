@@ -173,7 +173,6 @@ def test_the_same_from_python(tmp_path: Path) -> None:
             responses=tmp_path / "answers.jsonl",
             references=tmp_path / "graphs.jsonl",
             options={"extractor": "given"},
-            replicates=0,
             on_batch=lambda batch: results.extend(batch.results),
         )
     assert analyze_results(report, results).to_json() == found.to_json()

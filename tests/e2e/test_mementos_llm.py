@@ -92,7 +92,7 @@ def score(folder: Path, out: str, rows: list[tuple[str, str, str, str]], *more: 
     run = here(
         *("score", "mementos", "--responses", write_lines(folder / "model.jsonl", model)),
         *("--references", write_lines(folder / "human.jsonl", human), "--out", folder / out),
-        *("--extractor", "llm", "--replicates", "20", *more),
+        *("--extractor", "llm", *more),
     )
     assert "Traceback" not in run.stderr
     return run.returncode

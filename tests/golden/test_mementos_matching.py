@@ -65,7 +65,7 @@ def test_descriptions_against_themselves_and_others(
     path = str(folder / f"{domain}.descriptions.csv")
     with Client.embedded() as client:
         own = client.score(
-            "mementos", responses=path, references=path, variant=variant, replicates=0,
+            "mementos", responses=path, references=path, variant=variant,
             options={"domain": domain},
         )  # fmt: skip
         assert own.coverage.items == own.coverage.scored == DOMAINS[domain]
@@ -76,7 +76,7 @@ def test_descriptions_against_themselves_and_others(
         texts = itertools.islice(itertools.cycle(text for _, text in rows), 7, 7 + len(rows))
         others = {name: text for (name, _), text in zip(rows, texts, strict=True)}
         other = client.score(
-            "mementos", responses=others, references=path, variant=variant, replicates=0,
+            "mementos", responses=others, references=path, variant=variant,
             options={"domain": domain},
         )  # fmt: skip
     assert other.coverage.scored == DOMAINS[domain]

@@ -51,7 +51,7 @@ def archive(goldens: Path) -> list[dict[str, Any]]:
 def scored(rows: list[dict[str, Any]], **more: Any) -> Report:
     with Client.embedded() as client:
         records = [{"question_id": row["index"], "image": row["image_path"], **row} for row in rows]
-        return client.score("pope", responses=records, replicates=20, **more)
+        return client.score("pope", responses=records, **more)
 
 
 def assert_line(scores: Mapping[str, Score], wanted: Mapping[str, float]) -> None:

@@ -79,7 +79,7 @@ def report(golden: Golden, verdicts: Sequence[ClaimVerdict], variant: str) -> Re
                 scores=scored.scores,
             )
         )
-    return tally.finish(IntervalSettings(replicates=200), version="0")
+    return tally.finish(IntervalSettings(), version="0")
 
 
 def archived(golden: Golden) -> list[ClaimVerdict]:

@@ -36,7 +36,7 @@ polled = st.lists(st.tuples(answers, st.sampled_from(["yes", "no"])), min_size=1
 
 
 def run(items: Sequence[Item], metric: str, **more: object) -> tuple[list[ItemResult], Report]:
-    spec = ScoreSpec(metric=metric, interval=IntervalSettings(replicates=20), **more)  # type: ignore[arg-type]  # forwarded
+    spec = ScoreSpec(metric=metric, **more)  # type: ignore[arg-type]  # forwarded
 
     async def scored() -> tuple[list[ItemResult], Report]:
         session = await Engine().open(spec)
@@ -94,7 +94,7 @@ def test_pope_of_any_parser(rows: list[tuple[str, str]], variant: str, seed: int
     for index, result in enumerate(results):
         halves[index % 2].add(result)
     halves[0].merge(halves[1])
-    merged = halves[0].finish(IntervalSettings(replicates=20), version="x")
+    merged = halves[0].finish(IntervalSettings(), version="x")
     assert merged.scores == report.scores
     for name, bound in report.coverage.bounds.items():
         value = report[name].value

@@ -18,7 +18,7 @@ from hallujudge.metrics import (
 
 SIGNATURE = (
     "chair|var:published|match:words-1|graph:coco-1@0c04526f|count:mentions|"
-    "ci:cluster-bootstrap-1000-0.95|seed:0|n:2000|unscored:2|v:0.1.0"
+    "ci:jackknife-wilson-0.95|n:2000|unscored:2|v:0.1.0"
 )
 HOSTILE = "<script>alert(1)</script>\"'&`|\x1b[31m\u202e\ud800\x00 ```"
 

@@ -50,7 +50,7 @@ def score(
         *("score", "tri-he", kind, write_lines(folder / "answers.jsonl", answers)),
         "--references",
         write_lines(folder / "graphs.jsonl", given if graphs is None else graphs),
-        *("--out", folder / "out", "--replicates", "0"),
+        *("--out", folder / "out"),
         *more,
     )
 

@@ -44,10 +44,6 @@ class ScoreRun:
     """The metric's own options by name."""
     group_by: Sequence[str] = ()
     """Fields of the responses to report groups by; empty for the metric's default."""
-    seed: int = 0
-    """Bootstrap seed."""
-    replicates: int = 1000
-    """Bootstrap replicates; 0 switches intervals off."""
     confidence: float = 0.95
     """Confidence level of the intervals."""
     inputs: InputOptions | None = None
@@ -72,7 +68,7 @@ class ScoreRun:
             graphs=graph_sources(self.metric, self.graph),
             options=dict(self.options or {}),
             group_by=group_keys(self.metric, self.group_by),
-            interval=interval_settings(self.replicates, self.seed, self.confidence),
+            interval=interval_settings(self.confidence),
         )
 
     def items(self) -> ItemSource:

@@ -59,14 +59,14 @@ def group_keys(metric: str, group_by: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*metric_entry(metric).group_by, *group_by)))
 
 
-def interval_settings(replicates: int, seed: int, confidence: float) -> IntervalSettings:
+def interval_settings(confidence: float) -> IntervalSettings:
     """Return how intervals are made.
 
     Raises:
         InvalidInputError: A number is out of range.
     """
     try:
-        return IntervalSettings(replicates=replicates, seed=seed, confidence=confidence)
+        return IntervalSettings(confidence=confidence)
     except ValueError as err:
         raise InvalidInputError(str(err)) from err
 

@@ -58,7 +58,7 @@ def test_an_asynchronous_client_outlives_its_loop() -> None:
 
 def test_one_client_of_a_server_in_many_threads() -> None:
     def score() -> float | None:
-        report = client.score("chair", responses=RESPONSES, references=REFERENCES, replicates=0)
+        report = client.score("chair", responses=RESPONSES, references=REFERENCES)
         return report.chair_i
 
     with busy_switching(), ServerThread() as server, Client(server.address) as client:
@@ -92,7 +92,6 @@ def test_a_failed_stream_leaves_no_task_behind() -> None:
                 "chair",
                 responses=RESPONSES,
                 references=REFERENCES,
-                replicates=0,
                 on_batch=on_batch,
             )
 

@@ -32,7 +32,7 @@ def test_one_client_in_many_threads_starts_one_thread() -> None:
     before = loop_threads()
 
     def score() -> float | None:
-        report = client.score("chair", responses=RESPONSES, references=REFERENCES, replicates=0)
+        report = client.score("chair", responses=RESPONSES, references=REFERENCES)
         return report.chair_i
 
     with busy_switching(), Client.embedded() as client:

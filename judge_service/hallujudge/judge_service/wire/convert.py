@@ -94,11 +94,7 @@ def spec_to_proto(spec: ScoreSpec) -> pb.ScoreSpec:
         graphs={role: graph_to_proto(source) for role, source in spec.graphs.items()},
         options=dict(spec.options),
         group_by=list(spec.group_by),
-        interval=pb.IntervalSpec(
-            replicates=spec.interval.replicates,
-            seed=spec.interval.seed,
-            confidence=spec.interval.confidence,
-        ),
+        interval=pb.IntervalSpec(confidence=spec.interval.confidence),
     )
 
 
@@ -123,11 +119,8 @@ def spec_from_proto(message: pb.ScoreSpec) -> ScoreSpec:
 def _interval_from_proto(message: pb.ScoreSpec) -> IntervalSettings:
     if not message.HasField("interval"):
         return IntervalSettings()
-    interval = message.interval
     try:
-        return IntervalSettings(
-            replicates=interval.replicates, seed=interval.seed, confidence=interval.confidence
-        )
+        return IntervalSettings(confidence=message.interval.confidence)
     except ValueError as err:
         raise _invalid("spec.interval", str(err)) from err
 

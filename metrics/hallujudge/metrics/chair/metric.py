@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -147,6 +148,7 @@ class ChairMetric(MetricBase):
             columns=("words", "captions"),
             value=ratio("words", "captions"),
             bounded=False,
+            high=math.inf,
         ),
     )
 

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Sums: TypeAlias = "Mapping[str, FloatArray]"
-"""Column name -> sums, one entry for each replicate (a single one for the score itself)."""
+"""Column name -> sums: over all clusters, and over all but one of them, one entry for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,12 @@ class ScoreDefinition:
     """Column whose sum is ``n``; empty: ``n`` counts the scored items."""
     bounded: bool = True
     """Whether best and worst cases exist; a length has neither."""
+    low: float = 0.0
+    """The smallest number that it can be; its interval never goes below."""
+    high: float = 1.0
+    """The largest number that it can be; infinity for a length."""
+    largest_of: tuple[Callable[[Sums], FloatArray], ...] = ()
+    """For a score that is the largest of several: these, which its interval takes into account."""
 
     @property
     def sentence(self) -> str:

@@ -20,10 +20,9 @@ FOLD_ABOVE = 1 << 17
 BUCKETS = 1 << 16
 """Random groups that clusters are added to beyond that.
 
-Resampling random groups of clusters estimates the same variance as resampling clusters (Wolter,
-Introduction to Variance Estimation, chapter 2, the random group method); with this many of them the
-two differ by less than replicates do. Which group a cluster is in follows from its key alone, so
-that order and merging can't show.
+Leaving out random groups of clusters estimates the same variance as leaving out clusters (Wolter,
+Introduction to Variance Estimation, chapter 2, the random group method). Which group a cluster is
+in follows from its key alone, so that order and merging can't show.
 """
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from ..errors import MergeError
-from .intervals import IntervalSettings, bootstrap_interval
+from .intervals import IntervalSettings, counting_clusters, score_interval
 from .metric import ExpandingMetric, RepeatingMetric, ResolvingMetric
 from .report import Bound, Coverage, Report, Score
 from .result import ItemResult, Outcome
 from .rows import BUCKETS, Rows
+from .small_samples import small_sample_notes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,28 +107,45 @@ class Tally:
         coverage = self._coverage(overall)
         signature = metric.signature.extended(
             ("ci", f"{intervals.text}-{BUCKETS}-groups" if rows.folded else intervals.text),
-            ("seed", str(intervals.seed)),
             ("n", str(coverage.items)),
             ("unscored", str(coverage.unscored)),
             ("v", version),
         )
+        groups = self._groups_of(table, intervals)
         return Report(
             metric=metric.name,
             variant=metric.variant,
             signature=str(signature),
             scores=overall.scores(intervals),
             groups={
-                key: {
-                    value: table.where(codes.mask(value, numbers)).scores(intervals)
-                    for value in codes.values
-                }
-                for (key, codes), numbers in zip(self._groups.items(), rows.codes, strict=True)
-                # A field that no scored item has makes no groups.
-                if codes.values not in ([], [_MISSING])
+                key: {value: scores for value, (scores, _) in parts.items()}
+                for key, parts in groups.items()
             },
             coverage=coverage,
             totals=overall.totals(),
+            notes=small_sample_notes(
+                overall.clusters_by_score(),
+                {
+                    key: {value: size for value, (_, size) in parts.items()}
+                    for key, parts in groups.items()
+                },
+            ),
         )
+
+    def _groups_of(
+        self, table: _Table, intervals: IntervalSettings
+    ) -> dict[str, dict[str, tuple[dict[str, Score], int]]]:
+        """The scores of every group and its number of clusters, by field and value."""
+        return {
+            key: {
+                value: (part.scores(intervals), part.clusters)
+                for value in codes.values
+                for part in [table.where(codes.mask(value, numbers))]
+            }
+            for (key, codes), numbers in zip(self._groups.items(), self._rows.codes, strict=True)
+            # A field that no scored item has makes no groups.
+            if codes.values not in ([], [_MISSING])
+        }
 
     def _times(self, result: ItemResult) -> int:
         """How often an item counts in the overall scores."""
@@ -259,22 +278,33 @@ class _Table:
 
     def scores(self, intervals: IntervalSettings) -> dict[str, Score]:
         """Every score of the metric, with its interval."""
-        clusters = self._derived()
+        return {score.name: self._score(score, intervals) for score in self._metric.scores}
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters there are."""
+        return len(self._derived[self._metric.unit])
+
+    def clusters_by_score(self) -> dict[str, int]:
+        """How many clusters each score rests on; scores that are not defined are left out."""
         return {
-            score.name: self._score(score, clusters, intervals) for score in self._metric.scores
+            score.name: len(counting_clusters(self._cluster_rows(score)))
+            for score in self._metric.scores
+            if self._score_value(score) is not None
         }
 
-    def _score(
-        self,
-        score: ScoreDefinition,
-        clusters: Mapping[str, FloatArray],
-        intervals: IntervalSettings,
-    ) -> Score:
+    def _cluster_rows(self, score: ScoreDefinition) -> FloatArray:
         import numpy as np
 
-        value = _value(score, {name: _exact_sum(clusters[name]) for name in score.columns})
-        rows = np.column_stack([clusters[name] for name in score.columns])
-        ends = bootstrap_interval(rows, score, intervals) if value is not None else None
+        return np.column_stack([self._derived[name] for name in score.columns])
+
+    def _score_value(self, score: ScoreDefinition) -> float | None:
+        return _value(score, {name: _exact_sum(self._derived[name]) for name in score.columns})
+
+    def _score(self, score: ScoreDefinition, intervals: IntervalSettings) -> Score:
+        clusters, value = self._derived, self._score_value(score)
+        rows = self._cluster_rows(score)
+        ends = score_interval(rows, score, intervals) if value is not None else None
         return Score(
             name=score.name,
             value=value,
@@ -326,6 +356,7 @@ class _Table:
             for name in extreme
         }
 
+    @cached_property
     def _derived(self) -> Mapping[str, FloatArray]:
         return self._metric.derive(_cluster_sums(self._keys, self._items))
 

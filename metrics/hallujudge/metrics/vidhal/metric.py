@@ -243,6 +243,7 @@ class VidhalOrderingMetric(MetricBase):
             columns=(*MOST_COMMON, "videos"),
             value=_commonest,
             bounded=False,
+            largest_of=tuple(ratio(name, "videos") for name in MOST_COMMON),
         ),
         *(_misaligned(high, low) for high, low in _PAIRS),
     )

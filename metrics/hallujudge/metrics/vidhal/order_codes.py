@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_COMMON", "expand_orders", "order_code"]
 
 MOST_COMMON = tuple(f"commonest_order_{place}" for place in range(1, 9))
-"""Columns for the eight orders that a table holds most often; replicates choose among them."""
+"""Columns for the eight orders that a table holds most often; the commonest is among them."""
 
 _EXACT_LETTERS = 11  # 27 ** 11 < 2 ** 53: a float holds it exactly.
 

@@ -704,23 +704,15 @@ class IntervalSpec(google.protobuf.message.Message):
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    REPLICATES_FIELD_NUMBER: builtins.int
-    SEED_FIELD_NUMBER: builtins.int
     CONFIDENCE_FIELD_NUMBER: builtins.int
-    replicates: builtins.int
-    """Bootstrap replicates; 0 switches intervals off."""
-    seed: builtins.int
-    """Where the random numbers start."""
     confidence: builtins.float
-    """Share of replicates that an interval holds, such as 0.95."""
+    """How often intervals hold the true value, such as 0.95."""
     def __init__(
         self,
         *,
-        replicates: builtins.int = ...,
-        seed: builtins.int = ...,
         confidence: builtins.float = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["confidence", b"confidence", "replicates", b"replicates", "seed", b"seed"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["confidence", b"confidence"]) -> None: ...
 
 Global___IntervalSpec: typing_extensions.TypeAlias = IntervalSpec
 

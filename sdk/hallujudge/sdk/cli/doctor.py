@@ -125,9 +125,7 @@ def _server(target: str) -> str:
 
 
 def _score(client: Client) -> str:
-    report = client.score(
-        "chair", responses={"1": "A dog on a sofa."}, references={"1": ["couch"]}, replicates=0
-    )
+    report = client.score("chair", responses={"1": "A dog on a sofa."}, references={"1": ["couch"]})
     if report["chair_i"].value != 0.5:
         raise ValueError(f"a caption with one wrong object of two scored {report['chair_i'].value}")
     return "a test caption scored as it should"

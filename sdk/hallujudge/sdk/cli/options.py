@@ -69,12 +69,6 @@ class RunOptions:
         ),
     ] = None
     """Keys to report groups by."""
-    seed: Annotated[int, statistics_option("--seed", help="Bootstrap seed.")] = 0
-    """Bootstrap seed."""
-    replicates: Annotated[
-        int, statistics_option("--replicates", help="Bootstrap replicates; 0 for no intervals.")
-    ] = 1000
-    """Bootstrap replicates."""
     confidence: Annotated[
         float, statistics_option("--confidence", help="Confidence level of the intervals.")
     ] = 0.95

@@ -145,7 +145,7 @@ def coverage_sentence(coverage: Coverage) -> str:
 
 def interval_label(report: Report) -> str:
     """``95% interval``, with the share that the signature states."""
-    stated = re.search(r"\|ci:[^|]*-(0?\.\d+)(?:\||$)", report.signature)
+    stated = re.search(r"\|ci:[a-z-]*-(0?\.\d+)\b", report.signature)
     return f"{float(stated[1]) * 100:g}% interval" if stated else "interval"
 
 

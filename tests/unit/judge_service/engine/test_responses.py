@@ -13,7 +13,6 @@ from hallujudge.metrics import (
     ChairItem,
     InfactItem,
     InfactRun,
-    IntervalSettings,
     Item,
     ItemResult,
     Outcome,
@@ -49,7 +48,6 @@ def score(
         metric=metric,
         variant=variant,
         options=options or {},
-        interval=IntervalSettings(replicates=0),
     )
 
     async def run() -> tuple[list[ItemResult], Report]:

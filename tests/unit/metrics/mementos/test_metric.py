@@ -58,7 +58,7 @@ def report(*sequences: tuple[Counts, Counts], unscored: int = 0, **options: str)
                 fields={"domain": "a"},
             )
         )  # fmt: skip
-    return tally.finish(IntervalSettings(replicates=0), version="0")
+    return tally.finish(IntervalSettings(), version="0")
 
 
 def test_means_over_sequences_and_pooled() -> None:

@@ -61,7 +61,7 @@ def report(answers: Sequence[tuple[str, str]], variant: str = "published") -> Re
                 fields={"image": image},
             )
         tally.add(result)
-    return tally.finish(IntervalSettings(replicates=50), version="0")
+    return tally.finish(IntervalSettings(), version="0")
 
 
 def test_rates_are_means_over_questions_and_over_images() -> None:
@@ -213,7 +213,7 @@ def test_bounds_show_what_claims_without_a_verdict_could_change(
             scores=made.scores,
         )
     )
-    found = tally.finish(IntervalSettings(replicates=0), version="x")
+    found = tally.finish(IntervalSettings(), version="x")
     assert found.coverage.unscored == 0
     assert found.hallu_q == pytest.approx(value)
     for name in ("hallu_q", "hallu_i"):
