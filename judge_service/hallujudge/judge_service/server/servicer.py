@@ -11,13 +11,13 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 
 from ..engine import Engine, ScoringSession, metric_names
-from ..engine.entry import MetricEntry
 from ..engine.extraction import extract, normalize
 from ..engine.ordered import ordered_map
 from ..engine.registry import metric_entry
 from ..errors import InvalidInputError
 from ..version import __version__
 from ..wire import convert as _convert
+from ..wire.metrics import metric_info
 from ..wire.scene_graphs import without_graphs
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     ) -> pb.ListMetricsResponse:
         """Lists metrics."""
         return pb.ListMetricsResponse(
-            metrics=[_metric_info(metric_entry(name)) for name in metric_names()]
+            metrics=[metric_info(metric_entry(name)) for name in metric_names()]
         )
 
     async def GetServerInfo(
@@ -176,21 +176,3 @@ def _check_unique(items: object) -> None:
         if item.id in seen:
             raise InvalidInputError(f"item id {item.id!r} stands twice in one batch")
         seen.add(item.id)
-
-
-def _metric_info(entry: MetricEntry) -> pb.MetricInfo:
-    return pb.MetricInfo(
-        name=entry.name,
-        variants=entry.variants,
-        score_names=entry.score_names,
-        description=entry.description,
-        options=[
-            pb.MetricOption(
-                name=option.name,
-                default_value=option.default,
-                choices=option.choices,
-                description=option.meaning,
-            )
-            for option in entry.options
-        ],
-    )

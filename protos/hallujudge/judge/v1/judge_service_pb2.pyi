@@ -447,6 +447,62 @@ class ListMetricsRequest(google.protobuf.message.Message):
 Global___ListMetricsRequest: typing_extensions.TypeAlias = ListMetricsRequest
 
 @typing.final
+class MetricPaper(google.protobuf.message.Message):
+    """A paper that defines a metric, or a part of it."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    TITLE_FIELD_NUMBER: builtins.int
+    AUTHORS_FIELD_NUMBER: builtins.int
+    YEAR_FIELD_NUMBER: builtins.int
+    LINK_FIELD_NUMBER: builtins.int
+    WHERE_FIELD_NUMBER: builtins.int
+    title: builtins.str
+    """Its title."""
+    authors: builtins.str
+    """First author and others."""
+    year: builtins.int
+    """Year of publication."""
+    link: builtins.str
+    """arXiv id or DOI; empty: it has neither."""
+    where: builtins.str
+    """Section or formulas that define the scores."""
+    def __init__(
+        self,
+        *,
+        title: builtins.str = ...,
+        authors: builtins.str = ...,
+        year: builtins.int = ...,
+        link: builtins.str = ...,
+        where: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["authors", b"authors", "link", b"link", "title", b"title", "where", b"where", "year", b"year"]) -> None: ...
+
+Global___MetricPaper: typing_extensions.TypeAlias = MetricPaper
+
+@typing.final
+class MetricVariant(google.protobuf.message.Message):
+    """A variant of a metric."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: builtins.int
+    MEANING_FIELD_NUMBER: builtins.int
+    name: builtins.str
+    """Its name."""
+    meaning: builtins.str
+    """What it does, in one sentence."""
+    def __init__(
+        self,
+        *,
+        name: builtins.str = ...,
+        meaning: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["meaning", b"meaning", "name", b"name"]) -> None: ...
+
+Global___MetricVariant: typing_extensions.TypeAlias = MetricVariant
+
+@typing.final
 class MetricOption(google.protobuf.message.Message):
     """An option of a metric."""
 
@@ -455,16 +511,16 @@ class MetricOption(google.protobuf.message.Message):
     NAME_FIELD_NUMBER: builtins.int
     DEFAULT_VALUE_FIELD_NUMBER: builtins.int
     CHOICES_FIELD_NUMBER: builtins.int
-    DESCRIPTION_FIELD_NUMBER: builtins.int
+    MEANING_FIELD_NUMBER: builtins.int
     name: builtins.str
     """Its name."""
     default_value: builtins.str
-    """What it is set to unless told."""
-    description: builtins.str
-    """What it does."""
+    """Its value unless another is given."""
+    meaning: builtins.str
+    """What it does, in one sentence."""
     @property
     def choices(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """The values it may take; empty: see the description."""
+        """The values it may take; empty: see the meaning."""
 
     def __init__(
         self,
@@ -472,11 +528,63 @@ class MetricOption(google.protobuf.message.Message):
         name: builtins.str = ...,
         default_value: builtins.str = ...,
         choices: collections.abc.Iterable[builtins.str] | None = ...,
-        description: builtins.str = ...,
+        meaning: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["choices", b"choices", "default_value", b"default_value", "description", b"description", "name", b"name"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["choices", b"choices", "default_value", b"default_value", "meaning", b"meaning", "name", b"name"]) -> None: ...
 
 Global___MetricOption: typing_extensions.TypeAlias = MetricOption
+
+@typing.final
+class MetricStatistic(google.protobuf.message.Message):
+    """A statistic of an item."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: builtins.int
+    MEANING_FIELD_NUMBER: builtins.int
+    name: builtins.str
+    """Its name."""
+    meaning: builtins.str
+    """What it counts, in a few words."""
+    def __init__(
+        self,
+        *,
+        name: builtins.str = ...,
+        meaning: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["meaning", b"meaning", "name", b"name"]) -> None: ...
+
+Global___MetricStatistic: typing_extensions.TypeAlias = MetricStatistic
+
+@typing.final
+class MetricScore(google.protobuf.message.Message):
+    """A score of a metric."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: builtins.int
+    MEANING_FIELD_NUMBER: builtins.int
+    UNIT_FIELD_NUMBER: builtins.int
+    DIRECTION_FIELD_NUMBER: builtins.int
+    name: builtins.str
+    """Its name."""
+    meaning: builtins.str
+    """What it measures, in a few words."""
+    unit: builtins.str
+    """What its numbers are: fraction, or what is counted, such as words."""
+    direction: builtins.str
+    """Which end of its range is the better one: higher, lower or neither."""
+    def __init__(
+        self,
+        *,
+        name: builtins.str = ...,
+        meaning: builtins.str = ...,
+        unit: builtins.str = ...,
+        direction: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["direction", b"direction", "meaning", b"meaning", "name", b"name", "unit", b"unit"]) -> None: ...
+
+Global___MetricScore: typing_extensions.TypeAlias = MetricScore
 
 @typing.final
 class MetricInfo(google.protobuf.message.Message):
@@ -485,36 +593,52 @@ class MetricInfo(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     NAME_FIELD_NUMBER: builtins.int
+    SUMMARY_FIELD_NUMBER: builtins.int
+    UNIT_FIELD_NUMBER: builtins.int
+    PAPERS_FIELD_NUMBER: builtins.int
     VARIANTS_FIELD_NUMBER: builtins.int
-    SCORE_NAMES_FIELD_NUMBER: builtins.int
     OPTIONS_FIELD_NUMBER: builtins.int
-    DESCRIPTION_FIELD_NUMBER: builtins.int
+    STATISTICS_FIELD_NUMBER: builtins.int
+    SCORES_FIELD_NUMBER: builtins.int
     name: builtins.str
     """Its name."""
-    description: builtins.str
-    """What it measures and where it is defined."""
+    summary: builtins.str
+    """What it measures, in one sentence."""
+    unit: builtins.str
+    """What one item is called, such as captions."""
     @property
-    def variants(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Its readings; the first is the default."""
+    def papers(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___MetricPaper]:
+        """The papers that define it."""
 
     @property
-    def score_names(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Names of its scores."""
+    def variants(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___MetricVariant]:
+        """Its variants; the first is the default."""
 
     @property
     def options(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___MetricOption]:
         """Its options."""
 
+    @property
+    def statistics(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___MetricStatistic]:
+        """The statistics of an item, in the order that results carry them."""
+
+    @property
+    def scores(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___MetricScore]:
+        """Its scores, in the order of the report."""
+
     def __init__(
         self,
         *,
         name: builtins.str = ...,
-        variants: collections.abc.Iterable[builtins.str] | None = ...,
-        score_names: collections.abc.Iterable[builtins.str] | None = ...,
+        summary: builtins.str = ...,
+        unit: builtins.str = ...,
+        papers: collections.abc.Iterable[Global___MetricPaper] | None = ...,
+        variants: collections.abc.Iterable[Global___MetricVariant] | None = ...,
         options: collections.abc.Iterable[Global___MetricOption] | None = ...,
-        description: builtins.str = ...,
+        statistics: collections.abc.Iterable[Global___MetricStatistic] | None = ...,
+        scores: collections.abc.Iterable[Global___MetricScore] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["description", b"description", "name", b"name", "options", b"options", "score_names", b"score_names", "variants", b"variants"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["name", b"name", "options", b"options", "papers", b"papers", "scores", b"scores", "statistics", b"statistics", "summary", b"summary", "unit", b"unit", "variants", b"variants"]) -> None: ...
 
 Global___MetricInfo: typing_extensions.TypeAlias = MetricInfo
 

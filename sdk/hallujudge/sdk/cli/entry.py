@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 import typer
 from typer.exceptions import TyperException
+
+from hallujudge.metrics.families import FAMILIES
 
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
 from .app import ExitCode, app
@@ -29,20 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command_tree() -> typer.Typer:
     """Return the command line with all its commands."""
     # Importing a module adds its commands to the tree.
-    from . import (  # noqa: F401
-        analyze,
-        build,
-        chair,
-        doctor,
-        graph,
-        infact,
-        mementos,
-        pope,
-        serve,
-        tri_he,
-        vidhal,
-    )
+    from . import analyze, build, doctor, graph, metrics, serve  # noqa: F401
 
+    for family in FAMILIES:
+        import_module(f".{family}", __package__)
     return app
 
 

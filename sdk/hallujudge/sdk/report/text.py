@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.metrics import Bound, Coverage, Report, Score
 
 __all__ = [
@@ -32,39 +34,6 @@ ABSENT = "–"
 _UNREADABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-
-_MEANINGS: Mapping[str, Mapping[str, str]] = {
-    "chair": {
-        "chair_i": "hallucinated mentions / mentions; lower is better",
-        "chair_s": "hallucinating captions / captions; lower is better",
-        "recall": "reference objects mentioned / all; higher is better",
-        "mean_words": "words in a caption",
-    },
-    "mementos": {
-        "object_recall": "reference objects named / all; higher is better",
-        "object_precision": "objects named that are right / named; higher is better",
-        "object_f1": "harmonic mean of both; higher is better",
-        "behavior_recall": "reference behaviours named / all; higher is better",
-        "behavior_precision": "behaviours named that are right / named; higher is better",
-        "behavior_f1": "harmonic mean of both; higher is better",
-    },
-    "pope": {
-        "accuracy": "right answers / answers; higher is better",
-        "precision": "of the answers yes, how many are right; higher is better",
-        "recall": "of the objects that are there, how many got a yes; higher is better",
-        "f1": "harmonic mean of precision and recall; higher is better",
-        "yes_ratio": "answers yes / answers",
-        "unparsed_rate": "answers that are neither yes nor no / answers",
-    },
-    "tri-he": {
-        "hallu_q": "hallucinated / claims, by question; lower is better",
-        "hallu_i": "the same by image; lower is better",
-        "object_hallu_q": "wrong object / claims, by question; lower is better",
-        "object_hallu_i": "the same by image; lower is better",
-        "relation_hallu_q": "wrong relation / claims, by question; lower is better",
-        "relation_hallu_i": "the same by image; lower is better",
-    },
-}
 
 
 def clean(text: str) -> str:
@@ -150,8 +119,16 @@ def interval_label(report: Report) -> str:
 
 
 def meaning_of(report: Report, score: str) -> str:
-    """What a score is and which way is good, in a few words; empty where it has no entry."""
-    return _MEANINGS.get(report.metric, {}).get(score, "")
+    """Return what a score is and which end is better; empty for a metric of another release."""
+    return _meanings(report.metric).get(score, "")
+
+
+@cache
+def _meanings(metric: str) -> Mapping[str, str]:
+    if metric not in metric_names():
+        return {}
+    scores = metric_entry(metric).metric.score_definitions
+    return {score.name: score.sentence for score in scores}
 
 
 def signature_lines(signature: str, width: int) -> Iterator[str]:
