@@ -39,7 +39,7 @@ ROWS = [
     ("h", "A man throws a ball. REFUSE", "A dog runs.", "JUDGE_REFUSED"),
     ("i", f"A man throws a ball. {ATTEMPT}", "A dog runs.", "REPLY_NOT_JSON"),
     ("j", "A man throws a ball.", f"A dog runs. {ATTEMPT}", "REPLY_NOT_JSON"),
-    ("k", "A dog runs.", "", "scored"),
+    ("k", "A dog runs.", "Nothing happens.", "scored"),
 ]
 
 

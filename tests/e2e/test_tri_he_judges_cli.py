@@ -19,6 +19,7 @@ from support import scripted_llm as llm
 from support.running import ServerProcess, cli, read_rows
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, here, judge_step, report_of, score
 
+from hallujudge.judge_service.llm.cache_file import CacheFile
 from hallujudge.sdk import Client, errors
 
 KEY = "sk-never-to-be-seen-1234567890"
@@ -180,11 +181,7 @@ def test_money_needs_prices(tmp_path: Path, fallback: llm.ScriptedLlm) -> None:
 
 
 def newer(path: Path) -> None:
-    with Client.embedded({"verdict_cache": str(path), "llm_url": "http://127.0.0.1:1/v1"}):
-        pass
-    from hallujudge.judge_service.llm.cache import VerdictCache
-
-    VerdictCache(str(path)).close()
+    CacheFile(path, busy_seconds=5).close()
     with sqlite3.connect(path) as database:
         (version,) = database.execute("PRAGMA user_version").fetchone()
         database.execute(f"PRAGMA user_version = {version + 7}")

@@ -66,9 +66,9 @@ class ClaimExtractor:
         """Whether it takes claims from texts at all, rather than from nobody."""
         return self._name != "given"
 
-    def planned(self, text: str) -> PlannedCall | None:
-        """The call that a text needs; None: its claims are to be had without one."""
-        return None if self._llm is None else self._llm.planned(text)
+    async def planned(self, text: str) -> PlannedCall | None:
+        """Return the call that a text needs; None if it needs none."""
+        return None if self._llm is None else await self._llm.planned(text)
 
     async def estimates(
         self, calls: Iterable[PlannedCall], counter: TokenCounter | None

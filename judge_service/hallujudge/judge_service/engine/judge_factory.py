@@ -75,7 +75,8 @@ class JudgeFactory:
             self.llm("fallback")
         if settings.judge_order != type(settings)().judge_order:
             self._order("router")
-        _ = self.cache
+        if self.cache is not None:
+            self.cache.check()
 
     def judge(self, name: str, matcher: MatcherSettings | None = None) -> Router:
         """A judge by name: ``matcher``, ``llm``, or ``router`` for the order in the settings.
@@ -144,18 +145,24 @@ class JudgeFactory:
             return self._cache
 
     async def prepare(self) -> None:
-        """Learns the server versions of the judges that are set up, before the first run."""
+        """Open the cache and learn the server versions of the judges, before the first run.
+
+        Raises:
+            InvalidInputError: The cache's file cannot be used.
+        """
+        if self.cache is not None:
+            await self.cache.open()
         names = ["llm"] if self.settings.llm_model or self.settings.vllm else []
         names += ["fallback"] if self.settings.fallback_model else []
         for name in names:
             await self.llm(name).prepare()
 
     async def close(self) -> None:
-        """Closes connections and the cache."""
+        """Close connections and the cache."""
         for judge in self._judges.values():
             await judge.close()
         if self._cache is not None:
-            self._cache.close()
+            await self._cache.close()
             self._cache = None
 
     def _order(self, name: str) -> list[str]:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ..errors import UnavailableError
 
 if TYPE_CHECKING:
+    from ..llm.ask_once import AskOnce, Reading
     from ..llm.cache import Record, VerdictCache
     from ..llm.chat import ChatRequest
-    from ..llm.client import ChatClient
+    from ..llm.client import Answer, ChatClient
     from ..llm.estimate import PlannedCall
     from ..llm.templates import Template
     from ..llm.usage import Usage
@@ -45,6 +46,14 @@ class Extraction(Generic[_T]):
     """What the answer took."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Reply(Generic[_T]):
+    """A reply as it came, and what it says."""
+
+    content: str
+    extraction: Extraction[_T]
+
+
 class LlmExtractor(abc.ABC, Generic[_S, _T]):
     """Asks about sources, a few at a time, and remembers the answers.
 
@@ -68,7 +77,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         max_tokens: int = 4096,
     ) -> None:
         self._client = client
-        self._cache = cache
+        self._calls: AskOnce[_Reply[_T]] = _ask_once(client, cache)
         self._revision = revision
         self._max_tokens = max_tokens
 
@@ -95,15 +104,16 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         await run_bounded(range(len(sources)), work, workers)
         return done
 
-    def planned(self, source: _S) -> PlannedCall | None:
-        """The call that a source needs, for estimates; None: what it holds is clear without one."""
+    async def planned(self, source: _S) -> PlannedCall | None:
+        """Return the call that a source needs, for estimates; None if it needs none."""
         from ..llm.estimate import PlannedCall
 
         if self._known(source) is not None:
             return None
         request = self._request(source)
         key = self._key(request.messages)
-        return PlannedCall(key=key, cached=self._record(key) is not None, request=request)
+        known = await self._calls.known(key, self._reading(source))
+        return PlannedCall(key=key, cached=known is not None, request=request)
 
     @property
     def client(self) -> ChatClient:
@@ -145,11 +155,16 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
     async def _one(self, source: _S) -> Extraction[_T]:
         if (known := self._known(source)) is not None:
             return Extraction(found=known)
+        from ..llm.failures import CallFailedError
+
         request = self._request(source)
-        key = self._key(request.messages)
-        if (record := self._record(key)) is not None:
-            return self._remembered(record, source)
-        return await self._asked(request, key, source)
+        try:
+            reply = await self._calls.ask(
+                self._key(request.messages), request, self._reading(source), label=self.label
+            )
+        except CallFailedError as failure:
+            return Extraction(found=None, reason=failure.kind.value, detail=failure.detail)
+        return reply.extraction
 
     def _request(self, source: _S) -> ChatRequest:
         from ..llm.chat import ChatRequest
@@ -161,32 +176,34 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
             schema_name="extraction",
         )
 
-    def _record(self, key: str) -> Record | None:
-        return self._cache.get(key) if self._cache else None
-
-    async def _asked(self, request: ChatRequest, key: str, source: _S) -> Extraction[_T]:
-        from ..llm.failures import CallFailedError
+    def _reading(self, source: _S) -> Reading[_Reply[_T]]:
+        """How replies about a source are read and kept."""
+        from ..llm.ask_once import Reading
         from ..llm.replies import reply_problem
-
-        try:
-            answer = await self._client.ask(request)
-        except CallFailedError as failure:
-            return Extraction(found=None, reason=failure.kind.value, detail=failure.detail)
-        if problem := reply_problem(answer.reply):
-            return Extraction(found=None, reason=problem.reason, detail=problem.detail)
-        result = replace(self._read(answer.reply.content, source), usage=answer.usage)
-        if self._cache is not None and result.found is not None:
-            kept: Record = {"content": answer.reply.content, "usage": answer.usage.to_json()}
-            self._cache.put(key, self.label, kept)
-        return result
-
-    def _remembered(self, record: Record, source: _S) -> Extraction[_T]:
         from ..llm.usage import Usage
 
-        usage = record.get("usage")
-        content = record.get("content")
-        result = self._read(content if isinstance(content, str) else "", source)
-        return replace(result, usage=Usage(**usage) if isinstance(usage, dict) else None)  # type: ignore[arg-type]  # written by to_json
+        def read(answer: Answer) -> _Reply[_T]:
+            if problem := reply_problem(answer.reply):
+                failed: Extraction[_T] = Extraction(
+                    found=None, reason=problem.reason, detail=problem.detail
+                )
+                return _Reply(answer.reply.content, failed)
+            content = answer.reply.content
+            return _Reply(content, replace(self._read(content, source), usage=answer.usage))
+
+        def to_record(reply: _Reply[_T]) -> Record | None:
+            usage = reply.extraction.usage
+            if reply.extraction.found is None or usage is None:
+                return None
+            return {"content": reply.content, "usage": usage.to_record()}
+
+        def from_record(record: Record) -> _Reply[_T] | None:
+            content = str(record.get("content"))
+            usage = Usage.from_record(record.get("usage"))
+            result = replace(self._read(content, source), usage=usage)
+            return None if result.found is None else _Reply(content, result)
+
+        return Reading(read=read, to_record=to_record, from_record=from_record)
 
     def _key(self, messages: Sequence[Mapping[str, str]]) -> str:
         from ..llm.cache import cache_key
@@ -214,6 +231,13 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
             kind = "REPLY_NOT_JSON" if _is_syntax(err) else "REPLY_WRONG_SCHEMA"
             shown = repr(content[:SHOWN_CHARS])
             return Extraction(found=None, reason=kind, detail=f"{shown}: {str(err)[:200]}")
+
+
+def _ask_once(client: ChatClient, cache: VerdictCache | None) -> AskOnce[_Reply[_T]]:
+    # Imported on first use: metrics that extract by rules load no client.
+    from ..llm.ask_once import AskOnce
+
+    return AskOnce(client, cache)
 
 
 def with_keys(value: object, names: Sequence[str]) -> Mapping[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 
 from ..llm.budget import Prices
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
@@ -27,13 +27,14 @@ async def estimate(
         prices: What tokens cost; None: what the judge's budget knows.
     """
     await judge.identify()
-    calls = (
-        PlannedCall(
-            key=judge.key_of(question),
-            cached=judge.is_cached(question),
-            request=judge.request_of(question),
-        )
-        for item in items
-        for question in judge.questions(item)
-    )
-    return await estimate_calls(judge.name, judge.client, calls, counter, prices)
+
+    async def calls() -> AsyncIterator[PlannedCall]:
+        for item in items:
+            for question in judge.questions(item):
+                yield PlannedCall(
+                    key=judge.key_of(question),
+                    cached=await judge.is_cached(question, item),
+                    request=judge.request_of(question),
+                )
+
+    return await estimate_calls(judge.name, judge.client, calls(), counter, prices)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.result import JsonValue
 from hallujudge.metrics.framework.triplets import ClaimParts
 
 from ..errors import InvalidInputError
-from ..llm.cache import Record, VerdictCache, cache_key
+from ..llm.ask_once import AskOnce, Reading
+from ..llm.cache import VerdictCache, cache_key
 from ..llm.chat import ChatRequest
-from ..llm.client import Answer, ChatClient
+from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
-from ..llm.flight import SingleFlight
 from ..llm.pool import run_bounded
 from ..llm.templates import load_template
 from ..llm.usage import Usage
 from .prompts import WRONG_PARTS, Question, questions_of
-from .reading import ReadAnswer, read_choice, read_keyed
+from .reading import ReadAnswer
+from .records import ReadReply, reading_of
 from .values import (
     Asked,
     Declined,
@@ -47,7 +47,21 @@ class _Draft:
     item: JudgeRequestItem
     answers: dict[int, ReadAnswer] = field(default_factory=dict)
     fallback_history: dict[int, tuple[Declined, ...]] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
+    usages: list[Usage] = field(default_factory=list)
+
+    def reading(self, question: Question) -> Reading[ReadReply]:
+        """How replies to one of the item's questions are read and kept."""
+        history = self.item.fallback_history or ((),) * len(self.item.claims)
+        return reading_of(question, [history[index] for index in question.claims])
+
+    def add(self, question: Question, reply: ReadReply) -> None:
+        """Take over what a reply says."""
+        found = zip(question.claims, reply.answers, reply.fallback_history, strict=True)
+        for index, answer, history in found:
+            if answer is not None:
+                self.answers[index], self.fallback_history[index] = answer, history
+        if reply.has_verdict:
+            self.usages.append(reply.usage)
 
 
 class LlmJudge:
@@ -84,7 +98,7 @@ class LlmJudge:
         self._revision = revision
         self._server = server
         self._declared_server = server
-        self._flights: SingleFlight[Answer] = SingleFlight()
+        self._calls: AskOnce[ReadReply] = AskOnce(client, cache)
         self._label = name
 
     @property
@@ -132,14 +146,15 @@ class LlmJudge:
         return [self._judged(draft) for draft in drafts]
 
     async def recall(self, items: Sequence[JudgeRequestItem]) -> list[Recalled]:
-        """What the cache knows; no call is made but for the server's version."""
-        if self.cache is None:
-            return [_nothing(item) for item in items]
+        """Return what is known from earlier calls; only the server's version is asked for."""
         await self.identify()
         drafts = [_Draft(item) for item in items]
         for draft, question in self._jobs(drafts):
-            record = self._from_cache(draft, question, self.key_of(question))
-            draft.usage = draft.usage + _usage_in(record or {})
+            reply = await self._calls.known(self.key_of(question), draft.reading(question))
+            if reply is not None:
+                # What failed is not remembered: it is asked about again.
+                answers = tuple(a if a is not None and a.choice else None for a in reply.answers)
+                draft.add(question, replace(reply, answers=answers))
         return [self._recalled(draft) for draft in drafts]
 
     async def prepare(self) -> None:
@@ -158,10 +173,11 @@ class LlmJudge:
             self._server = _version_of(await self.client.http.get("/version"))
         except CallFailedError:
             # Not fatal: the call itself will say what is wrong, where one is needed at all.
-            self._server = (self.cache.server_of(url, model) or "") if self.cache else ""
+            kept = await self.cache.server_of(url, model) if self.cache else None
+            self._server = kept or ""
         else:
             if self.cache is not None and self._server:
-                self.cache.remember_server(url, model, self._server)
+                await self.cache.remember_server(url, model, self._server)
         self._label = f"{self.name}: {self.identity}"
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:
@@ -198,12 +214,11 @@ class LlmJudge:
             }
         )
 
-    def is_cached(self, question: Question) -> bool:
-        """Whether every claim of a question is answered in the cache."""
-        if self.cache is None:
-            return False
-        record = self.cache.get(self.key_of(question))
-        return record is not None and len(_answers_in(record)) == len(question.claims)
+    async def is_cached(self, question: Question, item: JudgeRequestItem) -> bool:
+        """Whether every claim of a question was answered before."""
+        reading = _Draft(item).reading(question)
+        reply = await self._calls.known(self.key_of(question), reading)
+        return reply is not None and reading.is_whole(reply)
 
     async def close(self) -> None:
         """Closes the connections; the cache stays open, it may be shared."""
@@ -215,54 +230,19 @@ class LlmJudge:
                 yield draft, question
 
     async def _answer(self, draft: _Draft, question: Question, *, has_fallback: bool) -> None:
-        key = self.key_of(question)
-        record = self._from_cache(draft, question, key)
-        if record is not None and all(index in draft.answers for index in question.claims):
-            draft.usage = draft.usage + _usage_in(record)
-            return
         try:
-            answer = await self._flights.do(
-                f"{key}:{has_fallback}",
-                lambda: self.client.ask(self.request_of(question), has_fallback=has_fallback),
+            reply = await self._calls.ask(
+                self.key_of(question),
+                self.request_of(question),
+                draft.reading(question),
+                label=self._label,
+                has_fallback=has_fallback,
             )
         except CallFailedError as failure:
-            for index in question.claims:
-                missing = ReadAnswer("", None, failure.kind.value, failure.detail)
-                draft.answers.setdefault(index, missing)
+            missing = ReadAnswer("", None, failure.kind.value, failure.detail)
+            draft.answers.update(dict.fromkeys(question.claims, missing))
             return
-        self._take(draft, question, key, answer)
-
-    def _take(self, draft: _Draft, question: Question, key: str, answer: Answer) -> None:
-        read = (
-            read_keyed(answer.reply, len(question.claims), question.choices)
-            if question.keyed
-            else [read_choice(answer.reply, question.choices)]
-        )
-        for index, one in zip(question.claims, read, strict=True):
-            draft.answers.setdefault(index, one)
-        if not any(one.choice for one in read):
-            return
-        draft.usage = draft.usage + answer.usage
-        if self.cache is not None:
-            history = draft.item.fallback_history or ((),) * len(draft.item.claims)
-            record = _record_of(
-                [draft.answers[i] for i in question.claims],
-                [history[i] for i in question.claims],
-                answer.usage,
-            )
-            self.cache.put(key, self._label, record)
-
-    def _from_cache(self, draft: _Draft, question: Question, key: str) -> Record | None:
-        """The cache's record of a question; the claims that it answers are in the draft."""
-        record = self.cache.get(key) if self.cache is not None else None
-        if record is None:
-            return None
-        answers = _answers_in(record)
-        for position, (answer, history) in answers.items():
-            if position < len(question.claims) and answer.choice in question.choices:
-                draft.answers[question.claims[position]] = answer
-                draft.fallback_history[question.claims[position]] = history
-        return record
+        draft.add(question, reply)
 
     def _judged(self, draft: _Draft) -> JudgedItem:
         verdicts = tuple(
@@ -278,7 +258,7 @@ class LlmJudge:
             judge=self.name,
             answered=len(verdicts) - len(declined),
             declined=declined,
-            usage=draft.usage,
+            usage=Usage.total(draft.usages),
         )
         return JudgedItem(verdicts=verdicts, asked=(asked,))
 
@@ -292,7 +272,7 @@ class LlmJudge:
                 for i in count
             ),
             fallback_history=tuple(draft.fallback_history.get(i, ()) for i in count),
-            usage=draft.usage,
+            usage=Usage.total(draft.usages),
         )
 
 
@@ -309,14 +289,6 @@ def _verdict(claim: ClaimParts, answer: ReadAnswer, judge: str) -> ClaimVerdict:
     )
 
 
-def _nothing(item: JudgeRequestItem) -> Recalled:
-    return Recalled(
-        verdicts=(None,) * len(item.claims),
-        fallback_history=((),) * len(item.claims),
-        usage=Usage(),
-    )
-
-
 def _shown(value: object) -> str:
     return json.dumps(value)
 
@@ -327,52 +299,3 @@ def _version_of(body: bytes) -> str:
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
     return f"vllm {version}" if isinstance(version, str) else ""
-
-
-def _record_of(
-    read: Sequence[ReadAnswer], history: Sequence[tuple[Declined, ...]], usage: Usage
-) -> Record:
-    """What the cache keeps: answered claims only."""
-    answers: dict[str, JsonValue] = {
-        str(position): {
-            "choice": answer.choice,
-            "margin": answer.margin,
-            "fallback_history": [list(declined) for declined in history],
-        }
-        for position, (answer, history) in enumerate(zip(read, history, strict=True))
-        if answer.choice
-    }
-    return {
-        "answers": answers,
-        "usage": {
-            "calls": usage.calls,
-            "prompt_tokens": usage.prompt_tokens,
-            "cached_tokens": usage.cached_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "latency_seconds": usage.latency_seconds,
-            "cost": usage.cost,
-        },
-    }
-
-
-def _answers_in(record: Mapping[str, object]) -> dict[int, tuple[ReadAnswer, tuple[Declined, ...]]]:
-    """The answers of a record; one that can't be read counts as not there."""
-    entries = record.get("answers")
-    found = {}
-    for position, entry in entries.items() if isinstance(entries, dict) else ():
-        try:
-            margin = entry["margin"]
-            history = tuple(Declined(*map(str, declined)) for declined in entry["fallback_history"])
-            answer = ReadAnswer(str(entry["choice"]), None if margin is None else float(margin))
-            found[int(position)] = (answer, history)
-        except (KeyError, TypeError, ValueError):
-            continue
-    return found
-
-
-def _usage_in(record: Mapping[str, object]) -> Usage:
-    usage = record.get("usage")
-    try:
-        return Usage(**usage) if isinstance(usage, dict) else Usage()
-    except TypeError:
-        return Usage()

@@ -1,328 +1,236 @@
-"""The verdict cache: what was paid for once is never paid for again.
+"""The verdict cache: a reply that was paid for once is not paid for again.
 
-One SQLite file in WAL mode, shared by every user of a server and by several processes. A record's
-key is the SHA-256 of everything that the answer depends on: the judge's identity (model, revision,
-server version), the template's hash, every parameter and the prompt itself. Failures are not kept.
+One SQLite file, shared by every user of a server and by several processes. A record's key is the
+SHA-256 of everything that the reply depends on: the judge's identity (model, revision, server
+version), the template's hash, every parameter and the prompt itself. Failures are not kept.
+
+The cache never stops paid work. Its file is used in a thread of its own, so that another program's
+lock does not block the event loop. While the file cannot be written, one warning says so, records
+wait in memory, and calls go on.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
+import os
+import secrets
+import socket
 import sqlite3
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from hashlib import sha256
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import TypeVar
 
-from hallujudge.metrics.framework.result import JsonValue
+from ..errors import InvalidInputError
+from .cache_file import CacheFile, Claim, Record, Row, cache_key, record_of
 
-from ..errors import InvalidInputError, OutputError
+__all__ = ["Record", "VerdictCache", "cache_key"]
 
-__all__ = ["CACHE_FORMAT", "Record", "VerdictCache", "cache_key"]
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
-CACHE_FORMAT = 1
-"""Raised when older releases could misread what newer ones write."""
-
-Record = dict[str, JsonValue]
-"""What is kept of an answer, as JSON."""
-
-_APPLICATION_ID = 0x68616C6A  # "halj"
-_EXPORT_NAME = "hallujudge-verdicts"
-_MAX_LINE_BYTES = 16 << 20
-_BUSY_SECONDS = 10.0
-_WAL_PAUSE = 0.02
-_SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS answers (
-  key BLOB PRIMARY KEY,
-  judge TEXT NOT NULL,
-  record TEXT NOT NULL
-) WITHOUT ROWID
-""",
-    """
-CREATE TABLE IF NOT EXISTS servers (
-  url TEXT NOT NULL,
-  model TEXT NOT NULL,
-  server TEXT NOT NULL,
-  PRIMARY KEY (url, model)
-) WITHOUT ROWID
-""",
-    f"PRAGMA application_id = {_APPLICATION_ID}",
-    f"PRAGMA user_version = {CACHE_FORMAT}",
-)
-
-
-def cache_key(parts: Mapping[str, object]) -> str:
-    """The key of an answer.
-
-    Args:
-        parts: Everything that it depends on, as JSON values.
-    """
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return sha256(text.encode()).hexdigest()
+_READ, _WRITE = "read", "write"
+_BUSY_SECONDS = 5.0
+_RETRY_SECONDS = 10.0
+_CLAIM_SECONDS = 60.0
+_POLL_SECONDS = 0.25
+_MAX_PENDING = 100_000
+_OURS = Claim(None, ours=True)
 
 
 class VerdictCache:
-    """Answers by key, safe to use from several threads and processes.
+    """Records by key. Use one in each process; several processes may share a file.
 
     Args:
-        path: The file; made if absent. Its folder must exist.
-
-    Raises:
-        InvalidInputError: It is no verdict cache, is damaged, or comes from a newer release.
+        path: The file; created if absent. Its folder must exist.
+        clock: Seconds on a clock that never goes back.
+        sleep: Waits; between two looks at a call that another process makes.
+        busy_seconds: How long another program's lock is waited for before work goes on without.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        busy_seconds: float = _BUSY_SECONDS,
+    ) -> None:
         self.path = Path(path)
-        self._lock = threading.Lock()
-        self.hits = 0
-        self.misses = 0
-        with self._reported():
-            self._db = sqlite3.connect(
-                self.path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None
+        self._clock = clock
+        self._sleep = sleep
+        self._busy_seconds = busy_seconds
+        self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="hallujudge-cache")
+        self._pending: dict[str, Row] = {}
+        # Used in the thread only.
+        self._file: CacheFile | None = None
+        self._was_open = False
+        self._retry_at = {_READ: float("-inf"), _WRITE: float("-inf")}
+        self._warned = False
+
+    async def open(self) -> None:
+        """Open the file, so that one that cannot be used is refused before anything is paid.
+
+        Raises:
+            InvalidInputError: The file is not a verdict cache, is damaged, comes from a newer
+                release or cannot be created.
+        """
+        await self._run(_READ, lambda _file: None, None)
+
+    def check(self) -> None:
+        """Do the same as :meth:`open` and block until it is done, for use outside an event loop."""
+        self._thread.submit(self._with_file, _READ, lambda _file: None, None).result()
+
+    async def get(self, key: str) -> Record | None:
+        """Return the record of a key; None if there is none."""
+        if (row := self._pending.get(key)) is not None:
+            return record_of(row.record)
+        return await self._run(_READ, lambda file: file.get(key), None)
+
+    async def claim(self, key: str) -> Record | None:
+        """Return the record of a key, or None if the caller must make the call now.
+
+        While another process makes the same call, its record is waited for. A caller that gets None
+        ends its claim with :meth:`put` or :meth:`release`, and renews it with :meth:`renew`.
+        """
+        while (record := await self.get(key)) is None:
+            record, ours = await self._run(
+                _WRITE, lambda file: file.claim(key, self._owner, _CLAIM_SECONDS), _OURS
             )
-        try:
-            with self._reported():
-                self._prepare()
-        except InvalidInputError:
-            self._db.close()
-            raise
+            if record is not None or ours:
+                break
+            await self._sleep(_POLL_SECONDS)
+        return record
 
-    def get(self, key: str) -> Record | None:
-        """What is kept under a key; None: nothing."""
-        with self._lock, self._reported():
-            row = self._db.execute(
-                "SELECT record FROM answers WHERE key = ?", (bytes.fromhex(key),)
-            ).fetchone()
-        if row is None:
-            self.misses += 1
-            return None
-        self.hits += 1
-        return self._record(row[0])
+    async def renew(self, key: str) -> None:
+        """Keep a claim whose call is still under way; to be called every 20 seconds."""
+        await self._run(_WRITE, lambda file: file.renew(key, self._owner, _CLAIM_SECONDS), None)
 
-    def put(self, key: str, judge: str, record: Record) -> None:
-        """Keeps a record; what was kept under the key before is replaced.
+    async def release(self, key: str) -> None:
+        """End a claim whose call gave no record."""
+        await self._run(_WRITE, lambda file: file.release(key, self._owner), None)
+
+    async def put(self, key: str, judge: str, record: Record) -> None:
+        """Keep a record, even if the caller is cancelled meanwhile.
 
         Args:
             key: From :func:`cache_key`.
             judge: The judge in words, for people who look at the file.
-            record: The answer.
+            record: The record.
         """
         text = json.dumps(record, separators=(",", ":"), sort_keys=True)
-        with self._lock, self._reported():
-            self._db.execute(
-                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)",
-                (bytes.fromhex(key), judge, text),
-            )
+        row = Row(bytes.fromhex(key), judge, text)
+        self._pend(key, row)
+        await self._run(_WRITE, lambda _file: None, None)
 
-    def server_of(self, url: str, model: str) -> str | None:
-        """The server version last seen at an address, for runs while it is away."""
-        with self._lock, self._reported():
-            row = self._db.execute(
-                "SELECT server FROM servers WHERE url = ? AND model = ?", (url, model)
-            ).fetchone()
-        return row[0] if row else None
+    async def server_of(self, url: str, model: str) -> str | None:
+        """Return the server version last seen at an address, for runs while it is away."""
+        return await self._run(_READ, lambda file: file.server_of(url, model), None)
 
-    def remember_server(self, url: str, model: str, server: str) -> None:
-        """Keeps the server version seen at an address."""
-        with self._lock, self._reported():
-            self._db.execute(
-                "INSERT OR REPLACE INTO servers VALUES (?, ?, ?)", (url, model, server)
-            )
+    async def remember_server(self, url: str, model: str, server: str) -> None:
+        """Keep the server version seen at an address."""
+        await self._run(_WRITE, lambda file: file.remember_server(url, model, server), None)
 
-    def __len__(self) -> int:
-        with self._lock, self._reported():
-            return int(self._db.execute("SELECT count(*) FROM answers").fetchone()[0])
+    async def count(self) -> int:
+        """Return the number of records, those that wait in memory included."""
+        return await self._run(_READ, lambda file: len(file), 0) + len(self._pending)
 
-    def export(self, path: str | Path) -> int:
-        """Writes every record as JSON lines, sorted by key, and gives their number.
+    async def close(self) -> None:
+        """Write what waits in memory and close the file."""
 
-        Raises:
-            OutputError: The file can't be written.
-        """
-        count = 0
-        try:
-            with Path(path).open("w", encoding="utf-8") as stream:
-                stream.write(_line({"format": _EXPORT_NAME, "version": CACHE_FORMAT}))
-                for key, judge, record in self._rows():
-                    entry = {"key": key.hex(), "judge": judge, "record": json.loads(record)}
-                    stream.write(_line(entry))
-                    count += 1
-        except OSError as err:
-            raise OutputError(
-                f"verdicts can't be written to {str(path)!r}: {err.strerror}"
-            ) from err
-        return count
-
-    def import_(self, path: str | Path) -> int:
-        """Takes in what :meth:`export` wrote; records that are there already stay.
-
-        Nothing is taken in if any line can't be read.
-
-        Returns:
-            How many records were new.
-
-        Raises:
-            InvalidInputError: The file isn't such an export, or comes from a newer release.
-        """
-        with self._lock, self._reported():
-            before = self._db.total_changes
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                self._db.executemany(
-                    "INSERT OR IGNORE INTO answers VALUES (?, ?, ?)", _exported(Path(path))
+        def end() -> None:
+            self._retry_at[_WRITE] = float("-inf")
+            with suppress(InvalidInputError):
+                self._with_file(_WRITE, lambda _file: None, None)
+            if self._pending:
+                _LOG.warning(
+                    "verdict cache %s: %d records were not written", self.path, len(self._pending)
                 )
-            except BaseException:
-                self._db.execute("ROLLBACK")
+            if self._file is not None:
+                self._file.close()
+
+        await asyncio.get_running_loop().run_in_executor(self._thread, end)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
+        """Do work in the cache's thread; a caller that is cancelled does not call it off."""
+        task = self._thread.submit(self._with_file, kind, work, otherwise)
+        return await asyncio.shield(asyncio.wrap_future(task))
+
+    def _with_file(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
+        """Do work with the file, or give the other value while the file cannot be used."""
+        if self._clock() < self._retry_at[kind]:
+            return otherwise
+        try:
+            file = self._opened()
+            if kind == _WRITE:
+                self._flush(file)
+            return work(file)
+        except (sqlite3.Error, OSError) as err:
+            self._degrade(kind, err)
+            return otherwise
+        except InvalidInputError as err:
+            if not self._was_open:
                 raise
-            self._db.execute("COMMIT")
-            return self._db.total_changes - before
+            self._degrade(kind, err)
+            return otherwise
 
-    def close(self) -> None:
-        """Closes the file."""
-        with self._lock:
-            self._db.close()
+    def _opened(self) -> CacheFile:
+        """The file, opened, and made again where somebody deleted it."""
+        if self._file is None:
+            self._file = CacheFile(self.path, self._busy_seconds)
+            self._was_open = True
+        elif self._file.is_deleted:
+            self._file = self._recreated(self._file)
+        return self._file
 
-    def _rows(self) -> Iterator[tuple[bytes, str, str]]:
-        last = b""
-        while True:
-            with self._lock, self._reported():
-                rows = self._db.execute(
-                    "SELECT key, judge, record FROM answers WHERE key > ? ORDER BY key LIMIT 1000",
-                    (last,),
-                ).fetchall()
-            if not rows:
-                return
-            yield from rows
-            last = rows[-1][0]
-
-    def _prepare(self) -> None:
-        # In one transaction: of processes that make the file together, each sees it whole or not.
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            self._check_owner()
-            for statement in _SCHEMA:
-                self._db.execute(statement)
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
-        self._set_wal()
-        self._db.execute("PRAGMA synchronous = NORMAL")
-
-    def _set_wal(self) -> None:
-        """Switches to the write-ahead log; SQLite doesn't wait for others that do the same."""
-        until = time.monotonic() + _BUSY_SECONDS
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(_WAL_PAUSE)
-            else:
-                return
-
-    def _check_owner(self) -> None:
-        owner = self._db.execute("PRAGMA application_id").fetchone()[0]
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        empty = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if owner != _APPLICATION_ID and not (owner == 0 and empty):
-            self._unusable("it is a database of something else; name another file")
-        if version > CACHE_FORMAT:
-            self._unusable(
-                f"it has format {version}, and this release reads up to {CACHE_FORMAT}; "
-                "upgrade hallujudge or name another file"
-            )
-
-    def _record(self, text: str) -> Record:
-        try:
-            record = json.loads(text)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict):
-            self._unusable("it holds a record that is not JSON; move it away and start anew")
-        return record
-
-    @contextmanager
-    def _reported(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as err:
-            raise InvalidInputError(
-                f"verdict cache {str(self.path)!r} can't be used: {err}; see that its folder "
-                "exists, can be written to and has room, and that no other program locks it",
-                reason="CACHE_INVALID",
-                metadata={"path": str(self.path)},
-            ) from err
-        except sqlite3.DatabaseError as err:
-            self._unusable(f"it is damaged ({err}); move it away and start anew", err)
-
-    def _unusable(self, problem: str, cause: Exception | None = None) -> NoReturn:
-        raise InvalidInputError(
-            f"verdict cache {str(self.path)!r}: {problem}",
-            reason="CACHE_INVALID",
-            metadata={"path": str(self.path)},
-        ) from cause
-
-
-def _line(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True) + "\n"
-
-
-def _exported(path: Path) -> Iterator[tuple[bytes, str, str]]:
-    try:
-        with path.open("rb") as stream:
-            _check_head(path, _parsed(path, 1, stream.readline(_MAX_LINE_BYTES)))
-            number = 1
-            while line := stream.readline(_MAX_LINE_BYTES):
-                number += 1
-                yield _row(path, number, _parsed(path, number, line))
-    except OSError as err:
-        raise InvalidInputError(
-            f"verdict export {str(path)!r}: {err.strerror or err}", reason="CACHE_INVALID"
-        ) from err
-
-
-def _parsed(path: Path, number: int, line: bytes) -> dict[str, object]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise _bad_export(path, f"line {number} is no JSON object")
-    return value
-
-
-def _check_head(path: Path, head: Mapping[str, object]) -> None:
-    version = head.get("version")
-    if head.get("format") != _EXPORT_NAME or not isinstance(version, int):
-        raise _bad_export(path, "its first line doesn't say that it is one")
-    if version > CACHE_FORMAT:
-        raise _bad_export(
-            path,
-            f"it has format {version}, and this release reads up to {CACHE_FORMAT}; "
-            "upgrade hallujudge",
+    def _recreated(self, gone: CacheFile) -> CacheFile:
+        """A new file at the same path, with the records that the deleted one held."""
+        rows = []
+        with suppress(sqlite3.Error):
+            rows = gone.rows()
+        gone.close()
+        self._file = None
+        if self.path.exists():  # somebody put another file in its place
+            return CacheFile(self.path, self._busy_seconds)
+        # Logs of the deleted file do not belong to the new one.
+        for end in ("-wal", "-shm"):
+            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+        new = CacheFile(self.path, self._busy_seconds)
+        new.put(rows)
+        _LOG.warning(
+            "verdict cache %s was deleted; it is created again with its %d records",
+            self.path,
+            len(rows),
         )
+        return new
 
+    def _pend(self, key: str, row: Row) -> None:
+        if len(self._pending) < _MAX_PENDING:
+            self._pending[key] = row
 
-def _row(path: Path, number: int, entry: Mapping[str, object]) -> tuple[bytes, str, str]:
-    key, judge, record = entry.get("key"), entry.get("judge"), entry.get("record")
-    try:
-        raw = bytes.fromhex(key) if isinstance(key, str) else b""
-    except ValueError:
-        raw = b""
-    if len(raw) != 32 or not isinstance(judge, str) or not isinstance(record, dict):
-        raise _bad_export(path, f"line {number} is no record: it needs key, judge and record")
-    return raw, judge, json.dumps(record, separators=(",", ":"), sort_keys=True)
+    def _flush(self, file: CacheFile) -> None:
+        """Write what waits in memory."""
+        if waiting := dict(self._pending):
+            file.put(waiting.values())
+            for key in waiting:
+                self._pending.pop(key, None)
+            if self._warned:
+                self._warned = False
+                _LOG.warning("verdict cache %s can be written again", self.path)
 
-
-def _bad_export(path: Path, problem: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"{str(path)!r} is no export of a verdict cache: {problem}",
-        reason="CACHE_INVALID",
-        metadata={"path": str(path)},
-    )
+    def _degrade(self, kind: str, err: Exception) -> None:
+        self._retry_at[kind] = self._clock() + _RETRY_SECONDS
+        if not self._warned:
+            self._warned = True
+            _LOG.warning(
+                "verdict cache %s cannot be used now (%s); calls go on without it, and their "
+                "verdicts are written when it can be used again",
+                self.path,
+                err,
+            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -64,7 +64,7 @@ class Estimate:
     cached: int
     """Calls that the cache answers."""
     repeated: int
-    """Calls equal to another one of the run, which are sent once where a cache is set."""
+    """Calls equal to another one of the run; such calls are sent once."""
     prompt_tokens: int
     """Tokens that would be sent."""
     most_completion_tokens: int
@@ -80,7 +80,7 @@ class Estimate:
 async def estimate_calls(
     name: str,
     client: ChatClient,
-    calls: Iterable[PlannedCall],
+    calls: AsyncIterable[PlannedCall] | Iterable[PlannedCall],
     counter: TokenCounter | None = None,
     prices: Prices | None = None,
 ) -> Estimate:
@@ -97,7 +97,7 @@ async def estimate_calls(
     counter = counter or await counter_of(client)
     seen: set[str] = set()
     cached = repeated = prompt = completion = 0
-    for call in calls:
+    async for call in _each(calls):
         if call.cached:
             cached += 1
         elif call.key in seen:
@@ -117,6 +117,17 @@ async def estimate_calls(
         exact=counter.exact,
         counter=counter.label,
     )
+
+
+async def _each(
+    calls: AsyncIterable[PlannedCall] | Iterable[PlannedCall],
+) -> AsyncIterator[PlannedCall]:
+    if isinstance(calls, AsyncIterable):
+        async for call in calls:
+            yield call
+    else:
+        for call in calls:
+            yield call
 
 
 def approximate_counter() -> TokenCounter:

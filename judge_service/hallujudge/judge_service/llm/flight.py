@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 __all__ = ["SingleFlight"]
@@ -38,17 +39,20 @@ class SingleFlight(Generic[_T]):
         at = (id(asyncio.get_running_loop()), key)
         flight = self._flights.get(at)
         if flight is None:
-            flight = _Flight(asyncio.ensure_future(_awaited(call)), 0)
-            self._flights[at] = flight
-            flight.task.add_done_callback(lambda _: self._flights.pop(at, None))
+            flight = self._flights[at] = _Flight(asyncio.ensure_future(_awaited(call)), 0)
+            flight.task.add_done_callback(partial(self._forget, at, flight))
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)
         finally:
             flight.waiting -= 1
             if not flight.waiting and not flight.task.done():
-                self._flights.pop(at, None)
+                self._forget(at, flight)
                 flight.task.cancel()
+
+    def _forget(self, at: tuple[int, str], flight: _Flight[_T], _task: object = None) -> None:
+        if self._flights.get(at) is flight:
+            del self._flights[at]
 
 
 async def _awaited(call: Callable[[], Awaitable[_T]]) -> _T:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from math import fsum
 
 from hallujudge.metrics.framework.result import JsonValue
 
@@ -26,19 +28,37 @@ class Usage:
     cost: float | None = None
     """Price by the settings; None where no prices are set."""
 
-    def __add__(self, other: Usage) -> Usage:
-        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
-        return Usage(
-            calls=self.calls + other.calls,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            latency_seconds=self.latency_seconds + other.latency_seconds,
-            cost=sum(costs) if costs else None,
+    @classmethod
+    def total(cls, usages: Iterable[Usage]) -> Usage:
+        """Return the sum, which does not depend on the order of the usages."""
+        parts = list(usages)
+        costs = [part.cost for part in parts if part.cost is not None]
+        return cls(
+            calls=sum(part.calls for part in parts),
+            prompt_tokens=sum(part.prompt_tokens for part in parts),
+            cached_tokens=sum(part.cached_tokens for part in parts),
+            completion_tokens=sum(part.completion_tokens for part in parts),
+            latency_seconds=fsum(part.latency_seconds for part in parts),
+            cost=fsum(costs) if costs else None,
         )
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage.total((self, other))
+
+    @classmethod
+    def from_record(cls, value: object) -> Usage:
+        """Read a usage from a record of the cache; an unreadable one is empty."""
+        try:
+            return cls(**value) if isinstance(value, dict) else cls()
+        except TypeError:
+            return cls()
+
+    def to_record(self) -> dict[str, JsonValue]:
+        """Return the usage as the cache keeps it, unrounded."""
+        return asdict(self)
+
     def to_json(self) -> dict[str, JsonValue]:
-        """The usage as it stands in an item's evidence."""
+        """Return the usage as an item's evidence shows it."""
         return {
             "calls": self.calls,
             "prompt_tokens": self.prompt_tokens,

@@ -137,7 +137,7 @@ async def test_answers_are_remembered_and_failures_are_not(tmp_path: Path) -> No
         extractor = LlmTripletExtractor(client, cache=cache)
         results: list[Any] = [(await extractor.try_many([TEXT]))[0] for _ in range(3)]
         await client.close()
-        cache.close()
+        await cache.close()
     assert server.chats == 2
     assert results[0].found is None
     assert results[1].found == results[2].found
@@ -284,5 +284,5 @@ async def test_answers_are_kept_by_both_texts(tmp_path: Path) -> None:
             assert result.found is not None
             counts.append(server.chats)
         await client.close()
-        cache.close()
+        await cache.close()
     assert counts == [1, 2, 3, 3, 3, 3]

@@ -137,7 +137,7 @@ async def test_cancelling_a_run_reaches_the_server_and_keeps_what_was_answered(
         with pytest.raises(asyncio.CancelledError):
             await run
         await until(lambda: server.abandoned == 1)
-        assert len(cache) == 1
+        assert await cache.count() == 1
         # Neither the cancelled call nor its place among the calls is kept: the next run asks again.
         stuck = False
         async with asyncio.timeout(PATIENCE):
@@ -145,7 +145,7 @@ async def test_cancelling_a_run_reaches_the_server_and_keeps_what_was_answered(
         assert shown(judged) == EXPECTED
         assert server.chats == 2 + 3
         await judge.close()
-        cache.close()
+        await cache.close()
 
 
 async def test_a_rerun_makes_no_call_and_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -163,13 +163,13 @@ async def test_a_rerun_makes_no_call_and_gives_the_same_bytes(tmp_path: Path) ->
             judge = judge_of(server, cache=cache)
             texts.append(as_bytes(await Router([judge]).judge(items)))
             await judge.close()
-            cache.close()
+            await cache.close()
         assert server.chats == 5
     # The server is gone, and its port with it.
     cache = VerdictCache(tmp_path / "verdicts.sqlite")
     judge = judge_of(server, cache=cache)
     texts.append(as_bytes(await judge.judge(items)))
-    cache.close()
+    await cache.close()
     assert texts[0] == texts[1] == texts[2]
 
 
@@ -180,7 +180,7 @@ async def test_failures_are_not_remembered(tmp_path: Path) -> None:
         judge = judge_of(server, cache=cache)
         seen = [shown((await judge.judge([item(CLAIMS[0])]))[0])[0][0] for _ in range(4)]
         await judge.close()
-        cache.close()
+        await cache.close()
     assert seen == ["unscored", "unscored", "supported", "supported"]
     assert server.chats == 3
 
@@ -209,7 +209,7 @@ async def test_whatever_a_verdict_depends_on_is_in_the_key(
         await second.judge([two])
         await first.close()
         await second.close()
-        cache.close()
+        await cache.close()
     assert server.chats > before
 
 
@@ -227,7 +227,7 @@ async def test_a_server_version_is_learnt_and_remembered_while_the_server_is_awa
     again = judge_of(server, cache=cache, dialect="vllm")
     assert as_bytes(await again.judge([item()])) == as_bytes(first)
     await again.close()
-    cache.close()
+    await cache.close()
 
 
 async def test_cost_is_kept_with_the_item() -> None:
@@ -244,3 +244,30 @@ async def test_cost_is_kept_with_the_item() -> None:
     (asked,) = judged.judging()
     assert asked["cost"] == pytest.approx((100 * 2 + 900 * 0.5 + 3 * 10) / 1e6)
     assert asked["cached_tokens"] == 900
+
+
+async def test_equal_claims_are_asked_about_once_also_without_a_cache() -> None:
+    async with llm.ScriptedLlm() as server:
+        judge = judge_of(server, max_concurrency=2)
+        items = [item(CLAIMS[n % 3], id=str(n)) for n in range(40)]
+        results = [*await judge.judge(items[:20]), *await judge.judge(items[20:])]
+        await judge.close()
+    assert server.chats == 3
+    assert [shown(result)[0] for result in results] == [EXPECTED[n % 3] for n in range(40)]
+
+
+async def test_many_equal_claims_at_once_are_one_record_with_one_latency(tmp_path: Path) -> None:
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        return replace(llm.honest(number, body), delay=0.001 * (number % 5))
+
+    items = [item(CLAIMS[n % 4], CLAIMS[(n + 1) % 4], id=str(n)) for n in range(60)]
+    texts = []
+    async with llm.ScriptedLlm(step) as server:
+        for _ in range(2):
+            cache = VerdictCache(tmp_path / "c")
+            judge = judge_of(server, cache=cache, max_concurrency=16)
+            texts.append(as_bytes(await Router([judge]).judge(items)))
+            await judge.close()
+            await cache.close()
+        assert server.chats == 4
+    assert texts[0] == texts[1]

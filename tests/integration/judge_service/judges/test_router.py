@@ -63,7 +63,7 @@ async def test_a_rerun_after_a_fallback_asks_nobody_and_gives_the_same_bytes(
             texts.append(as_bytes(await router.judge([item(), item(CLAIMS[0], id="2")])))
             await router.close()
             broken = False
-        cache.close()
+        await cache.close()
     assert texts[0] == texts[1]
     assert (one.chats, two.chats) == (3, 2)
 

@@ -27,7 +27,7 @@ async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path:
         assert server.chats == 1
         await judge.judge(items)
         await judge.close()
-        cache.close()
+        await cache.close()
         assert server.chats == 1 + seen.calls
     assert (seen.calls, seen.cached, seen.repeated) == (3, 1, 1)
     assert (seen.prompt_tokens, seen.exact) == (3 * 42, True)

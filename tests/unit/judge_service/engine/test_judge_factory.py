@@ -123,9 +123,16 @@ def test_the_fallback_is_off_unless_it_is_set_up() -> None:
         (LLM | {"judge_order": "fallback", "fallback_model": "g", "max_cost": 1.0}, "router",
          "no prices are set"),
         (LLM | {"llm_dialect": "openai", "max_cost": 1.0}, "llm", "no prices are set"),
-        (LLM | {"verdict_cache": "/nonexistent/folder/c"}, "llm", "folder exists"),
     ],
 )  # fmt: skip
 def test_settings_that_make_no_judge(settings: dict[str, Any], name: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         JudgeFactory(JudgeSettings(**settings)).judge(name)
+
+
+async def test_a_cache_that_cannot_be_used_is_refused_before_the_first_call(tmp_path: Path) -> None:
+    settings = JudgeSettings(**LLM, verdict_cache=str(tmp_path / "absent" / "c"))
+    with pytest.raises(InvalidInputError, match="folder exists"):
+        JudgeFactory(settings).check()
+    with pytest.raises(InvalidInputError, match="folder exists"):
+        await JudgeFactory(settings).prepare()

@@ -1,47 +1,59 @@
-"""The verdict cache as a file."""
+"""The verdict cache as a file, and what it does when the file cannot be used."""
 
 from __future__ import annotations
 
-import json
+import asyncio
+import logging
 import sqlite3
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pytest
 
-from hallujudge.judge_service.errors import InvalidInputError, OutputError
-from hallujudge.judge_service.llm.cache import CACHE_FORMAT, VerdictCache, cache_key
+from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.llm.cache import VerdictCache, cache_key
+from hallujudge.judge_service.llm.cache_file import CACHE_FORMAT, CacheFile, Record
 
 KEY = cache_key({"a": 1})
+RECORD: Record = {"answers": {"0": {"choice": "supported", "margin": 0.1}}}
 
 
-def test_what_is_put_is_got_by_others_too(tmp_path: Path) -> None:
-    one, two = VerdictCache(tmp_path / "c"), VerdictCache(tmp_path / "c")
-    one.put(
-        KEY, "m", {"answers": {"0": {"choice": "supported", "margin": 0.1, "fallback_history": []}}}
-    )
-    assert two.get(KEY) == {
-        "answers": {"0": {"choice": "supported", "margin": 0.1, "fallback_history": []}}
-    }
-    assert two.get(cache_key({"a": 2})) is None
-    assert (len(two), two.hits, two.misses) == (1, 1, 1)
-    one.close()
-    two.close()
+@asynccontextmanager
+async def opened(path: Path, **options: Any) -> AsyncIterator[VerdictCache]:
+    cache = VerdictCache(path, **options)
+    try:
+        yield cache
+    finally:
+        await cache.close()
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
+async def test_what_is_put_is_got_by_others_too(tmp_path: Path) -> None:
+    async with opened(tmp_path / "c") as one, opened(tmp_path / "c") as two:
+        await one.put(KEY, "m", RECORD)
+        assert await two.get(KEY) == RECORD
+        assert await two.get(cache_key({"a": 2})) is None
+        assert await two.count() == 1
 
 
 def test_a_file_that_many_make_at_once(tmp_path: Path) -> None:
     for number in range(10):
         gate = Barrier(8)
 
-        def opened(path: Path, gate: Barrier = gate) -> int:
+        def count(path: Path, gate: Barrier = gate) -> int:
             gate.wait()
-            with closing(VerdictCache(path)) as cache:
-                return len(cache)
+            with closing(CacheFile(path, busy_seconds=10)) as file:
+                return len(file)
 
         with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(opened, [tmp_path / f"c{number}"] * 8)) == [0] * 8
+            assert list(pool.map(count, [tmp_path / f"c{number}"] * 8)) == [0] * 8
 
 
 def test_keys_do_not_depend_on_order_and_do_on_every_value() -> None:
@@ -49,100 +61,169 @@ def test_keys_do_not_depend_on_order_and_do_on_every_value() -> None:
     assert len({cache_key({"a": value}) for value in (1, 1.5, "1", None, [1], "é", "e\u0301")}) == 7
 
 
-def test_export_and_import(tmp_path: Path) -> None:
-    cache = VerdictCache(tmp_path / "c")
-    for number in range(5):
-        cache.put(cache_key({"n": number}), "m", {"answers": {}, "n": number})
-    assert cache.export(tmp_path / "out.jsonl") == 5
-    other = VerdictCache(tmp_path / "d")
-    other.put(cache_key({"n": 0}), "m", {"answers": {}, "n": "mine"})
-    assert other.import_(tmp_path / "out.jsonl") == 4
-    assert other.import_(tmp_path / "out.jsonl") == 0
-    assert other.get(cache_key({"n": 0})) == {"answers": {}, "n": "mine"}
-    again = VerdictCache(tmp_path / "e")
-    again.import_(tmp_path / "out.jsonl")
-    again.export(tmp_path / "again.jsonl")
-    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
-    with pytest.raises(OutputError):
-        again.export(tmp_path / "absent" / "x")
-    for one in (cache, other, again):
-        one.close()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{}\n",
-        "not json\n",
-        '{"format":"other","version":1}\n',
-        f'{{"format":"hallujudge-verdicts","version":{CACHE_FORMAT + 1}}}\n',
-        '{"format":"hallujudge-verdicts","version":1}\n{"key":"00","judge":"m","record":{}}\n',
-        '{"format":"hallujudge-verdicts","version":1}\n[1]\n',
-        '{"format":"hallujudge-verdicts","version":1}\n'
-        + json.dumps({"key": KEY, "judge": "m", "record": {}})
-        + '\n{"key":"'
-        + "zz" * 32
-        + '","judge":"m","record":{}}\n',
-    ],
-)
-def test_a_bad_export_is_refused_as_a_whole(tmp_path: Path, text: str) -> None:
-    (tmp_path / "x").write_text(text)
-    cache = VerdictCache(tmp_path / "c")
-    with pytest.raises(InvalidInputError, match="is no export of a verdict cache") as caught:
-        cache.import_(tmp_path / "x")
-    assert caught.value.reason == "CACHE_INVALID"
-    assert len(cache) == 0
-    cache.close()
-
-
-def refused(path: Path, words: str) -> None:
+async def refused(path: Path, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words) as caught:
-        VerdictCache(path)
+        async with opened(path) as cache:
+            await cache.open()
     assert str(path) in str(caught.value)
+    assert caught.value.reason == "CACHE_INVALID"
 
 
-def test_files_that_are_no_cache(tmp_path: Path) -> None:
+async def test_files_that_are_not_a_cache(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello, I am a text file that is long enough to be read\n" * 50)
-    refused(tmp_path / "text", "damaged.*start anew")
+    await refused(tmp_path / "text", "damaged.*start anew")
     other = sqlite3.connect(tmp_path / "other")
     other.execute("CREATE TABLE t (a)")
     other.close()
-    refused(tmp_path / "other", "something else")
-    refused(tmp_path / "absent" / "c", "folder exists")
+    await refused(tmp_path / "other", "another program")
+    await refused(tmp_path / "absent" / "c", "folder exists")
 
 
-def test_a_file_of_a_newer_release(tmp_path: Path) -> None:
-    VerdictCache(tmp_path / "c").close()
+async def test_a_file_of_a_newer_release(tmp_path: Path) -> None:
+    async with opened(tmp_path / "c") as cache:
+        await cache.open()
     newer = sqlite3.connect(tmp_path / "c")
     newer.execute(f"PRAGMA user_version = {CACHE_FORMAT + 1}")
     newer.close()
-    refused(tmp_path / "c", "upgrade hallujudge")
+    await refused(tmp_path / "c", "upgrade hallujudge")
 
 
-def test_a_damaged_file(tmp_path: Path) -> None:
-    cache = VerdictCache(tmp_path / "c")
-    for number in range(500):
-        cache.put(cache_key({"n": number}), "m", {"answers": {}, "pad": "x" * 200})
-    cache.close()
-    data = bytearray((tmp_path / "c").read_bytes())
-    for start in range(4096, len(data), 4096):
-        data[start : start + 2048] = b"\xff" * 2048
-    (tmp_path / "c").write_bytes(data)
-    with pytest.raises(InvalidInputError, match="damaged"):
-        _read_all(tmp_path / "c")
-
-
-def _read_all(path: Path) -> None:
-    with closing(VerdictCache(path)) as cache:
-        for number in range(500):
-            cache.get(cache_key({"n": number}))
-
-
-def test_a_record_that_is_not_json(tmp_path: Path) -> None:
-    cache = VerdictCache(tmp_path / "c")
-    with closing(sqlite3.connect(tmp_path / "c")) as other, other:
+async def test_a_record_that_is_not_json_is_made_again(tmp_path: Path) -> None:
+    async with opened(tmp_path / "c") as cache:
+        await cache.open()
+        other = sqlite3.connect(tmp_path / "c", isolation_level=None)
         other.execute("INSERT INTO answers VALUES (?, 'm', 'oops')", (bytes.fromhex(KEY),))
-    with pytest.raises(InvalidInputError, match="not JSON"):
-        cache.get(KEY)
-    cache.close()
+        other.close()
+        assert await cache.claim(KEY) is None
+        await cache.put(KEY, "m", RECORD)
+        assert await cache.get(KEY) == RECORD
+
+
+# Another process makes the same call --------------------------------------------------------------
+
+
+async def test_a_claimed_call_is_waited_for(tmp_path: Path) -> None:
+    async with opened(tmp_path / "c") as one, opened(tmp_path / "c") as two:
+        assert await one.claim(KEY) is None
+        waiting = asyncio.ensure_future(two.claim(KEY))
+        await one.put(KEY, "m", RECORD)
+        assert await waiting == RECORD
+
+
+async def test_a_released_call_is_taken_over(tmp_path: Path) -> None:
+    async with opened(tmp_path / "c") as one, opened(tmp_path / "c") as two:
+        assert await one.claim(KEY) is None
+        waiting = asyncio.ensure_future(two.claim(KEY))
+        await one.release(KEY)
+        assert await waiting is None
+        await two.put(KEY, "m", RECORD)
+        assert await one.claim(KEY) == RECORD
+
+
+# The file cannot be used for a while --------------------------------------------------------------
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Callable[[], sqlite3.Connection]:
+    def lock() -> sqlite3.Connection:
+        other = sqlite3.connect(tmp_path / "c", isolation_level=None)
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        return other
+
+    return lock
+
+
+async def test_a_locked_file_stops_nothing_and_is_written_later(
+    tmp_path: Path, locked: Callable[[], sqlite3.Connection], caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    async with opened(tmp_path / "c", busy_seconds=0.05, clock=clock) as cache:
+        await cache.open()
+        lock = locked()
+        for number in range(20):
+            assert await cache.claim(cache_key({"n": number})) is None
+            await cache.put(cache_key({"n": number}), "m", RECORD)
+        assert await cache.get(cache_key({"n": 7})) == RECORD
+        (warning,) = warnings(caplog)
+        assert "cannot be used now" in warning
+        assert "locked" in warning
+        lock.close()
+        clock.now += 60
+        await cache.put(KEY, "m", RECORD)
+    async with opened(tmp_path / "c") as again:
+        assert await again.count() == 21
+
+
+async def test_the_event_loop_goes_on_while_the_file_is_locked(
+    tmp_path: Path, locked: Callable[[], sqlite3.Connection]
+) -> None:
+    async with opened(tmp_path / "c", busy_seconds=30) as cache:
+        await cache.open()
+        lock = locked()
+        putting = asyncio.ensure_future(cache.put(KEY, "m", RECORD))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not putting.done()
+        lock.close()
+        await putting
+        assert await cache.count() == 1
+
+
+async def test_a_file_that_is_locked_from_the_start_stops_nothing(
+    tmp_path: Path, locked: Callable[[], sqlite3.Connection], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path / "c") as cache:
+        await cache.open()
+    lock = locked()
+    async with opened(tmp_path / "c", busy_seconds=0.05) as cache:
+        await cache.open()
+        assert await cache.claim(KEY) is None
+        await cache.put(KEY, "m", RECORD)
+        lock.close()
+    async with opened(tmp_path / "c") as again:
+        assert await again.get(KEY) == RECORD
+    assert len(warnings(caplog)) <= 2
+
+
+@pytest.mark.parametrize("with_logs", [True, False])
+async def test_a_deleted_file_is_made_again_with_what_it_held(
+    tmp_path: Path, with_logs: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path / "c") as cache:
+        await cache.put(KEY, "m", RECORD)
+        for file in tmp_path.iterdir():
+            if with_logs or file.name == "c":
+                file.unlink()
+        await cache.put(cache_key({"a": 2}), "m", RECORD)
+        assert await cache.get(KEY) == RECORD
+    async with opened(tmp_path / "c") as again:
+        assert await again.count() == 2
+    (warning,) = warnings(caplog)
+    assert "was deleted" in warning
+
+
+async def test_a_folder_that_is_gone_stops_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with caplog.at_level(logging.WARNING):
+        async with opened(folder / "c") as cache:
+            await cache.put(KEY, "m", RECORD)
+            for file in folder.iterdir():
+                file.unlink()
+            folder.rmdir()
+            other = cache_key({"a": 2})
+            assert await cache.claim(other) is None
+            await cache.put(other, "m", RECORD)
+            assert await cache.get(other) == RECORD
+    assert "cannot be used now" in warnings(caplog)[0]
+    assert "were not written" in warnings(caplog)[-1]

@@ -132,7 +132,8 @@ class TriHePipeline:
             if self._problem(item) is None
         }
         texts = {i: item.response or "" for i, item in answers.items() if item.claims is None}
-        plans = {i: plan for i, text in texts.items() if (plan := self._extractor.planned(text))}
+        planned = {i: await self._extractor.planned(text) for i, text in texts.items()}
+        plans = {i: plan for i, plan in planned.items() if plan is not None}
         unknown = {index for index, plan in plans.items() if not plan.cached}
         extracted = await self._claims({i: a for i, a in answers.items() if i not in unknown})
         asked = [_request(answers[i], e.claims) for i, e in extracted.items() if e.claims]

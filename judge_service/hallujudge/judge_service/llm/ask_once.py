@@ -1,0 +1,143 @@
+"""Each call is made once: equal calls share one reply, here, in the cache and across processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .cache import Record, VerdictCache
+from .chat import ChatRequest
+from .client import Answer, ChatClient
+from .flight import SingleFlight
+
+__all__ = ["AskOnce", "Reading"]
+
+_T = TypeVar("_T")
+
+_RENEW_SECONDS = 20.0
+_REMEMBERED = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(Generic[_T]):
+    """How an answer becomes a value, and a value a record of the cache."""
+
+    read: Callable[[Answer], _T]
+    """Reads an answer."""
+    to_record: Callable[[_T], Record | None]
+    """Makes a record; None: the value is a failure and is not kept."""
+    from_record: Callable[[Record], _T | None]
+    """Reads a record; None: it cannot be read."""
+    is_whole: Callable[[_T], bool] = lambda _value: True
+    """Whether a kept value answers everything that was asked."""
+
+
+class AskOnce(Generic[_T]):
+    """Gives the values of calls: from memory, from the cache, from another process, or by calling.
+
+    Args:
+        client: Calls the model.
+        cache: Keeps records between runs; None: values are kept in memory only.
+        remembered: Values kept in memory at most; the one used the longest ago goes first.
+    """
+
+    def __init__(
+        self, client: ChatClient, cache: VerdictCache | None, remembered: int = _REMEMBERED
+    ) -> None:
+        self._client = client
+        self._cache = cache
+        self._remembered = remembered
+        self._memory: OrderedDict[str, _T] = OrderedDict()
+        self._flights: SingleFlight[_T] = SingleFlight()
+
+    async def known(self, key: str, reading: Reading[_T]) -> _T | None:
+        """Return the value of a call that was made before; None if none is known."""
+        if key in self._memory:
+            self._memory.move_to_end(key)
+            return self._memory[key]
+        record = await self._cache.get(key) if self._cache is not None else None
+        return None if record is None else reading.from_record(record)
+
+    async def ask(
+        self,
+        key: str,
+        request: ChatRequest,
+        reading: Reading[_T],
+        *,
+        label: str,
+        has_fallback: bool = False,
+    ) -> _T:
+        """Return the value of a call, which is made only if nobody made it before.
+
+        Args:
+            key: Everything that the value depends on, from :func:`cache_key`.
+            request: The call.
+            reading: Reads answers and records.
+            label: The judge in words, for people who look at the cache.
+            has_fallback: Whether another judge is asked if this one fails.
+
+        Raises:
+            CallFailedError: There is no answer.
+            InvalidInputError: There will never be one.
+            UnavailableError: The judge answered no call for a long time.
+        """
+        known = self._memory.get(key)
+        if known is not None and reading.is_whole(known):
+            return known
+
+        async def fly() -> _T:
+            value = await self._value(key, request, reading, label, has_fallback)
+            if reading.to_record(value) is not None:
+                self._remember(key, value)
+            return value
+
+        return await self._flights.do(f"{key}:{has_fallback}", fly)
+
+    async def _value(
+        self, key: str, request: ChatRequest, reading: Reading[_T], label: str, has_fallback: bool
+    ) -> _T:
+        cache = self._cache
+        if cache is None:
+            return reading.read(await self._client.ask(request, has_fallback=has_fallback))
+        claimed = True
+        try:
+            record = await cache.claim(key)
+            if record is not None:
+                value = reading.from_record(record)
+                if value is not None and reading.is_whole(value):
+                    claimed = False
+                    return value
+            answer = await self._asked(key, request, cache, has_fallback)
+            value = reading.read(answer)
+            if (kept := reading.to_record(value)) is not None:
+                claimed = False
+                await cache.put(key, label, kept)
+            return value
+        finally:
+            if claimed:
+                await cache.release(key)
+
+    async def _asked(
+        self, key: str, request: ChatRequest, cache: VerdictCache, has_fallback: bool
+    ) -> Answer:
+        """One call, whose claim is renewed while it is under way."""
+        call = asyncio.ensure_future(self._client.ask(request, has_fallback=has_fallback))
+        try:
+            while not call.done():
+                await asyncio.wait({call}, timeout=_RENEW_SECONDS)
+                if not call.done():
+                    await cache.renew(key)
+            return call.result()
+        finally:
+            if not call.done():
+                call.cancel()
+                await asyncio.gather(call, return_exceptions=True)
+
+    def _remember(self, key: str, value: _T) -> None:
+        self._memory[key] = value
+        self._memory.move_to_end(key)
+        while len(self._memory) > self._remembered:
+            self._memory.popitem(last=False)

@@ -1,0 +1,282 @@
+"""The SQLite file behind the verdict cache. Every method blocks: use a thread of its own."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from hallujudge.metrics.framework.result import JsonValue
+
+from ..errors import InvalidInputError
+
+__all__ = ["CACHE_FORMAT", "CacheFile", "Claim", "Record", "Row", "cache_key", "record_of"]
+
+CACHE_FORMAT = 1
+"""Raised when older releases could misread what newer ones write."""
+
+Record = dict[str, JsonValue]
+"""What is kept of a reply, as JSON."""
+
+_APPLICATION_ID = 0x68616C6A  # "halj"
+_WAL_PAUSE = 0.02
+_SCHEMA = (
+    """
+CREATE TABLE IF NOT EXISTS answers (
+  key BLOB PRIMARY KEY,
+  judge TEXT NOT NULL,
+  record TEXT NOT NULL
+) WITHOUT ROWID
+""",
+    """
+CREATE TABLE IF NOT EXISTS servers (
+  url TEXT NOT NULL,
+  model TEXT NOT NULL,
+  server TEXT NOT NULL,
+  PRIMARY KEY (url, model)
+) WITHOUT ROWID
+""",
+    # Calls that some process is making now, so that others wait for the record instead of paying.
+    """
+CREATE TABLE IF NOT EXISTS claims (
+  key BLOB PRIMARY KEY,
+  owner TEXT NOT NULL,
+  until REAL NOT NULL
+) WITHOUT ROWID
+""",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {CACHE_FORMAT}",
+)
+
+
+class Row(NamedTuple):
+    """One record as it is stored."""
+
+    key: bytes
+    """SHA-256 of everything that the reply depends on."""
+    judge: str
+    """The judge in words, for people who look at the file."""
+    record: str
+    """The record as JSON."""
+
+
+class Claim(NamedTuple):
+    """The outcome of claiming a key."""
+
+    record: Record | None
+    """The record, where there is one already."""
+    ours: bool
+    """Whether the caller may make the call; False: another process is making it."""
+
+
+def cache_key(parts: Mapping[str, object]) -> str:
+    """Return the key of a reply.
+
+    Args:
+        parts: Everything that it depends on, as JSON values.
+    """
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sha256(text.encode()).hexdigest()
+
+
+class CacheFile:
+    """Records by key in one SQLite file in WAL mode, shared by several processes.
+
+    Args:
+        path: The file; created if absent. Its folder must exist.
+        busy_seconds: How long a lock of another process is waited for.
+
+    Raises:
+        InvalidInputError: The file is not a verdict cache, is damaged, comes from a newer release
+            or cannot be created.
+        sqlite3.OperationalError: Another program has locked the file.
+    """
+
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        self.path = path
+        self._busy_seconds = busy_seconds
+        with self._refused():
+            self._db = sqlite3.connect(
+                path, timeout=busy_seconds, check_same_thread=False, isolation_level=None
+            )
+        try:
+            with self._refused():
+                self._prepare()
+            self._inode = self._inode_now()
+        except BaseException:
+            self._db.close()
+            raise
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the file is gone from its path, or another file has taken its place."""
+        return self._inode_now() != self._inode
+
+    def get(self, key: str) -> Record | None:
+        """Return the record of a key; None if there is none that can be read."""
+        row = self._db.execute(
+            "SELECT record FROM answers WHERE key = ?", (bytes.fromhex(key),)
+        ).fetchone()
+        return record_of(row[0]) if row else None
+
+    def put(self, rows: Iterable[Row]) -> None:
+        """Keep records and end the claims on their keys; an older record of a key is replaced."""
+        with self._transaction():
+            for row in rows:
+                self._db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row)
+                self._db.execute("DELETE FROM claims WHERE key = ?", (row.key,))
+
+    def claim(self, key: str, owner: str, seconds: float) -> Claim:
+        """Return the record of a key, or claim the call that makes it.
+
+        Args:
+            key: The key.
+            owner: The claiming process.
+            seconds: How long the claim holds unless it is renewed.
+        """
+        if (record := self.get(key)) is not None:
+            return Claim(record, ours=False)
+        raw, now = bytes.fromhex(key), time.time()
+        with self._transaction():
+            if (record := self.get(key)) is not None:
+                return Claim(record, ours=False)
+            # A record that cannot be read is replaced by the reply of this call.
+            self._db.execute("DELETE FROM answers WHERE key = ?", (raw,))
+            held = self._db.execute("SELECT owner, until FROM claims WHERE key = ?", (raw,))
+            holder, until = held.fetchone() or (owner, 0.0)
+            if holder != owner and until > now:
+                return Claim(None, ours=False)
+            self._db.execute(
+                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (raw, owner, now + seconds)
+            )
+        return Claim(None, ours=True)
+
+    def renew(self, key: str, owner: str, seconds: float) -> None:
+        """Extend a claim whose call is still under way."""
+        self._db.execute(
+            "UPDATE claims SET until = ? WHERE key = ? AND owner = ?",
+            (time.time() + seconds, bytes.fromhex(key), owner),
+        )
+
+    def release(self, key: str, owner: str) -> None:
+        """End a claim whose call gave no record."""
+        self._db.execute(
+            "DELETE FROM claims WHERE key = ? AND owner = ?", (bytes.fromhex(key), owner)
+        )
+
+    def server_of(self, url: str, model: str) -> str | None:
+        """Return the server version last seen at an address."""
+        row = self._db.execute(
+            "SELECT server FROM servers WHERE url = ? AND model = ?", (url, model)
+        ).fetchone()
+        return row[0] if row else None
+
+    def remember_server(self, url: str, model: str, server: str) -> None:
+        """Keep the server version seen at an address."""
+        if self.server_of(url, model) != server:
+            self._db.execute(
+                "INSERT OR REPLACE INTO servers VALUES (?, ?, ?)", (url, model, server)
+            )
+
+    def rows(self) -> list[Row]:
+        """Return all records."""
+        return [Row(*row) for row in self._db.execute("SELECT key, judge, record FROM answers")]
+
+    def __len__(self) -> int:
+        return int(self._db.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def _inode_now(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _prepare(self) -> None:
+        try:
+            # In one transaction: of processes that create the file together, each sees it whole.
+            with self._transaction():
+                self._check_owner()
+                for statement in _SCHEMA:
+                    self._db.execute(statement)
+            self._set_wal()
+            self._db.execute("PRAGMA synchronous = NORMAL")
+        except sqlite3.OperationalError as err:
+            if "readonly" not in str(err):
+                raise
+            # A file that can only be read still answers what it knows.
+            self._check_owner()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            # SQLite has rolled back by itself where the disk is full.
+            with suppress(sqlite3.OperationalError):
+                self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def _set_wal(self) -> None:
+        """Switch to the write-ahead log; SQLite does not wait for others that do the same."""
+        until = time.monotonic() + self._busy_seconds
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as err:
+                if "locked" not in str(err) or time.monotonic() > until:
+                    raise
+                time.sleep(_WAL_PAUSE)
+            else:
+                return
+
+    def _check_owner(self) -> None:
+        owner = self._db.execute("PRAGMA application_id").fetchone()[0]
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        empty = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if owner != _APPLICATION_ID and not (owner == 0 and empty):
+            self._unusable("it is a database of another program; name another file")
+        if version > CACHE_FORMAT:
+            self._unusable(
+                f"it has format {version}, and this release reads up to {CACHE_FORMAT}; "
+                "upgrade hallujudge or name another file"
+            )
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        """Turn what makes the file unusable into an error that says what to do."""
+        try:
+            yield
+        except sqlite3.OperationalError as err:
+            if "locked" in str(err):
+                raise
+            self._unusable(f"{err}; check that its folder exists, is writable and has room", err)
+        except sqlite3.DatabaseError as err:
+            self._unusable(f"it is damaged ({err}); move it away and start anew", err)
+
+    def _unusable(self, problem: str, cause: Exception | None = None) -> NoReturn:
+        raise InvalidInputError(
+            f"verdict cache {str(self.path)!r}: {problem}",
+            reason="CACHE_INVALID",
+            metadata={"path": str(self.path)},
+        ) from cause
+
+
+def record_of(text: str) -> Record | None:
+    """Read a stored record; None if it is not a JSON object."""
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
