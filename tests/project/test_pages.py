@@ -96,3 +96,10 @@ def test_the_install_page_lists_every_extra() -> None:
     listed = set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE))
     # Contributors' extras and the alias of `server` are not for users.
     assert listed == set(project["optional-dependencies"]) - {"ci", "dev", "service", "test"}
+
+
+@pytest.mark.parametrize("folder", ["decisions", "explanation", "how-to", "reference"])
+def test_an_index_lists_every_page_of_its_folder(folder: str) -> None:
+    index = ROOT / "docs" / folder / "index.md"
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", index.read_text(encoding="utf-8")))
+    assert {path.name for path in index.parent.glob("*.md")} - linked == {"index.md"}
