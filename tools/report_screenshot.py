@@ -24,7 +24,7 @@ def main() -> None:
     """Write the screenshot where the README expects it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=TARGET, help="PNG file to write")
-    parser.add_argument("--size", default="1100,1370", help="width and height in pixels")
+    parser.add_argument("--size", default="1100,1530", help="width and height in pixels")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         page = _report(Path(folder))
