@@ -7,18 +7,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from support.running import ServerProcess
 
 # In CI every run draws the same examples, so that a change is judged by what it changed; on a
-# developer's machine they are drawn anew each time. No deadlines: machines are shared.
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+# developer's machine they are drawn anew each time. How long an example takes is never a failure:
+# machines are shared.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", UNHURRIED)
+settings.register_profile("ci", UNHURRIED, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 pytest_plugins = ["support.skips"]
 
+# Settings of the suite itself.
+_FOR_TESTS = ("HALLUJUDGE_GOLDENS", "HALLUJUDGE_GOLDEN_ALL", "HALLUJUDGE_EXAMPLES")
 _REPO = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_environment() -> Iterator[None]:
+    """Settings and proxies of whoever runs the suite have no say in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ:
+            setting = name.startswith("HALLUJUDGE_") and name not in _FOR_TESTS
+            if setting or name.lower().endswith("_proxy"):
+                patch.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,12 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from support.running import BIN, ServerProcess, cli, read_rows
+from support.threads import PATIENCE, eventually
 
 REFERENCES = {str(n): ["dog", "couch"] for n in range(30)}
 GOOD = [{"image_id": n, "caption": "A dog on a couch next to a cat."} for n in range(30)]
@@ -242,7 +242,7 @@ def test_something_else_listens_there(folder: Path) -> None:
         connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         connection.close()
         other.close()
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1, errors
     assert "Traceback" not in errors
 
@@ -301,11 +301,9 @@ def test_ctrl_c_keeps_what_is_done(folder: Path, remote: bool) -> None:
         env={**os.environ, "COLUMNS": "200"},
     )
     items = folder / "out" / "items.jsonl"
-    deadline = time.monotonic() + 60
-    while not (items.exists() and items.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    assert eventually(lambda: items.exists() and items.stat().st_size > 0)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1, errors
     assert "stopped by Ctrl-C" in errors
     assert "Traceback" not in errors

@@ -26,7 +26,7 @@ def run(*command: str | Path, **environment: str) -> str:
         [str(part) for part in command],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env=os.environ | {"PATH": path} | environment,
     )
@@ -56,7 +56,7 @@ def test_at_a_server_that_is_not_there() -> None:
         [sys.executable, EXAMPLES / "at_a_server.py", "127.0.0.1:1"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 1

@@ -55,7 +55,7 @@ def browse(tmp_path: Path, *flags: str) -> str:
         [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", *flags],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

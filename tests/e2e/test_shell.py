@@ -7,11 +7,11 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from support.running import BIN, ServerProcess, cli, read_rows
+from support.threads import PATIENCE, eventually
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_command_without_more_shows_its_help_and_no_error(command: list[str]) 
 def test_nowhere_to_print_is_no_traceback(folder: Path, where: str) -> None:
     line = " ".join(map(str, [BIN / "hallujudge", *arguments(folder), where]))
     run = subprocess.run(
-        ["/bin/sh", "-c", line], capture_output=True, text=True, timeout=60, check=False
+        ["/bin/sh", "-c", line], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert "Traceback" not in run.stderr
     assert run.returncode == (1 if where == ">/dev/full" else 0), run.stderr
@@ -80,11 +80,9 @@ def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
         text=True,
     )
     items = folder / "out" / "items.jsonl"
-    deadline = time.monotonic() + 60
-    while not (items.exists() and items.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    assert eventually(lambda: items.exists() and items.stat().st_size > 0)
     server.stop(signal.SIGKILL)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1, errors
     kept, said = errors.splitlines()
     assert said.startswith("error: ")

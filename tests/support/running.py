@@ -34,7 +34,7 @@ class ServerProcess:
             raise AssertionError(f"the server said {line!r}, {self.process.communicate()}")
         self.address = line.removeprefix(_ADDRESS_LINE).strip()
 
-    def stop(self, number: int = signal.SIGTERM, timeout: float = 30) -> tuple[int, str]:
+    def stop(self, number: int = signal.SIGTERM, timeout: float = 120) -> tuple[int, str]:
         """Sends a signal and waits; the exit code and what was said on standard error."""
         if self.process.poll() is None:
             self.process.send_signal(number)
@@ -53,7 +53,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def cli(
-    *arguments: str | Path, timeout: float = 120, cwd: Path | None = None
+    *arguments: str | Path, timeout: float = 600, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command line as a user does."""
     return subprocess.run(
