@@ -15,6 +15,6 @@ class Item:
     id: str
     """Unique within one run."""
     group_id: str = ""
-    """What intervals are resampled by: the image or the video. Empty: the id itself."""
+    """The cluster of intervals: the image or the video. Empty: the id itself."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Values that results may be grouped by."""

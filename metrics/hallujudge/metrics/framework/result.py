@@ -58,7 +58,7 @@ class ItemResult:
     id: str
     """The item's id."""
     group_id: str
-    """What intervals are resampled by: the image or the video."""
+    """The cluster of intervals: the image or the video."""
     outcome: Outcome
     """Whether the item is scored."""
     reason: str = ""

@@ -71,7 +71,7 @@ class TriHeMetric(MetricBase):
       claim with a wrong object counts as object hallucination whatever its relation is.
 
     A claim is hallucinated where its verdict is ``not_supported``. Questions of one image share
-    their ``group_id``, which is also what intervals are resampled by.
+    their ``group_id``, which is also the cluster of intervals.
 
     ``published`` follows the released script. What it does that one may not expect:
 

@@ -133,7 +133,7 @@ class Item(google.protobuf.message.Message):
     id: builtins.str
     """The item's id, unique within one scoring run. "42" and 42 are one id: the number is written plainly."""
     group_id: builtins.str
-    """What intervals are resampled by: the image or video that the item is about. Empty: the id itself."""
+    """The cluster of intervals: the image or video that the item is about. Empty: the id itself."""
     @property
     def fields(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
         """Values that results may be grouped by, such as model or category."""
