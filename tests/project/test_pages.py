@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 import tomllib
@@ -103,3 +104,22 @@ def test_an_index_lists_every_page_of_its_folder(folder: str) -> None:
     index = ROOT / "docs" / folder / "index.md"
     linked = set(re.findall(r"\]\(([\w-]+\.md)\)", index.read_text(encoding="utf-8")))
     assert {path.name for path in index.parent.glob("*.md")} - linked == {"index.md"}
+
+
+def documented_names(target: str) -> set[str]:
+    """Names that `::: target` shows: its own, or those of a module."""
+    try:
+        return set(importlib.import_module(target).__all__)
+    except ModuleNotFoundError:
+        return {target.rpartition(".")[2]}
+
+
+def test_the_python_reference_has_every_name_that_the_sdk_exports() -> None:
+    from hallujudge import sdk
+
+    pages = (ROOT / "docs" / "reference" / "python").glob("*.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    documented = set(re.findall(r"`(\w+)`", text))
+    for target in re.findall(r"^::: (\S+)$", text, re.MULTILINE):
+        documented |= documented_names(target)
+    assert set(sdk.__all__) - documented == {"__version__", "errors"}
