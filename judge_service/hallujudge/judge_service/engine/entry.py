@@ -13,7 +13,7 @@ from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.synonym_graphs import Mention
 
 from .resources import Resources
-from .responses import RESPONSE_OPTIONS
+from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS
 from .spec import ScoreSpec
 
 __all__ = ["ClaimValue", "Extract", "FoundClaim", "MetricEntry", "Pipeline"]
@@ -81,6 +81,8 @@ class MetricEntry:
     """Takes claims out of texts; None where there are none to take."""
     judges: bool = False
     """Whether its claims are decided by a judge."""
+    reads_english: bool = False
+    """Whether its extractor or synonym graph knows English only."""
     group_by: tuple[str, ...] = ()
     """Fields that groups are reported by unless told."""
     open: Callable[[ScoreSpec, Resources], Pipeline]
@@ -110,7 +112,8 @@ class MetricEntry:
     @property
     def options(self) -> tuple[OptionDefinition, ...]:
         """All its options: the metric's own, the engine's, and those that every metric has."""
-        return (*self.metric.options, *self.engine_options, *RESPONSE_OPTIONS)
+        language = (LANGUAGE_OPTION,) if self.reads_english else ()
+        return (*self.metric.options, *self.engine_options, *RESPONSE_OPTIONS, *language)
 
     def own_options(self, spec: ScoreSpec) -> dict[str, str]:
         """Return the spec's values of the metric's own options."""

@@ -1,4 +1,4 @@
-"""Which responses are missing: absent, empty, too long, or a tool's failure text.
+"""Which responses cannot be scored: absent, empty, too long, failure texts, other languages.
 
 A failure text is never an answer of the model: scored as one, it moves every score. The list of
 texts is data (``data/failure_texts.txt``); callers add their own.
@@ -16,7 +16,16 @@ from typing import TypeAlias
 from hallujudge.metrics.framework.definitions import OptionDefinition
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
-__all__ = ["MAX_RESPONSE_CHARS", "RESPONSE_OPTIONS", "Problem", "ResponseCheck", "failure_texts"]
+from ..extractors.language import language_problem
+
+__all__ = [
+    "LANGUAGE_OPTION",
+    "MAX_RESPONSE_CHARS",
+    "RESPONSE_OPTIONS",
+    "Problem",
+    "ResponseCheck",
+    "failure_texts",
+]
 
 Problem: TypeAlias = tuple[UnscoredReason, str]
 """Why something is unscored, and the detail."""
@@ -39,6 +48,14 @@ RESPONSE_OPTIONS = (
 )
 """Options that every metric has."""
 
+LANGUAGE_OPTION = OptionDefinition(
+    name="language",
+    default="en",
+    choices=("en", "any"),
+    meaning="Responses that are scored: English ones, or those in any language.",
+)
+"""Option of metrics whose extractor or synonym graph reads English."""
+
 _SHOWN_CHARS = 80
 _REPEATING_CHARS = 40
 
@@ -60,9 +77,12 @@ class ResponseCheck:
 
     Args:
         options: The spec's options; see :data:`RESPONSE_OPTIONS`.
+        reads_english: Whether what reads the responses knows English only.
     """
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str], *, reads_english: bool = False) -> None:
+        self._any_language = reads_english and options.get("language") == "any"
+        self._english_only = reads_english and not self._any_language
         self._count_empty = options.get("count_empty", "false") == "true"
         self._more = _entries(options.get("failure_texts", "").splitlines())
         whole = (*failure_texts(), *self._more)
@@ -75,17 +95,21 @@ class ResponseCheck:
     @property
     def signature(self) -> str:
         """What differs from the default, for signatures; empty: nothing."""
+        parts = ["any-language"] if self._any_language else []
         if self._count_empty:
-            return "count-empty"
-        if not self._more:
-            return ""
-        return f"failures+{sha256(chr(10).join(sorted(self._more)).encode()).hexdigest()[:8]}"
+            parts.append("count-empty")
+        elif self._more:
+            digest = sha256("\n".join(sorted(self._more)).encode()).hexdigest()
+            parts.append(f"failures+{digest[:8]}")
+        return ",".join(parts)
 
     def settings(self) -> dict[str, str]:
         """The settings as the report shows them."""
         shown = {"max_response_chars": str(MAX_RESPONSE_CHARS)}
         if self._count_empty:
             shown["count_empty"] = "true"
+        if self._any_language:
+            shown["language"] = "any"
         if self._more:
             shown["failure_texts"] = " / ".join(self._more)
         return shown
@@ -104,6 +128,9 @@ class ResponseCheck:
                 UnscoredReason.RESPONSE_TOO_LONG,
                 f"{what} has {len(text)} characters; at most {MAX_RESPONSE_CHARS} are read",
             )
+        return self._failure(text, what) or self.language(text, what)
+
+    def _failure(self, text: str, what: str) -> Problem | None:
         if self._count_empty:
             return None
         if not text or text.isspace():
@@ -115,6 +142,17 @@ class ResponseCheck:
                 f"{what} is a failure text: {text[:_SHOWN_CHARS]!r}",
             )
         return None
+
+    def language(self, text: str, what: str) -> Problem | None:
+        """Return why a text is in an unsupported language; None: it is not.
+
+        Args:
+            text: A response, or a reference that the same extractor reads.
+            what: What it is called in the detail.
+        """
+        if not self._english_only or (found := language_problem(text)) is None:
+            return None
+        return UnscoredReason.LANGUAGE_UNSUPPORTED, f"{what} is not English: {found}"
 
     def _is_failure(self, text: str) -> bool:
         head = _folded(text[: self._head])

@@ -9,7 +9,7 @@ from ..archives import InputOptions
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .groups import grouped
-from .options import AllowDuplicates, Responses, RunOptions
+from .options import AllowDuplicates, Language, Responses, RunOptions
 from .panels import examples, input_option, metric_option
 
 __all__: list[str] = []
@@ -36,6 +36,7 @@ def chair(
         input_option("--id-map", help="JSON list: position or question_id -> image id."),
     ] = None,
     allow_duplicates: AllowDuplicates = False,
+    language: Language = "en",
     variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
         "published"
     ),
@@ -56,7 +57,7 @@ def chair(
             references=references or None,
             variant=variant,
             graph=graph,
-            options={"count": count},
+            options={"count": count, "language": language},
             inputs=inputs,
         )
     ).execute()

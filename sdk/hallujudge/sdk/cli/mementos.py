@@ -11,7 +11,7 @@ from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .groups import grouped
 from .judging import JudgeOptions
-from .options import AllowDuplicates, AllowMissing, RunOptions, by_domain
+from .options import AllowDuplicates, AllowMissing, Language, RunOptions, by_domain
 from .panels import examples, input_option, metric_option
 
 __all__: list[str] = []
@@ -40,6 +40,7 @@ def mementos(
     ] = None,
     allow_missing: AllowMissing = False,
     allow_duplicates: AllowDuplicates = False,
+    language: Language = "en",
     variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
         "published"
     ),
@@ -71,6 +72,7 @@ def mementos(
         variant=variant,
         graph={**_roles("objects", object_graph), **_roles("behaviors", behavior_graph)},
         options={
+            "language": language,
             # Keywords that were given are scored as they are, and nothing else is read.
             "extractor": extractor if keywords is None else "given",
             "average": average,

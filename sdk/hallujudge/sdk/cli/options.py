@@ -16,6 +16,7 @@ from .run import FORMATS, ScoreCommand
 __all__ = [
     "AllowDuplicates",
     "AllowMissing",
+    "Language",
     "References",
     "Responses",
     "RunOptions",
@@ -44,6 +45,10 @@ AllowDuplicates = Annotated[
 AllowMissing = Annotated[
     bool,
     input_option("--allow-missing", help="References without a response become unscored."),
+]
+Language = Annotated[
+    str,
+    input_option("--language", help="Responses that are scored: en (English) or any."),
 ]
 
 

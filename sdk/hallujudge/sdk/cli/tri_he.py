@@ -11,7 +11,7 @@ from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .groups import grouped
 from .judging import JudgeOptions, MatcherDownload
-from .options import AllowDuplicates, References, RunOptions
+from .options import AllowDuplicates, Language, References, RunOptions
 from .panels import budget_option, examples, input_option, judge_option, metric_option
 
 __all__: list[str] = []
@@ -45,6 +45,7 @@ def tri_he(
         input_option("--human-key", help="Key of human scores; repeatable, one per annotator."),
     ] = None,
     allow_duplicates: AllowDuplicates = False,
+    language: Language = "en",
     variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
         "published"
     ),
@@ -101,6 +102,7 @@ def tri_he(
         references=references,
         variant=variant,
         options={
+            "language": language,
             "extractor": extractor or ("given" if claims else "rules"),
             "judge": judge,
             "matcher_model": matcher_model,

@@ -88,7 +88,7 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
 
 def _open(spec: ScoreSpec, resources: Resources) -> ChairPipeline:
     variant = spec.variant or ChairMetric.variant_names()[0]
-    responses = ResponseCheck(spec.options)
+    responses = ResponseCheck(spec.options, reads_english=True)
     graph = resources.graph(spec.graphs.get(_ROLE) or _DEFAULT_GRAPHS[variant])
     published = resources.graph(_PUBLISHED_GRAPH)
     metric = ChairMetric(
@@ -135,6 +135,7 @@ ENTRY = MetricEntry(
     item_type=ChairItem,
     graph_roles=(_ROLE,),
     extract=_extract,
+    reads_english=True,
     open=_open,
 )
 ENTRIES = (ENTRY,)

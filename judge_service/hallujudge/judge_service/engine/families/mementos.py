@@ -250,10 +250,10 @@ def _text_problem(item: MementosItem, responses: ResponseCheck, *, given: bool) 
         problem := responses.problem(item.response, "the model's description")
     ):
         return problem
-    return _reference_problem(item.reference) if _needs(item, "reference") else None
+    return _reference_problem(item.reference, responses) if _needs(item, "reference") else None
 
 
-def _reference_problem(text: str | None) -> Problem | None:
+def _reference_problem(text: str | None, responses: ResponseCheck) -> Problem | None:
     if text is None or not text.strip():
         return (
             UnscoredReason.REFERENCE_MISSING,
@@ -265,7 +265,7 @@ def _reference_problem(text: str | None) -> Problem | None:
             f"the human description has {len(text)} characters; "
             f"at most {MAX_RESPONSE_CHARS} are read",
         )
-    return None
+    return responses.language(text, "the human description")
 
 
 def _keyword_problem(item: MementosItem) -> Problem | None:
@@ -332,7 +332,8 @@ def _graphs(role: str, spec: ScoreSpec, resources: Resources) -> _Graphs:
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
-    responses = ResponseCheck(spec.options)
+    # A language model reads any language; the rules and the shipped graphs read English.
+    responses = ResponseCheck(spec.options, reads_english=spec.options.get("extractor") != "llm")
     domain = spec.options.get("domain", "")
     objects, behaviors = (_graphs(role, spec, resources) for role in _ROLES)
     for graphs in (objects, behaviors):
@@ -375,6 +376,7 @@ ENTRY = MetricEntry(
         ),
     ),
     group_by=("domain",),
+    reads_english=True,
     open=_open,
     extract=_extract,
 )

@@ -261,7 +261,8 @@ def _refuse_folders(options: Mapping[str, str]) -> None:
 
 def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     options = spec.options
-    responses = ResponseCheck(options)
+    # A language model reads any language; rules and sentence encoders read English.
+    responses = ResponseCheck(options, reads_english=options.get("extractor") != "llm")
     factory = resources.judges
     if not resources.local:
         _refuse_folders(options)
@@ -329,6 +330,7 @@ ENTRY = MetricEntry(
     ),
     extract=extract,
     judges=True,
+    reads_english=True,
     open=_open,
 )
 ENTRIES = (ENTRY,)
