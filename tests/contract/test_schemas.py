@@ -95,8 +95,9 @@ def client() -> Iterator[Client]:
 
 
 def test_schemas_are_valid() -> None:
-    Draft202012Validator.check_schema(report_schema())
-    Draft202012Validator.check_schema(item_schema())
+    for schema in (report_schema(), item_schema()):
+        assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+        Draft202012Validator.check_schema(schema)
 
 
 def test_a_run_of_every_metric_is_here() -> None:

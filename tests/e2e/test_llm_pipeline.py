@@ -49,6 +49,8 @@ def judge_step(_number: int, body: llm.Body) -> llm.Reply:
         return llm.completion(json.dumps({"triplets": claims}))
     if "REFUSE" in llm.prompt_of(body):
         return llm.completion(None, refusal="I'd rather not.")
+    if "<<<SENTENCE" in llm.prompt_of(body):
+        return llm.completion("not_supported")
     return llm.honest(0, body)
 
 
@@ -109,8 +111,12 @@ async def test_claims_are_taken_from_answers_by_the_model() -> None:
     )  # fmt: skip
     for extractor in ("llm", "sentences"):
         _, (result,) = await scored({"judge": "llm", "extractor": extractor}, [answer])
-        if extractor == "llm":
-            assert result["outcome"] == "scored"
+        assert result["outcome"] == "scored"
+        if extractor == "sentences":
+            assert result["evidence"]["extractor"] == "sentences-1"
+            (claim,) = result["evidence"]["claims"]
+            assert claim["verdict"] == "not_supported"
+        else:
             claims = result["evidence"]["claims"]
             assert [claim["triplet"] for claim in claims] == [list(TRUE), list(FALSE)]
             start, end = claims[0]["span"]

@@ -46,6 +46,7 @@ def load(name: str) -> list[tuple[str, str, list[tuple[str, str]]]]:
         (item.get("image_id", ids[item["question_id"]]), item["text"])
         for item in objects((CHAIR / f"{name}.captions.json").read_text("utf-8"))
     ]
+    assert captions
     lines = (CHAIR / f"{name}.expected.jsonl").read_text("utf-8").splitlines()
     expected = {line["image_id"]: line["mentioned"] for line in map(json.loads, lines)}
     return [(str(i), text, [(w, o) for w, o in expected[i]]) for i, text in captions]

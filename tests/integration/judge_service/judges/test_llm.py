@@ -53,6 +53,7 @@ async def test_the_prompts_of_an_image_begin_alike_and_end_with_the_claim() -> N
         await judge.judge([item()])
         await judge.close()
     prompts = ["\n".join(m["content"] for m in r["messages"]) for r in server.requests]
+    assert len(prompts) == len(CLAIMS)
     shared = len(_common_prefix(prompts))
     assert all(shared > 0.9 * len(prompt) for prompt in prompts)
     assert all(prompt.endswith("CLAIM>>>") for prompt in prompts)

@@ -133,6 +133,7 @@ def test_an_answer_that_speaks_of_errors_is_an_answer() -> None:
 
 def test_the_shipped_texts_are_found() -> None:
     check = ResponseCheck({})
+    assert failure_texts()
     for text in failure_texts():
         problem = check.problem(text.removesuffix("*"))
         assert problem is not None, text

@@ -91,7 +91,9 @@ def test_an_unknown_pronoun_stays_itself_as_subject_and_is_no_object() -> None:
 
 def test_spans_point_at_the_text() -> None:
     text = "A small dog chases the polar bear."
-    for claim in _EXTRACTOR.extract(text):
+    claims = _EXTRACTOR.extract(text)
+    assert claims
+    for claim in claims:
         assert text[slice(*claim.subject_span)] == claim.subject
         assert text[slice(*claim.object_span)] == claim.object
         assert claim.start <= claim.subject_span.start
