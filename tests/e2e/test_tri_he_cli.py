@@ -306,7 +306,7 @@ def test_a_server_takes_no_folders_and_no_judge_settings(tmp_path: Path, server:
         assert_refused(score(tmp_path, rows, flag, "x", *remote), flag, "where the server is start")
     assert_refused(score(tmp_path, rows, "--matcher-download", *remote), "--matcher-download")
     assert_refused(score(tmp_path, rows, "--judge", "llm", *remote), "no llm judge is set up")
-    assert_refused(score(tmp_path, rows, "--estimate", *remote), "leave the server out")
+    assert_refused(score(tmp_path, rows, "--estimate", *remote), "without a server")
 
 
 def test_what_a_server_says_is_heard_while_we_write_to_it(server: str) -> None:
