@@ -35,6 +35,9 @@ NAMES = {
         "RemoteBackend",
         "Report",
         "Responses",
+        "RunItem",
+        "RunItems",
+        "RunReport",
         "Score",
         "ScoreRun",
         "ScoreSpec",
@@ -46,6 +49,7 @@ NAMES = {
         "analyze_results",
         "errors",
         "read_items",
+        "recompute",
     ],
     "hallujudge.sdk.errors": [
         "ArchiveError",

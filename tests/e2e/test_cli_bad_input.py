@@ -14,6 +14,8 @@ import pytest
 from support.running import BIN, ServerProcess, cli, read_rows
 from support.threads import PATIENCE, eventually
 
+from hallujudge.sdk.runs import RunFolder
+
 REFERENCES = {str(n): ["dog", "couch"] for n in range(30)}
 GOOD = [{"image_id": n, "caption": "A dog on a couch next to a cat."} for n in range(30)]
 
@@ -250,8 +252,9 @@ def test_something_else_listens_there(folder: Path) -> None:
 def test_a_full_disk(folder: Path) -> None:
     out = folder / "out"
     out.mkdir()
-    (out / "items.jsonl").symlink_to("/dev/full")
-    assert_refused(score(folder, "good.jsonl"), "items.jsonl", "No space left", "--out", code=1)
+    (out / "items.partial.jsonl").symlink_to("/dev/full")
+    said = ("items.partial.jsonl", "No space left", "--out")
+    assert_refused(score(folder, "good.jsonl"), *said, code=1)
 
 
 def test_an_output_folder_that_is_a_file(folder: Path) -> None:
@@ -268,19 +271,58 @@ def test_a_run_that_never_begins_costs_no_earlier_results(folder: Path) -> None:
     assert [(folder / "out" / name).read_bytes() for name in names] == before
 
 
-def test_an_old_report_does_not_outlive_other_items(folder: Path) -> None:
-    """The disk fills up after the first batch: the items are new, so the report must be gone."""
+def contents(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+
+
+def test_a_run_that_fails_leaves_earlier_results_as_they_are(folder: Path) -> None:
+    """The disk is full after the first batch."""
     assert score(folder, "good.jsonl", "--format", "html").returncode == 0
     out = folder / "out"
-    (out / "items.jsonl").unlink()
-    (out / "items.jsonl").symlink_to("/dev/full")
+    before = contents(out)
+    assert sorted(before) == ["items.jsonl", "report.html", "report.json"]
+    (out / "items.partial.jsonl").symlink_to("/dev/full")
     assert score(folder, "good.jsonl").returncode == 1
-    assert not (out / "report.json").exists()
-    assert not (out / "report.html").exists()
+    (out / "items.partial.jsonl").unlink()
+    assert contents(out) == before
 
 
-@pytest.mark.parametrize("remote", [False, True])
-def test_ctrl_c_keeps_what_is_done(folder: Path, remote: bool) -> None:
+def test_new_results_take_the_place_of_all_earlier_ones(folder: Path) -> None:
+    assert score(folder, "good.jsonl", "--format", "html").returncode == 0
+    assert score(folder, "good.jsonl", "--confidence", "0.9").returncode == 0
+    assert sorted(contents(folder / "out")) == ["items.jsonl", "report.json"]
+
+
+@pytest.mark.parametrize("name", ["items.jsonl", "report.json", "items.partial.jsonl"])
+def test_a_run_never_overwrites_its_input(folder: Path, name: str) -> None:
+    out = folder / "out"
+    out.mkdir()
+    (folder / "good.jsonl").rename(out / name)
+    before = contents(out)
+    run = score(folder, f"out/../out/{name}")
+    assert_refused(run, f"{name} is read by this run and would be overwritten")
+    assert contents(out) == before
+
+
+def test_one_run_at_a_time_writes_to_a_folder(folder: Path) -> None:
+    out = folder / "out"
+    with RunFolder(out, ()):
+        assert_refused(score(folder, "good.jsonl"), f"another run writes to {out}", code=1)
+    assert score(folder, "good.jsonl").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("remote", "number", "name"),
+    [
+        (False, signal.SIGINT, "Ctrl-C"),
+        (True, signal.SIGINT, "Ctrl-C"),
+        (False, signal.SIGTERM, "SIGTERM"),
+        (True, signal.SIGTERM, "SIGTERM"),
+    ],
+)
+def test_a_run_that_is_stopped_keeps_what_is_done(
+    folder: Path, remote: bool, number: int, name: str
+) -> None:
     caption = "A man with a dog, a cat and a surfboard near the table. " * 40
     with (folder / "long.jsonl").open("w") as stream:
         for n in range(60_000):
@@ -300,12 +342,12 @@ def test_ctrl_c_keeps_what_is_done(folder: Path, remote: bool) -> None:
         text=True,
         env={**os.environ, "COLUMNS": "200"},
     )
-    items = folder / "out" / "items.jsonl"
+    items = folder / "out" / "items.partial.jsonl"
     assert eventually(lambda: items.exists() and items.stat().st_size > 0)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1, errors
-    assert "stopped by Ctrl-C" in errors
+    assert f"stopped by {name}" in errors
     assert "Traceback" not in errors
     kept = read_rows(items)
     assert 0 < len(kept) < 60_000

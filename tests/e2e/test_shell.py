@@ -79,7 +79,7 @@ def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    items = folder / "out" / "items.jsonl"
+    items = folder / "out" / "items.partial.jsonl"
     assert eventually(lambda: items.exists() and items.stat().st_size > 0)
     server.stop(signal.SIGKILL)
     _, errors = process.communicate(timeout=PATIENCE)

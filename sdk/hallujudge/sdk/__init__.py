@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .backends.embedded import EmbeddedBackend
     from .backends.remote import RemoteBackend
     from .client import Client
+    from .runs import RunItem, RunItems, RunReport, recompute
     from .score_run import OnBatch, ScoreRun
 
 __all__ = [
@@ -73,6 +74,9 @@ __all__ = [
     "RemoteBackend",
     "Report",
     "Responses",
+    "RunItem",
+    "RunItems",
+    "RunReport",
     "Score",
     "ScoreRun",
     "ScoreSpec",
@@ -84,6 +88,7 @@ __all__ = [
     "analyze_results",
     "errors",
     "read_items",
+    "recompute",
 ]
 
 _HOMES = {
@@ -108,6 +113,10 @@ _HOMES = {
     "Outcome": "hallujudge.metrics",
     "References": ".archives.inputs",
     "RemoteBackend": ".backends.remote",
+    "RunItem": ".runs",
+    "RunItems": ".runs",
+    "RunReport": ".runs",
+    "recompute": ".runs",
     "Report": "hallujudge.metrics",
     "Responses": ".archives.inputs",
     "Score": "hallujudge.metrics",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import TYPE_CHECKING, Self
 
 from hallujudge.metrics import Report
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from hallujudge.metrics import Item, ItemResult
 
     from .archives import ItemSource
-    from .backends.base import Batch, ScoringBackend, ServerInfo
+    from .backends.base import Batch, BatchResult, ScoringBackend, ServerInfo
+    from .runs import RunReport
 
 __all__ = ["AsyncClient"]
 
@@ -86,11 +87,12 @@ class AsyncClient:
             await self._backend.close()
 
     @called_with(ScoreRun)
-    async def score(self, run: ScoreRun) -> Report:
+    async def score(self, run: ScoreRun) -> RunReport:
         """Score responses against references.
 
         The arguments are the fields of :class:`ScoreRun`:
-        ``score("chair", responses="captions.jsonl", references="objects.json")``.
+        ``score("chair", responses="captions.jsonl", references="objects.json")``. The report also
+        holds the items: ``report.items``, ``report.save("results")``, ``report.to_pandas()``.
 
         Raises:
             ArchiveError: A file can't be used, or ids don't join.
@@ -98,8 +100,21 @@ class AsyncClient:
             NotFoundError: The metric or graph is unknown.
             UnavailableError: The server can't be reached.
         """
-        spec, items = await _read(run)
-        return await self.score_items(spec, items, on_batch=run.on_batch)
+        from .progress import progress_bar
+        from .runs import RunItems, RunReport
+
+        spec, source = await _read(run)
+        items = RunItems()
+        with progress_bar(len(source)) if run.progress else nullcontext(_no_bar) as step:
+
+            def on_batch(batch: BatchResult) -> None:
+                items.add(batch)
+                step(len(items))
+                if run.on_batch is not None:
+                    run.on_batch(batch)
+
+            report = await self.score_items(spec, source, on_batch=on_batch)
+        return RunReport.of(report, items, run.paths())
 
     async def score_items(
         self, spec: ScoreSpec, items: Iterable[Item], *, on_batch: OnBatch | None = None
@@ -214,6 +229,10 @@ async def _read(run: ScoreRun) -> tuple[ScoreSpec, ItemSource]:
 
     await import_in_thread("hallujudge.sdk.archives", "numpy")
     return run.spec(), run.items()
+
+
+def _no_bar(_done: int) -> None:
+    """Show no progress."""
 
 
 async def _batches(items: Iterable[Item]) -> AsyncGenerator[Batch, None]:

@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -50,6 +51,17 @@ class ScoreRun:
     """How files are read and joined."""
     on_batch: OnBatch | None = None
     """Is called with each batch of results, in the order of the responses."""
+    progress: bool = False
+    """Whether a progress bar is shown on standard error."""
+
+    def paths(self) -> tuple[Path, ...]:
+        """Return the files that the run reads."""
+        references = self.references if isinstance(self.references, list) else [self.references]
+        graphs = self.graph.values() if isinstance(self.graph, Mapping) else [self.graph]
+        inputs = self.inputs
+        more = [inputs.id_map, inputs.display] if inputs is not None else []
+        given = (self.responses, *references, *graphs, *more)
+        return tuple(Path(path) for path in given if isinstance(path, (str, Path)))
 
     def spec(self) -> ScoreSpec:
         """Return how items are scored; graph files are read here, since a server can't see them.

@@ -13,6 +13,7 @@ from hallujudge.metrics.families import FAMILIES
 
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
 from .app import ExitCode, app
+from .signals import stopped_by
 
 __all__ = ["command_tree", "main"]
 
@@ -51,8 +52,8 @@ def _run(command: Callable[[], object]) -> int:
         return err.exit_code
     except typer.Abort:
         return _fail("stopped", ExitCode.FAILED)
-    except KeyboardInterrupt:
-        return _fail("stopped by Ctrl-C", ExitCode.FAILED)
+    except KeyboardInterrupt as err:
+        return _fail(f"stopped by {stopped_by(err)}", ExitCode.FAILED)
     except (InvalidInputError, NotFoundError, UnsupportedError) as err:
         return _fail(str(err), ExitCode.BAD_INPUT)
     except HallujudgeError as err:

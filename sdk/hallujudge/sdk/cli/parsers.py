@@ -11,12 +11,11 @@ from typing import TypeAlias
 from hallujudge.metrics import Item, PopeItem
 from hallujudge.metrics.pope.analysis import ParserComparison
 
-from ..errors import OutputError
+from ..runs.folder import PARSERS_FILE
 from .files import write_file
 
-__all__ = ["compare_parsers", "forget_parsers", "parsers_text", "write_parsers"]
+__all__ = ["compare_parsers", "parsers_text", "write_parsers"]
 
-_FILE = "parsers.json"
 _BATCH = 4096
 
 ParserScores: TypeAlias = Mapping[str, Mapping[str, float | None]]
@@ -45,20 +44,7 @@ def write_parsers(folder: Path, table: ParserScores) -> None:
     Raises:
         OutputError: The disk is full, or gone.
     """
-    write_file(folder / _FILE, json.dumps(table, indent=1, allow_nan=False) + "\n")
-
-
-def forget_parsers(folder: Path) -> None:
-    """Removes the table of an earlier run, which would be about other answers.
-
-    Raises:
-        OutputError: It can't be removed.
-    """
-    path = folder / _FILE
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as err:
-        raise OutputError(f"can't remove {path}: {err.strerror or err}") from err
+    write_file(folder / PARSERS_FILE, json.dumps(table, indent=1, allow_nan=False) + "\n")
 
 
 def parsers_text(table: ParserScores) -> str:

@@ -19,7 +19,7 @@ from .files import write_file
 from .groups import grouped
 from .options import AllowDuplicates, AllowMissing, References, Responses, RunOptions
 from .panels import examples, input_option, metric_option, output_option, statistics_option
-from .parsers import compare_parsers, forget_parsers, parsers_text, write_parsers
+from .parsers import compare_parsers, parsers_text, write_parsers
 
 __all__: list[str] = []
 
@@ -63,7 +63,6 @@ def pope(
             inputs=inputs,
         )
     )
-    forget_parsers(run.out)
     code = scoring.execute()
     if all_parsers and code in (ExitCode.OK, ExitCode.UNSCORED):
         table = compare_parsers(scoring.run.items())

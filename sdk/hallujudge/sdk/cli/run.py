@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -16,11 +16,14 @@ from hallujudge.metrics import Outcome, Report
 
 from ..archives import ItemSource
 from ..client import Client
-from ..errors import InvalidInputError, OutputError
+from ..errors import InvalidInputError
+from ..progress import progress_bar
+from ..runs import RunFolder
+from ..runs.recompute import statistic_names
 from ..score_run import ScoreRun
 from ..spec import graph_notes
 from .app import ExitCode
-from .output import OutputFolder
+from .signals import stop_on_sigterm, stopped_by
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -49,6 +52,8 @@ class ScoreCommand:
     """Settings of the judges, for scoring in this process."""
     formats: tuple[str, ...] = ("table",)
     """What to print and which pages to write."""
+    no_text: bool = False
+    """Whether items.jsonl holds a hash of each response instead of its text."""
     quiet: bool = False
     """Whether only scores are printed."""
     verbose: bool = False
@@ -61,11 +66,14 @@ class ScoreCommand:
             HallujudgeError: The run can't start or go on.
         """
         _check_formats(self.formats)
-        spec, items = self._read()
-        with self._client() as client:
-            output = OutputFolder(self.out, _page(self.formats))
+        with ExitStack() as stack:
+            stack.enter_context(stop_on_sigterm())
+            spec, items = self._read()
+            client = stack.enter_context(self._client())
+            output = self._output()
+            stack.enter_context(output)
             try:
-                with _progress(items) as step:
+                with self._progress(items) as step:
 
                     def on_batch(batch: BatchResult) -> None:
                         output.add(batch)
@@ -73,14 +81,12 @@ class ScoreCommand:
                         self._list_unscored(batch)
 
                     report = client.score_items(spec, items, on_batch=on_batch)
-            except KeyboardInterrupt:
-                return _interrupted(output, len(items))
+            except KeyboardInterrupt as err:
+                typer.echo(f"stopped by {stopped_by(err)}: {output.kept(len(items))}", err=True)
+                return ExitCode.FAILED
             except BaseException:
-                # What went wrong first is what the user must hear, not how closing went.
-                with suppress(OutputError):
-                    output.close()
                 if output.written:
-                    typer.echo(_kept(output, len(items)), err=True)
+                    typer.echo(output.kept(len(items)), err=True)
                 raise
             output.finish(report)
         self._show(report)
@@ -145,6 +151,21 @@ class ScoreCommand:
             typer.echo(render_table(report, width=width, color=color), nl=False)
             typer.echo(f"written to {self.out}")
 
+    def _output(self) -> RunFolder:
+        return RunFolder(
+            self.out,
+            statistic_names(self.run.metric),
+            inputs=self.run.paths(),
+            page=_page(self.formats),
+            keep_text=not self.no_text,
+        )
+
+    def _progress(self, items: ItemSource) -> AbstractContextManager[Callable[[int], None]]:
+        """Return a progress bar on a terminal, and nothing elsewhere."""
+        if self.quiet or not _on_terminal(sys.stderr):
+            return nullcontext(lambda _done: None)
+        return progress_bar(len(items))
+
     def _client(self) -> Client:
         # An empty address is a mistake, such as a variable that is not set; it is not none.
         return Client.embedded(self.judges) if self.server is None else Client(self.server)
@@ -162,20 +183,6 @@ def _page(formats: tuple[str, ...]) -> HtmlPage | None:
     from ..report import HtmlPage
 
     return HtmlPage()
-
-
-def _interrupted(output: OutputFolder, count: int) -> ExitCode:
-    with suppress(OutputError):
-        output.close()
-    typer.echo(f"stopped by Ctrl-C: {_kept(output, count)}", err=True)
-    return ExitCode.FAILED
-
-
-def _kept(output: OutputFolder, count: int) -> str:
-    return (
-        f"{output.written} of {count} items are kept in {output.items_path}; "
-        "no report was written, since it would not cover the rest"
-    )
 
 
 def _claim_notes(report: Report) -> tuple[str, ...]:
@@ -198,18 +205,3 @@ def _claim_notes(report: Report) -> tuple[str, ...]:
 def _on_terminal(stream: IO[str] | None) -> bool:
     """Return whether a stream is a terminal; it is None if the shell closed it."""
     return stream is not None and stream.isatty()
-
-
-@contextmanager
-def _progress(items: ItemSource) -> Iterator[Callable[[int], None]]:
-    """Yield a function that moves a progress bar, which is shown on a terminal only."""
-    if not _on_terminal(sys.stderr):
-        yield lambda _done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = ("scoring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("scoring", total=len(items))
-        yield lambda done: bar.update(task, completed=done)

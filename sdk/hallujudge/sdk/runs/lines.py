@@ -1,0 +1,67 @@
+"""Lines of ``items.jsonl``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.framework.result import JsonValue
+
+__all__ = ["item_line", "response_of", "signed"]
+
+
+def item_line(
+    item: Item, result: ItemResult, statistics: tuple[str, ...], *, keep_text: bool
+) -> str:
+    """Return an item's line, with everything that its report is computed from.
+
+    Args:
+        item: What was scored.
+        result: The outcome.
+        statistics: Names of the result's statistics.
+        keep_text: Whether the response is written; otherwise its SHA-256 is.
+    """
+    line = dict(result.to_json())
+    evidence = line.pop("evidence")
+    line["statistics"] = dict(
+        zip(statistics, map(_plain, result.statistics), strict=bool(result.statistics))
+    )
+    response = response_of(item)
+    if keep_text:
+        line["response"] = dict(response) if isinstance(response, Mapping) else response
+    else:
+        line["response_sha256"] = _hashed(response)
+        if "detail" in line:
+            # It may quote the response.
+            line["detail"] = ""
+    line["evidence"] = evidence
+    return json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def signed(line: str, signature: str) -> str:
+    """Return a line with the run's signature, which is known when the run is complete."""
+    return f'{line.rstrip()[:-1]}, "signature": {json.dumps(signature, ensure_ascii=False)}}}\n'
+
+
+def response_of(item: Item) -> str | Mapping[str, str | None] | None:
+    """Return an item's response; for items with several runs, run -> response."""
+    runs = getattr(item, "runs", None)
+    if isinstance(runs, Mapping):
+        return {name: run.response for name, run in runs.items()}
+    response = getattr(item, "response", None)
+    return response if isinstance(response, str) else None
+
+
+def _hashed(response: str | Mapping[str, str | None] | None) -> JsonValue:
+    if isinstance(response, Mapping):
+        return {name: _hashed(text) for name, text in response.items()}
+    if response is None:
+        return None
+    return hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _plain(number: float) -> int | float:
+    """Return a whole number without its point."""
+    return int(number) if float(number).is_integer() else number

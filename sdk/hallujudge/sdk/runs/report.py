@@ -1,0 +1,246 @@
+"""A report that also holds the items it sums up."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+import threading
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
+
+from ..errors import MissingExtraError
+from .lines import response_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from ..backends.base import BatchResult
+
+__all__ = ["RunItem", "RunItems", "RunReport"]
+
+_IN_MEMORY = 20_000
+_SAVED_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunItem:
+    """An item and its result."""
+
+    item: Item
+    """What was scored."""
+    result: ItemResult
+    """The outcome, with statistics and evidence."""
+
+    @property
+    def id(self) -> str:
+        """The item's id."""
+        return self.result.id
+
+    @property
+    def response(self) -> str | Mapping[str, str | None] | None:
+        """What the model wrote; for items with several runs, run -> response."""
+        return response_of(self.item)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the item is scored."""
+        return self.result.outcome
+
+    @property
+    def reason(self) -> str:
+        """Why the item is unscored; empty if it is scored."""
+        return self.result.reason
+
+    @property
+    def scores(self) -> Mapping[str, float | None]:
+        """The item's own scores."""
+        return self.result.scores
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What the outcome rests on."""
+        return self.result.evidence
+
+
+class RunItems(Sequence[RunItem]):
+    """The items of a run, in the order of the responses.
+
+    The first 20,000 are held in memory, the others in a temporary file that is read when they are
+    asked for.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[RunItem] = []
+        self._file: Any = None
+        # Of each batch in the file: the position of its first item, and its place.
+        self._starts: list[int] = []
+        self._offsets: list[int] = []
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def add(self, batch: BatchResult) -> None:
+        """Add a batch of results."""
+        pairs = zip(batch.items, batch.results, strict=True)
+        self._add([RunItem(item=item, result=result) for item, result in pairs])
+
+    @classmethod
+    def of(cls, items: Sequence[RunItem]) -> RunItems:
+        """Return items that are in memory already."""
+        made = cls()
+        for start in range(0, len(items), _SAVED_AT_ONCE):
+            made._add(list(items[start : start + _SAVED_AT_ONCE]))
+        return made
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A copy has a file of its own.
+        return (RunItems.of, (list(self),))
+
+    def _add(self, added: list[RunItem]) -> None:
+        if not added:
+            return
+        if self._file is None and self._count + len(added) <= _IN_MEMORY:
+            self._held += added
+        else:
+            self._write(added)
+        self._count += len(added)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[RunItem]:
+        yield from self._held
+        for number in range(len(self._starts)):
+            yield from self._read(number)
+
+    @overload
+    def __getitem__(self, index: int) -> RunItem: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[RunItem]: ...
+
+    def __getitem__(self, index: int | slice) -> RunItem | list[RunItem]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        position = range(self._count)[index]
+        if position < len(self._held):
+            return self._held[position]
+        number = bisect_right(self._starts, position) - 1
+        return self._read(number)[position - self._starts[number]]
+
+    def __repr__(self) -> str:
+        return f"<{self._count:,} items>"
+
+    def _write(self, items: list[RunItem]) -> None:
+        if self._file is None:
+            # It lives as long as the items do.
+            self._file = tempfile.TemporaryFile(prefix="hallujudge-")  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
+        with self._lock:
+            self._starts.append(self._count)
+            self._offsets.append(self._file.seek(0, 2))
+            pickle.dump(items, self._file, protocol=pickle.HIGHEST_PROTOCOL)
+
+    def _read(self, number: int) -> list[RunItem]:
+        with self._lock:
+            self._file.seek(self._offsets[number])
+            # The file has no name: nobody else can have written to it.
+            items: list[RunItem] = pickle.load(self._file)  # noqa: S301
+        return items
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport(Report):
+    """A report with its items: ``report.items``, ``report.save(folder)``, ``report.to_pandas()``.
+
+    ``print(report)`` shows it as a table, and so does a notebook.
+    """
+
+    items: RunItems = field(default_factory=RunItems, repr=False, compare=False)
+    """The items with their results, in the order of the responses."""
+    inputs: tuple[Path, ...] = field(default=(), repr=False, compare=False)
+    """The files that the run read, which :meth:`save` never overwrites."""
+
+    @classmethod
+    def of(cls, report: Report, items: RunItems, inputs: tuple[Path, ...] = ()) -> RunReport:
+        """Return a report together with its items."""
+        values = {entry.name: getattr(report, entry.name) for entry in fields(Report)}
+        return cls(**values, items=items, inputs=inputs)
+
+    def save(self, folder: str | Path, *, html: bool = False, keep_text: bool = True) -> Path:
+        """Write ``report.json`` and ``items.jsonl``, as ``hallujudge score`` does.
+
+        Args:
+            folder: Created if it does not exist.
+            html: Whether to write ``report.html`` too.
+            keep_text: Whether responses are written; otherwise their SHA-256 is.
+
+        Returns:
+            The folder.
+
+        Raises:
+            InvalidInputError: The folder holds a file that the run read and that would be
+                overwritten.
+            OutputError: The files can't be written.
+        """
+        from ..backends.base import BatchResult
+        from ..report import HtmlPage
+        from .folder import RunFolder
+        from .recompute import statistic_names
+
+        with RunFolder(
+            Path(folder),
+            statistic_names(self.metric),
+            inputs=self.inputs,
+            page=HtmlPage() if html else None,
+            keep_text=keep_text,
+        ) as written:
+            for start in range(0, len(self.items), _SAVED_AT_ONCE):
+                part = self.items[start : start + _SAVED_AT_ONCE]
+                written.add(
+                    BatchResult(
+                        items=[entry.item for entry in part],
+                        results=[entry.result for entry in part],
+                    )
+                )
+            written.finish(self)
+        return Path(folder)
+
+    def to_pandas(self) -> DataFrame:
+        """Return the items as a DataFrame: ids, outcome, response, grouping fields and scores.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as err:
+            raise MissingExtraError.of("report.to_pandas()", "tables") from err
+        rows = [
+            {
+                "id": entry.id,
+                "group_id": entry.result.group_id,
+                "outcome": entry.outcome.value,
+                "reason": entry.reason,
+                "response": entry.response,
+                **entry.result.fields,
+                **entry.scores,
+            }
+            for entry in self.items
+        ]
+        return DataFrame(rows)
+
+    def __str__(self) -> str:
+        from ..report import render_table
+
+        return render_table(self).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        from ..report.notebook import render_notebook
+
+        return render_notebook(self)

@@ -1,0 +1,137 @@
+"""A run's folder is enough: its report can be recomputed from items.jsonl, for every metric."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from support.metric_runs import RUNS
+
+from hallujudge.sdk import Client, RunReport, recompute
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+from hallujudge.sdk.schemas import item_schema
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client.embedded() as client:
+        yield client
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
+
+
+def scored(client: Client, metric: str = "chair", **more: Any) -> RunReport:
+    return client.score(metric, **{**RUNS[metric](), **more})
+
+
+@pytest.mark.parametrize("metric", RUNS)
+def test_a_report_is_recomputed_from_its_items(client: Client, tmp_path: Path, metric: str) -> None:
+    report = scored(client, metric)
+    report.save(tmp_path)
+    again = recompute(tmp_path)
+    assert again.scores == report.scores
+    assert again.groups == report.groups
+    assert again.coverage == report.coverage
+    assert again.totals == report.totals
+
+
+@pytest.mark.parametrize("metric", RUNS)
+def test_lines_hold_everything_and_are_valid(client: Client, tmp_path: Path, metric: str) -> None:
+    report = scored(client, metric)
+    validator = Draft202012Validator(item_schema())
+    for keep_text in (True, False):
+        report.save(tmp_path, keep_text=keep_text)
+        for line in lines(tmp_path):
+            validator.validate(line)
+            assert line["signature"] == report.signature
+            assert ("response" in line) is keep_text
+            assert ("response_sha256" in line) is not keep_text
+
+
+def test_groups_can_be_chosen_anew(client: Client, tmp_path: Path) -> None:
+    report = scored(client, "pope")
+    report.save(tmp_path)
+    assert list(report.groups) == ["model"]
+    assert recompute(tmp_path, group_by=[]).groups == {}
+
+
+def test_items_of_another_run_are_refused(client: Client, tmp_path: Path) -> None:
+    scored(client).save(tmp_path / "one")
+    scored(client, variant="corrected").save(tmp_path / "two")
+    (tmp_path / "two" / "items.jsonl").replace(tmp_path / "one" / "items.jsonl")
+    with pytest.raises(ArchiveError, match=r"items\.jsonl line 1: the signature is not that of"):
+        recompute(tmp_path / "one")
+
+
+def test_a_hash_says_whether_a_response_is_the_same(client: Client, tmp_path: Path) -> None:
+    scored(client).save(tmp_path, keep_text=False)
+    text = (tmp_path / "items.jsonl").read_text()
+    assert "A dog on a sofa." not in text
+    hashes = [line["response_sha256"] for line in lines(tmp_path)]
+    known = [hashlib.sha256(text.encode()).hexdigest() for text in ("A dog on a sofa.", "A view.")]
+    assert hashes == [known[0], None, known[1]]
+
+
+def test_a_report_never_overwrites_what_it_was_made_from(client: Client, tmp_path: Path) -> None:
+    source = tmp_path / "items.jsonl"
+    source.write_text('{"image_id": 1, "caption": "A dog."}\n')
+    report = client.score("chair", responses=source, references={"1": ["dog"]})
+    before = source.read_bytes()
+    with pytest.raises(InvalidInputError, match="is read by this run and would be overwritten"):
+        report.save(tmp_path)
+    assert source.read_bytes() == before
+
+
+def test_reports_hold_their_items(client: Client) -> None:
+    report = scored(client)
+    assert [item.id for item in report.items] == ["1", "2", "3"]
+    assert report.items[0].response == "A dog on a sofa."
+    assert report.items[-1].scores == report.items[2].scores
+    assert [item.id for item in report.items[1:]] == ["2", "3"]
+    assert report.items[1].reason == "RESPONSE_MISSING"
+    with pytest.raises(IndexError):
+        report.items[3]
+
+
+def test_large_runs_keep_their_items_in_a_file(client: Client) -> None:
+    count = 20_500
+    captions = {str(n): f"A dog and a cat, {n}." for n in range(count)}
+    report = client.score(
+        "chair",
+        responses=captions,
+        references={key: ["dog"] for key in captions},
+    )
+    assert len(report.items) == count
+    assert [item.id for item in report.items] == list(captions)
+    for position in (0, 19_999, 20_000, 20_300, -1):
+        item = report.items[position]
+        assert item.response == captions[item.id]
+        assert item.id == list(captions)[position]
+        assert item.evidence is not None
+
+
+def test_reports_are_shown_and_become_tables(client: Client) -> None:
+    report = scored(client, "pope")
+    assert "accuracy" in str(report)
+    assert max(map(len, str(report).splitlines())) <= 80
+    assert "<table>" in methodcaller("_repr_html_")(report)
+    frame = report.to_pandas()
+    assert list(frame["id"]) == ["0", "1", "2"]
+    assert list(frame["response"]) == ["Yes", "no", "Not sure"]
+    assert list(frame["outcome"]) == ["scored", "scored", "unscored"]
+    assert set(frame.columns) >= {"model", "reason", "group_id"}
+
+
+def test_progress_is_shown_when_it_is_asked_for(
+    client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert scored(client, progress=True).scores == scored(client).scores
+    assert capsys.readouterr().out == ""

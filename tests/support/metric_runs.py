@@ -1,0 +1,65 @@
+"""A small run of every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from support.qa_samples import infact_lines, infact_questions
+
+from hallujudge.sdk import InputOptions
+
+__all__ = ["RUNS", "SCENE"]
+
+SCENE = [["man", "riding", "horse"], ["horse", "is", "brown"]]
+LETTERS = {"A": 2, "B": 1, "C": 3}
+VIDEOS = [{"video": "v1", "captions": {"1": "a", "2": "b", "3": "c"}, "aspect": "action"}]
+VIDHAL = InputOptions(display={"v1": LETTERS, "v2": LETTERS, "v3": LETTERS})
+
+RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "chair": lambda: {
+        "responses": {"1": "A dog on a sofa.", "2": None, "3": "A view."},
+        "references": {"1": ["couch"], "2": ["cat"], "3": []},
+    },
+    "pope": lambda: {
+        "responses": [
+            {"question_id": n, "text": text, "model": "m"}
+            for n, text in enumerate(["Yes", "no", "Not sure"])
+        ],
+        "references": [
+            {"question_id": n, "image": "1.jpg", "text": "Is there a dog?", "label": "yes"}
+            for n in range(3)
+        ],
+        "variant": "strict",
+        "group_by": ["model"],
+    },
+    "vidhal-mcqa": lambda: {
+        "responses": {"v1": "B", "v2": "who knows", "v3": None},
+        "references": [{**VIDEOS[0], "video": f"v{n}"} for n in (1, 2, 3)],
+        "variant": "corrected",
+        "inputs": VIDHAL,
+    },
+    "vidhal-ordering": lambda: {
+        "responses": {"v1": "B, A, C", "v2": "B, B", "v3": None},
+        "references": [{**VIDEOS[0], "video": f"v{n}"} for n in (1, 2, 3)],
+        "inputs": VIDHAL,
+    },
+    "infact": lambda: {"responses": infact_lines(infact_questions(12))},
+    "mementos": lambda: {
+        "responses": [
+            {"image": "a.png", "description": "A man throws a ball to a unicorn."},
+            {"image": "b.png", "description": None},
+        ],
+        "references": [
+            {"image": "a.png", "description": "A boy throws a ball to a dog."},
+            {"image": "b.png", "description": "A cat sleeps."},
+        ],
+    },
+    "tri-he": lambda: {
+        "responses": [
+            {"image_id": 1, "response": "A man rides a brown horse near a dog.", "human_score": 3},
+            {"image_id": 2, "response": "Well."},
+        ],
+        "references": {"1": SCENE, "2": SCENE},
+    },
+}
