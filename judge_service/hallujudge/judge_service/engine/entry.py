@@ -16,7 +16,7 @@ from .resources import Resources
 from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS
 from .spec import ScoreSpec
 
-__all__ = ["ClaimValue", "Extract", "FoundClaim", "MetricEntry", "Pipeline"]
+__all__ = ["ClaimValue", "Extract", "FoundClaim", "MetricEntry", "Pipeline", "Trial"]
 
 ClaimValue: TypeAlias = Mention | Triplet | str
 """An object mention, a triplet, or a keyword in its root form."""
@@ -66,6 +66,18 @@ Extract: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A small example with a known score, by which ``hallujudge doctor`` checks a metric."""
+
+    item: Item
+    """The item, which needs everything that a default run of the metric needs."""
+    score: str
+    """Name of the score."""
+    value: float
+    """What it must be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEntry:
     """A metric as the engine knows it; what the metric declares itself is taken from there."""
 
@@ -73,6 +85,8 @@ class MetricEntry:
     """The metric: name, papers, variants, options, statistics and scores."""
     item_type: type[Item]
     """The shape of its items."""
+    trial: Trial
+    """A small example with a known score."""
     graph_roles: tuple[str, ...] = ()
     """Graphs that it takes, by role."""
     engine_options: tuple[OptionDefinition, ...] = ()

@@ -6,15 +6,17 @@ import asyncio
 import platform
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
 from ..client import Client
-from ..errors import HallujudgeError
+from ..errors import HallujudgeError, MissingExtraError
 from .app import ExitCode
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.entry import MetricEntry
     from hallujudge.judge_service.judges import Check
 
 __all__ = ["examine"]
@@ -47,11 +49,12 @@ def _findings(server: str | None, judges: Mapping[str, object]) -> Iterator[_Fin
         text=f"hallujudge {__version__} on Python {platform.python_version()}",
     )
     yield _try("graphs", _graphs)
-    yield _try("scoring here", _embedded)
+    with Client.embedded() as client:
+        yield from _metrics(client, "here")
     yield from _extras()
     yield from _judge(judges)
     if server is not None:
-        yield _try(f"server {server}", lambda: _server(server))
+        yield from _server(server)
 
 
 def _extras() -> Iterator[_Finding]:
@@ -98,6 +101,9 @@ def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:
 def _try(name: str, check: Callable[[], str]) -> _Finding:
     try:
         return _Finding(name=name, ok=True, text=check())
+    except MissingExtraError as err:
+        # A part that is not installed limits what can be scored; it is no defect.
+        return _Finding(name=name, ok=False, text=str(err), needed=False)
     except (HallujudgeError, ValueError) as err:
         return _Finding(name=name, ok=False, text=str(err))
 
@@ -114,18 +120,32 @@ def _graphs() -> str:
     return ", ".join(labels)
 
 
-def _embedded() -> str:
-    with Client.embedded() as client:
-        return _score(client)
-
-
-def _server(target: str) -> str:
+def _server(target: str) -> Iterator[_Finding]:
     with Client(target, timeout=10) as client:
-        return f"release {client.server_info().version}; {_score(client)}"
+        reached = _try(f"server {target}", lambda: f"release {client.server_info().version}")
+        yield reached
+        if reached.ok:
+            yield from _metrics(client, f"at {target}")
 
 
-def _score(client: Client) -> str:
-    report = client.score("chair", responses={"1": "A dog on a sofa."}, references={"1": ["couch"]})
-    if report["chair_i"].value != 0.5:
-        raise ValueError(f"a caption with one wrong object of two scored {report['chair_i'].value}")
-    return "a test caption scored as it should"
+def _metrics(client: Client, place: str) -> Iterator[_Finding]:
+    """Score each metric's own example with its defaults, models and weights included."""
+    from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+
+    for name in metric_names():
+        entry = metric_entry(name)
+        yield _try(f"metric {name} {place}", partial(_score, client, entry))
+
+
+def _score(client: Client, entry: MetricEntry) -> str:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+
+    trial = entry.trial
+    report = client.score_items(ScoreSpec(metric=entry.name), [trial.item])
+    value = report[trial.score].value
+    if value != trial.value:
+        raise ValueError(
+            f"{trial.score} of a small example is {value}, not {trial.value:g}: "
+            "this installation scores wrongly; install hallujudge again"
+        )
+    return f"{trial.score} of a small example is {trial.value:g}, as it should be"

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
-from hallujudge.metrics import ChairItem, IntervalSettings, Item, ItemResult, Report
+from hallujudge.metrics import ChairItem, Item, ItemResult, Report
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.mementos.items import MementosItem
@@ -28,7 +28,7 @@ def item_of(metric: str, response: str) -> Item:
 
 
 def score(item: Item, metric: str, **options: str) -> tuple[ItemResult, Report]:
-    spec = ScoreSpec(metric=metric, options=options, interval=IntervalSettings(replicates=0))
+    spec = ScoreSpec(metric=metric, options=options)
 
     async def run() -> tuple[ItemResult, Report]:
         session = await Engine().open(spec)

@@ -12,7 +12,7 @@ from hallujudge.metrics.framework.result import ScoredItem
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 
 from ..cpu import run_cpu
-from ..entry import FoundClaim, MetricEntry
+from ..entry import FoundClaim, MetricEntry, Trial
 from ..pipelines import TextPipeline
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
@@ -133,6 +133,11 @@ async def _extract(
 ENTRY = MetricEntry(
     metric=ChairMetric,
     item_type=ChairItem,
+    trial=Trial(
+        item=ChairItem(id="1", response="A dog on a sofa.", reference_objects=("couch",)),
+        score="chair_i",
+        value=0.5,
+    ),
     graph_roles=(_ROLE,),
     extract=_extract,
     reads_english=True,

@@ -11,11 +11,11 @@ from hallujudge.metrics.answers import read_choice
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import ScoredItem
 from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
-from hallujudge.metrics.infact.items import InfactItem
+from hallujudge.metrics.infact.items import InfactItem, InfactRun
 from hallujudge.metrics.infact.metric import InfactMetric
 from hallujudge.metrics.infact.taxonomy import BASE, OPERATORS, level_of
 
-from ..entry import MetricEntry
+from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
@@ -148,6 +148,11 @@ def _open(spec: ScoreSpec, resources: Resources) -> InfactPipeline:  # noqa: ARG
 ENTRY = MetricEntry(
     metric=InfactMetric,
     item_type=InfactItem,
+    trial=Trial(
+        item=InfactItem(id="1", label="A", runs={BASE: InfactRun(response="A")}),
+        score="base_accuracy",
+        value=1.0,
+    ),
     group_by=("dimension", "level", "category"),
     open=_open,
 )

@@ -28,7 +28,7 @@ from hallujudge.synonym_graphs import (
 from ...errors import InvalidInputError
 from ...extractors.values import DescriptionPair
 from ..cpu import run_cpu
-from ..entry import FoundClaim, MetricEntry
+from ..entry import FoundClaim, MetricEntry, Trial
 from ..items import checked, scored, unscored
 from ..keywords import GIVEN, FoundKeywords, FoundPair, PairExtractor
 from ..resources import Resources
@@ -366,6 +366,11 @@ async def _extract(
 ENTRY = MetricEntry(
     metric=MementosMetric,
     item_type=MementosItem,
+    trial=Trial(
+        item=MementosItem(id="1", response="A dog runs.", reference="A dog runs."),
+        score="object_recall",
+        value=1.0,
+    ),
     graph_roles=(*_ROLES, *(f"{role}.{name}" for role in _ROLES for name in (*DOMAINS, GENERAL))),
     engine_options=(
         OptionDefinition(

@@ -10,7 +10,7 @@ from hallujudge.metrics.framework.result import ScoredItem
 from hallujudge.metrics.pope.items import PopeItem
 from hallujudge.metrics.pope.metric import PopeMetric
 
-from ..entry import MetricEntry
+from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
@@ -60,4 +60,14 @@ def _open(spec: ScoreSpec, resources: Resources) -> PopePipeline:  # noqa: ARG00
     return PopePipeline(PopeMetric(variant=spec.variant, responses=responses.signature), responses)
 
 
-ENTRIES = (MetricEntry(metric=PopeMetric, item_type=PopeItem, group_by=("category",), open=_open),)
+ENTRIES = (
+    MetricEntry(
+        metric=PopeMetric,
+        item_type=PopeItem,
+        trial=Trial(
+            item=PopeItem(id="1", response="Yes.", label="yes"), score="accuracy", value=1.0
+        ),
+        group_by=("category",),
+        open=_open,
+    ),
+)

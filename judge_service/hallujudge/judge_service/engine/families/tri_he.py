@@ -12,7 +12,7 @@ from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.definitions import OptionDefinition
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.triplets import ClaimParts
+from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
 from hallujudge.metrics.tri_he.analysis import Scene, is_prediction_error
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 from hallujudge.metrics.tri_he.items import TriHeItem
@@ -25,7 +25,7 @@ from ...judges.estimate import estimate
 from ...llm.estimate import Estimate, TokenCounter
 from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
 from ..claims import EXTRACTORS, ClaimExtractor, ExtractedClaims, extract
-from ..entry import MetricEntry
+from ..entry import MetricEntry, Trial
 from ..items import checked, scored, unscored
 from ..judge_factory import JUDGE_NAMES
 from ..resources import Resources
@@ -281,6 +281,15 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
 ENTRY = MetricEntry(
     metric=TriHeMetric,
     item_type=TriHeItem,
+    trial=Trial(
+        item=TriHeItem(
+            id="1",
+            response="A dog is on the grass.",
+            reference_triplets=(Triplet("dog", "on", "grass"),),
+        ),
+        score="hallu_q",
+        value=0.0,
+    ),
     engine_options=(
         OptionDefinition(
             name="extractor",

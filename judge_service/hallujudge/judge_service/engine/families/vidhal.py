@@ -12,7 +12,7 @@ from hallujudge.metrics.vidhal.evidence import OrderEvidence
 from hallujudge.metrics.vidhal.items import VidhalItem
 from hallujudge.metrics.vidhal.metric import VidhalMcqaMetric, VidhalOrderingMetric
 
-from ..entry import MetricEntry
+from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
@@ -83,13 +83,22 @@ def _open_ordering(spec: ScoreSpec, resources: Resources) -> VidhalPipeline:  # 
     return VidhalPipeline(metric, responses)
 
 
+def _shown(response: str) -> VidhalItem:
+    return VidhalItem(id="1", response=response, display={"A": 2, "B": 1, "C": 3})
+
+
 ENTRIES = (
     MetricEntry(
-        metric=VidhalMcqaMetric, item_type=VidhalItem, group_by=("aspect",), open=_open_mcqa
+        metric=VidhalMcqaMetric,
+        item_type=VidhalItem,
+        trial=Trial(item=_shown("B"), score="accuracy", value=1.0),
+        group_by=("aspect",),
+        open=_open_mcqa,
     ),
     MetricEntry(
         metric=VidhalOrderingMetric,
         item_type=VidhalItem,
+        trial=Trial(item=_shown("B, A, C"), score="ndcg", value=1.0),
         group_by=("aspect",),
         open=_open_ordering,
     ),
