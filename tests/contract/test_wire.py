@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hallujudge.judge.v1 import scoring_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.engine import InlineGraph, ScoreSpec, ShippedGraph
 from hallujudge.judge_service.errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from hallujudge.judge_service.wire import convert as _convert
@@ -126,35 +127,37 @@ def test_results(result: ItemResult) -> None:
 
 @given(reports)
 def test_reports(report: Report) -> None:
-    message = pb.Report.FromString(_convert.report_to_proto(report).SerializeToString())
+    message = scoring_pb2.Report.FromString(_convert.report_to_proto(report).SerializeToString())
     assert _convert.report_from_proto(message) == report
 
 
 @given(specs)
 def test_specs(spec: ScoreSpec) -> None:
-    message = pb.ScoreSpec.FromString(_convert.spec_to_proto(spec).SerializeToString())
+    message = scoring_pb2.ScoreSpec.FromString(_convert.spec_to_proto(spec).SerializeToString())
     assert _convert.spec_from_proto(message) == spec
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        pb.ScoreSpec(),
-        pb.ScoreSpec(metric="chair", graphs={"objects": pb.GraphSource()}),
-        pb.ScoreSpec(metric="chair", interval=pb.IntervalSpec(confidence=7)),
-        pb.ScoreSpec(
+        scoring_pb2.ScoreSpec(),
+        scoring_pb2.ScoreSpec(metric="chair", graphs={"objects": scoring_pb2.GraphSource()}),
+        scoring_pb2.ScoreSpec(metric="chair", interval=scoring_pb2.IntervalSpec(confidence=7)),
+        scoring_pb2.ScoreSpec(
             metric="chair",
-            graphs={"objects": pb.GraphSource(inline=pb.InlineGraph(layout="yaml"))},
+            graphs={
+                "objects": scoring_pb2.GraphSource(inline=scoring_pb2.InlineGraph(layout="yaml"))
+            },
         ),
     ],
 )
-def test_bad_specs_are_refused(message: pb.ScoreSpec) -> None:
+def test_bad_specs_are_refused(message: scoring_pb2.ScoreSpec) -> None:
     with pytest.raises(InvalidInputError):
         _convert.spec_from_proto(message)
 
 
 def test_an_item_without_a_task_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="no task"):
+    with pytest.raises(InvalidInputError, match=r"item\.task: is missing"):
         _convert.item_from_proto(pb.Item(id="1"))
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2 as service_pb
-from hallujudge.judge.v1 import scoring_pb2 as pb
 from hallujudge.judge_service.engine.entry import FoundClaim
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.values import Asked, Declined, JudgedItem

@@ -19,9 +19,9 @@ from grpc_status import rpc_status
 from support.running import ServerProcess, cli
 from support.threads import PATIENCE, until
 
+from hallujudge.judge.v1 import chair_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import (
     DeadlineError,
@@ -38,9 +38,9 @@ from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.sdk import AsyncClient, Client
 
-ITEM = scoring_pb2.Item(
+ITEM = pb.Item(
     id="1",
-    chair=scoring_pb2.ChairTask(
+    chair=chair_pb2.ChairTask(
         response="A dog and a cat.", reference_objects=scoring_pb2.StringList(values=["dog"])
     ),
 )
@@ -121,7 +121,7 @@ def test_unary_score(stub: pb_grpc.JudgeServiceStub) -> None:
         ),
         (pb.ScoreRequest(spec=SPEC, items=[ITEM, ITEM]), "INVALID_ARGUMENT", "INVALID_INPUT"),
         (
-            pb.ScoreRequest(spec=SPEC, items=[scoring_pb2.Item(id="1")]),
+            pb.ScoreRequest(spec=SPEC, items=[pb.Item(id="1")]),
             "INVALID_ARGUMENT",
             "INVALID_INPUT",
         ),
@@ -164,9 +164,7 @@ def test_a_stream_answers_in_order_and_ends_with_the_report(
 ) -> None:
     messages = [pb.ScoreStreamRequest(spec=SPEC)] + [
         pb.ScoreStreamRequest(
-            batch=pb.ItemBatch(
-                items=[scoring_pb2.Item(id=f"{b}-{i}", chair=ITEM.chair) for i in range(3)]
-            )
+            batch=pb.ItemBatch(items=[pb.Item(id=f"{b}-{i}", chair=ITEM.chair) for i in range(3)])
         )
         for b in range(40)
     ]
@@ -360,10 +358,57 @@ async def test_a_message_over_the_limit_is_refused() -> None:
     server = await running(Engine(), max_message_bytes=1 << 16)
     try:
         async with AsyncClient(server.address) as client:
-            with pytest.raises(InvalidInputError, match="max-message-bytes"):
+            with pytest.raises(InvalidInputError, match="max_message_bytes"):
                 await client.score("chair", responses={"1": "dog " * 50_000}, references=REFERENCES)
     finally:
         await server.stop(0)
+
+
+async def test_a_report_over_the_limit_is_sent_in_pieces() -> None:
+    responses = [
+        {"image_id": str(n), "response": "A dog and a cat.", "shop": f"shop {n}"}
+        for n in range(400)
+    ]
+    references = {str(n): ["dog"] for n in range(400)}
+    server = await running(Engine(), max_message_bytes=1 << 16)
+    try:
+        async with AsyncClient(server.address) as client, AsyncClient.embedded() as here:
+            reports = [
+                await one.score(
+                    "chair", responses=responses, references=references, group_by=("shop",)
+                )
+                for one in (client, here)
+            ]
+    finally:
+        await server.stop(0)
+    assert len(reports[0].to_text()) > 1 << 16
+    assert reports[0].to_text() == reports[1].to_text()
+
+
+@pytest.mark.parametrize("name", ["x" * 50_000, "ä" * 5_000, "\N{SNOWMAN}" * 5_000])
+def test_an_error_that_no_header_can_hold_is_shortened(
+    stub: pb_grpc.JudgeServiceStub, name: str
+) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Score(pb.ScoreRequest(spec=scoring_pb2.ScoreSpec(metric=name)), timeout=10)
+    assert refused(caught.value) == (grpc.StatusCode.NOT_FOUND, "METRIC_UNKNOWN")
+    assert name[:100] in (caught.value.details() or "")
+    assert (caught.value.details() or "").endswith("…")
+
+
+def test_as_many_violations_are_listed_as_a_header_holds(stub: pb_grpc.JudgeServiceStub) -> None:
+    from hallujudge.judge_service.wire.errors import error_from_rpc
+
+    items = [pb.Item(id=f"{n}") for n in range(2_000)]
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Score(pb.ScoreRequest(spec=SPEC, items=items), timeout=10)
+    assert refused(caught.value) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT")
+    error = error_from_rpc(caught.value, target="t")
+    assert [violation.field for violation in error.violations[:2]] == [
+        "items[0].task",
+        "items[1].task",
+    ]
+    assert "2000 of 2000 items" in error.message
 
 
 async def test_an_error_while_reading_items_is_not_a_network_error() -> None:

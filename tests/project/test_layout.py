@@ -128,6 +128,26 @@ def test_light_layers_load_no_models() -> None:
     assert heavy == {}
 
 
+def private_imports(path: Path) -> list[str]:
+    """Return the private modules and names of other packages that a module imports."""
+    found = []
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.startswith("hallujudge.")]
+        elif isinstance(node, ast.ImportFrom) and node.level != 1:
+            names = [f"{node.module or ''}.{alias.name}" for alias in node.names]
+            names = [name for name in names if node.level or name.startswith("hallujudge.")]
+        else:
+            continue
+        private = [name for name in names if re.search(r"(^|\.)_(?!_)", name)]
+        found += [f"{show(path)}:{node.lineno} imports {name}" for name in private]
+    return found
+
+
+def test_no_package_imports_what_is_private_to_another() -> None:
+    assert [place for path in modules() for place in private_imports(path)] == []
+
+
 def test_no_machine_is_named() -> None:
     names = (
         "pyproject.toml",
@@ -147,5 +167,10 @@ def test_linter_sees_forbidden_code(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     module = tmp_path / "m.py"
     module.write_text("try:\n    import torch\nexcept ImportError:\n    import pickle\neval('1')\n")
+    (tmp_path / "n.py").write_text("from ..a import _b\nfrom hallujudge.sdk._c import d\n")
+    assert private_imports(tmp_path / "n.py") == [
+        "n.py:1 imports a._b",
+        "n.py:2 imports hallujudge.sdk._c.d",
+    ]
     assert code_run_from_data(module) == ["m.py:5 calls eval", "m.py imports pickle"]
     assert set().union(*map(imported, top_level(parsed(module).body))) == {"torch", "pickle"}

@@ -25,16 +25,23 @@ def checked(items: Sequence[Item], item_type: type[_ItemT]) -> list[_ItemT]:
     if len(right) == len(items):
         return right
     violations = tuple(
-        Violation(
-            field=f"items[{index}]",
-            description=f"needs an id and to be a {item_type.__name__}; got {type(item).__name__}",
-        )
+        _violation(index, item, item_type)
         for index, item in enumerate(items)
         if not isinstance(item, item_type) or not item.id
     )
     raise InvalidInputError(
-        f"{len(violations)} of {len(items)} items can't be scored: {violations[0].description}",
+        f"{len(violations)} of {len(items)} items can't be scored: "
+        f"{violations[0].field} {violations[0].description}",
         violations=violations[:100],
+    )
+
+
+def _violation(index: int, item: Item, item_type: type[Item]) -> Violation:
+    if isinstance(item, item_type):
+        return Violation(field=f"items[{index}].id", description="is empty; give each item an id")
+    return Violation(
+        field=f"items[{index}]",
+        description=f"is a {type(item).__name__}; this metric scores {item_type.__name__} values",
     )
 
 

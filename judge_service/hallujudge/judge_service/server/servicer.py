@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -14,21 +14,27 @@ from ..engine import Engine, ScoringSession, metric_names
 from ..engine.extraction import extract, normalize
 from ..engine.ordered import ordered_map
 from ..engine.registry import metric_entry
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, Violation
 from ..version import __version__
 from ..wire import convert as _convert
 from ..wire.metrics import metric_info
+from ..wire.reports import pieces_of
 from ..wire.scene_graphs import without_graphs
 
 if TYPE_CHECKING:
     import grpc
 
+    from hallujudge.metrics import Item
+
+    from ..engine.spec import ScoreSpec
     from ..settings.server import ServerSettings
 
 __all__ = ["JudgeServicer"]
 
-# Batches of one stream that are worked on at once.
+# Batches of one stream that are scored at the same time.
 _BATCHES_IN_FLIGHT = 8
+# Larger reports are sent in pieces, whatever the limits of the client are.
+_REPORT_BYTES = 1 << 20
 
 
 class JudgeServicer(pb_grpc.JudgeServiceServicer):
@@ -47,10 +53,10 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ScoreResponse:
         """Scores a small batch in one call."""
-        session = await self._engine.open(_convert.spec_from_proto(request.spec))
-        self._check_batch(len(request.items))
-        _check_unique(request.items)
-        items = _convert.items_from_proto(request.items)
+        spec = _convert.spec_from_proto(request.spec)
+        session = await self._engine.open(spec)
+        items = self._items(spec, request.items, "items")
+        _convert.check_unique(items)
         results = without_graphs(items, await session.score(items))
         report = await asyncio.to_thread(session.report)
         return pb.ScoreResponse(
@@ -66,26 +72,29 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Scores any number of items: a spec first, then batches; the report comes last."""
         requests = aiter(request_iterator)
-        session = await self._opened(requests)
+        spec = await _spec_of(requests)
+        session = await self._engine.open(spec)
         yield pb.ScoreStreamResponse(
             accepted=pb.StreamAccepted(statistic_names=session.statistic_names)
         )
 
         async def work(request: pb.ScoreStreamRequest) -> pb.ScoreStreamResponse:
-            return await self._score_batch(session, request)
+            return await self._score_batch(spec, session, request)
 
         async with aclosing(ordered_map(requests, work, limit=_BATCHES_IN_FLIGHT)) as responses:
             async for response in responses:
                 yield response
         # Intervals over many items take seconds, in which others are answered.
         report = await asyncio.to_thread(session.report)
-        yield pb.ScoreStreamResponse(report=_convert.report_to_proto(report))
+        size = min(_REPORT_BYTES, self._settings.max_message_bytes // 2)
+        for piece in pieces_of(_convert.report_to_proto(report), size):
+            yield piece
 
     async def Extract(
         self, request: pb.ExtractRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ExtractResponse:
         """Takes claims out of texts."""
-        self._check_batch(len(request.texts))
+        self._check_count(len(request.texts), "texts")
         spec = _convert.spec_from_proto(request.spec)
         texts = await extract(spec, request.texts, self._engine.resources)
         return pb.ExtractResponse(
@@ -99,19 +108,17 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self, request: pb.JudgeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.JudgeResponse:
         """Judges claims without aggregating."""
-        self._check_batch(len(request.items))
-        _check_unique(request.items)
-        items = _convert.items_from_proto(request.items)
-        results = without_graphs(
-            items, await self._engine.judge(_convert.spec_from_proto(request.spec), items)
-        )
+        spec = _convert.spec_from_proto(request.spec)
+        items = self._items(spec, request.items, "items")
+        _convert.check_unique(items)
+        results = without_graphs(items, await self._engine.judge(spec, items))
         return pb.JudgeResponse(results=[_convert.result_to_proto(result) for result in results])
 
     async def Normalize(
         self, request: pb.NormalizeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.NormalizeResponse:
         """Maps words to their roots."""
-        self._check_batch(len(request.words))
+        self._check_count(len(request.words), "words")
         graph = _convert.graph_from_proto(request.graph)
         label, roots = await normalize(graph, request.words, self._engine.resources)
         return pb.NormalizeResponse(
@@ -143,36 +150,37 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
             max_batch_items=self._settings.max_batch_items,
         )
 
-    async def _opened(self, requests: AsyncIterator[pb.ScoreStreamRequest]) -> ScoringSession:
-        first = await anext(requests, None)
-        if first is None or first.WhichOneof("message") != "spec":
-            raise InvalidInputError("the first message of a scoring stream must be the spec")
-        return await self._engine.open(_convert.spec_from_proto(first.spec))
-
     async def _score_batch(
-        self, session: ScoringSession, request: pb.ScoreStreamRequest
+        self, spec: ScoreSpec, session: ScoringSession, request: pb.ScoreStreamRequest
     ) -> pb.ScoreStreamResponse:
         if request.WhichOneof("message") != "batch":
             raise InvalidInputError("after the spec, every message of a stream must be a batch")
-        self._check_batch(len(request.batch.items))
-        items = _convert.items_from_proto(request.batch.items)
+        items = self._items(spec, request.batch.items, "batch.items")
         results = without_graphs(items, await session.score(items))
         return pb.ScoreStreamResponse(
             batch=pb.ResultBatch(results=[_convert.result_to_proto(result) for result in results])
         )
 
-    def _check_batch(self, count: int) -> None:
+    def _items(self, spec: ScoreSpec, messages: Sequence[pb.Item], within: str) -> list[Item]:
+        """Return the items of a request for the metric of its spec."""
+        self._check_count(len(messages), within)
+        return _convert.items_from_proto(
+            messages, metric_entry(spec.metric).item_type, within=within
+        )
+
+    def _check_count(self, count: int, field: str) -> None:
         limit = self._settings.max_batch_items
         if count > limit:
+            problem = f"has {count} elements; send at most {limit} in one message"
             raise InvalidInputError(
-                f"{count} entries in one message; send at most {limit}, or use ScoreStream",
+                f"{field}: {problem}",
                 metadata={"count": str(count), "limit": str(limit)},
+                violations=(Violation(field=field, description=problem),),
             )
 
 
-def _check_unique(items: object) -> None:
-    seen: set[str] = set()
-    for item in items:  # type: ignore[attr-defined]  # protobuf's repeated container
-        if item.id in seen:
-            raise InvalidInputError(f"item id {item.id!r} stands twice in one batch")
-        seen.add(item.id)
+async def _spec_of(requests: AsyncIterator[pb.ScoreStreamRequest]) -> ScoreSpec:
+    first = await anext(requests, None)
+    if first is None or first.WhichOneof("message") != "spec":
+        raise InvalidInputError("the first message of a scoring stream must be the spec")
+    return _convert.spec_from_proto(first.spec)

@@ -1,7 +1,9 @@
-"""Errors <-> gRPC status. One function each way, both read off the table of reasons."""
+"""Errors <-> gRPC status, in both directions from the table of reasons."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import grpc
@@ -27,10 +29,19 @@ from ..errors import (
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-__all__ = ["PUSHBACK_TRAILER", "error_from_rpc", "pushback", "status_of"]
+__all__ = ["PUSHBACK_TRAILER", "error_from_rpc", "pushback", "shortened", "status_of"]
 
 PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
-"""What gRPC's own retries heed; RetryInfo is for everybody else."""
+"""The delay that gRPC's own retries use; other clients use RetryInfo."""
+
+# A status travels in the headers behind a call, which gRPC limits to 8 KiB together. The message is
+# there twice: once with up to three bytes for each of its own, and once in the details, which grow
+# by a third. 3 * 1,000 + 4/3 * (1,000 + 1,200 + 600 + names) is below 7,200.
+_MESSAGE_BYTES = 1_000
+_VIOLATIONS_BYTES = 1_200
+_VIOLATION_BYTES = 400
+_METADATA_BYTES = 80
+_METADATA_PAIRS = 6
 
 _BY_CODE: dict[grpc.StatusCode, type[HallujudgeError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidInputError,
@@ -44,40 +55,66 @@ _BY_CODE: dict[grpc.StatusCode, type[HallujudgeError]] = {
 
 
 def status_of(error: HallujudgeError) -> status_pb2.Status:
-    """The status that carries an error: one ErrorInfo, and BadRequest and RetryInfo where due."""
+    """Return the status of an error: ErrorInfo, and BadRequest and RetryInfo where they apply.
+
+    Texts are shortened so that the status fits into a header.
+    """
     code = grpc.StatusCode[REASONS[error.reason].code]
     details: list[Message] = [
-        error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata)
+        error_details_pb2.ErrorInfo(
+            reason=error.reason, domain=DOMAIN, metadata=_short_metadata(error.metadata)
+        )
     ]
     if error.violations:
-        details.append(
-            error_details_pb2.BadRequest(
-                field_violations=[
-                    error_details_pb2.BadRequest.FieldViolation(
-                        field=violation.field, description=violation.description
-                    )
-                    for violation in error.violations
-                ]
-            )
-        )
+        details.append(_bad_request(error.violations))
     if error.retry_after is not None:
         delay = duration_pb2.Duration()
         delay.FromNanoseconds(int(error.retry_after * 1e9))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
     return status_pb2.Status(
-        code=code.value[0], message=error.message, details=[_packed(part) for part in details]
+        code=code.value[0],
+        message=shortened(error.message, _MESSAGE_BYTES),
+        details=[_packed(part) for part in details],
     )
 
 
+def shortened(text: str, max_bytes: int) -> str:
+    """Return a text that has at most so many bytes; one that is cut ends with ``…``."""
+    # Half a character can't be sent; it is replaced.
+    data = text.encode(errors="replace")
+    if len(data) <= max_bytes:
+        return data.decode()
+    return data[: max_bytes - len("…".encode())].decode(errors="ignore") + "…"
+
+
+def _short_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
+    pairs = islice(metadata.items(), _METADATA_PAIRS)
+    return {name[:_METADATA_BYTES]: shortened(text, _METADATA_BYTES) for name, text in pairs}
+
+
+def _bad_request(violations: Iterable[Violation]) -> error_details_pb2.BadRequest:
+    """Return the first violations, as many as have room."""
+    message = error_details_pb2.BadRequest()
+    for violation in violations:
+        row = message.field_violations.add(
+            field=shortened(violation.field, _VIOLATION_BYTES),
+            description=shortened(violation.description, _VIOLATION_BYTES),
+        )
+        if message.ByteSize() > _VIOLATIONS_BYTES:
+            message.field_violations.remove(row)
+            break
+    return message
+
+
 def pushback(error: HallujudgeError) -> tuple[tuple[str, str], ...]:
-    """The trailer that tells gRPC when to try again."""
+    """Return the trailer that tells gRPC when to retry."""
     if error.retry_after is None:
         return ()
     return ((PUSHBACK_TRAILER, str(int(error.retry_after * 1000))),)
 
 
 def error_from_rpc(error: grpc.RpcError, *, target: str) -> HallujudgeError:
-    """The exception that the server raised, or the one that fits what gRPC says.
+    """Return the exception that the server raised, or the one for the status of gRPC itself.
 
     Args:
         error: What gRPC raised.
@@ -136,7 +173,7 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         return InvalidInputError(
             f"a message is too large for the server at {target!r} ({details}); send fewer or "
-            "shorter items, or raise --max-message-bytes on the server",
+            "shorter items, or raise the server's setting max_message_bytes",
             reason="MESSAGE_TOO_LARGE",
         )
     return kind(f"{target}: {code.name}: {details}", metadata={"target": target})

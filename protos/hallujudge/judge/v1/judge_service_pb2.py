@@ -22,68 +22,94 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from hallujudge.judge.v1 import chair_pb2 as hallujudge_dot_judge_dot_v1_dot_chair__pb2
+from hallujudge.judge.v1 import infact_pb2 as hallujudge_dot_judge_dot_v1_dot_infact__pb2
+from hallujudge.judge.v1 import mementos_pb2 as hallujudge_dot_judge_dot_v1_dot_mementos__pb2
+from hallujudge.judge.v1 import pope_pb2 as hallujudge_dot_judge_dot_v1_dot_pope__pb2
 from hallujudge.judge.v1 import scoring_pb2 as hallujudge_dot_judge_dot_v1_dot_scoring__pb2
+from hallujudge.judge.v1 import tri_he_pb2 as hallujudge_dot_judge_dot_v1_dot_tri__he__pb2
+from hallujudge.judge.v1 import vidhal_pb2 as hallujudge_dot_judge_dot_v1_dot_vidhal__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'hallujudge/judge/v1/judge_service.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\"f\n\x0cScoreRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"\x87\x01\n\rScoreResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\x12+\n\x06report\x18\x02 \x01(\x0b\x32\x1b.hallujudge.judge.v1.Report\x12\x17\n\x0fstatistic_names\x18\x03 \x03(\t\"5\n\tItemBatch\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"\x80\x01\n\x12ScoreStreamRequest\x12.\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpecH\x00\x12/\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ItemBatchH\x00\x42\t\n\x07message\")\n\x0eStreamAccepted\x12\x17\n\x0fstatistic_names\x18\x01 \x03(\t\"?\n\x0bResultBatch\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\"\xbb\x01\n\x13ScoreStreamResponse\x12\x37\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x0b\x32#.hallujudge.judge.v1.StreamAcceptedH\x00\x12\x31\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32 .hallujudge.judge.v1.ResultBatchH\x00\x12-\n\x06report\x18\x03 \x01(\x0b\x32\x1b.hallujudge.judge.v1.ReportH\x00\x42\t\n\x07message\"M\n\x0e\x45xtractRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12\r\n\x05texts\x18\x02 \x03(\t\"\xaf\x01\n\x05\x43laim\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\x12/\n\x07mention\x18\x03 \x01(\x0b\x32\x1c.hallujudge.judge.v1.MentionH\x00\x12/\n\x07triplet\x18\x04 \x01(\x0b\x32\x1c.hallujudge.judge.v1.TripletH\x00\x12\x11\n\x07keyword\x18\x05 \x01(\tH\x00\x12\x0c\n\x04kind\x18\x06 \x01(\tB\x07\n\x05\x63laim\"8\n\nTextClaims\x12*\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Claim\"A\n\x0f\x45xtractResponse\x12.\n\x05texts\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.TextClaims\"f\n\x0cJudgeRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"A\n\rJudgeResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\"R\n\x10NormalizeRequest\x12/\n\x05graph\x18\x01 \x01(\x0b\x32 .hallujudge.judge.v1.GraphSource\x12\r\n\x05words\x18\x02 \x03(\t\"-\n\x0eNormalizedWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\r\n\x05roots\x18\x02 \x03(\t\"\\\n\x11NormalizeResponse\x12\x32\n\x05words\x18\x01 \x03(\x0b\x32#.hallujudge.judge.v1.NormalizedWord\x12\x13\n\x0bgraph_label\x18\x02 \x01(\t\"\x14\n\x12ListMetricsRequest\"X\n\x0bMetricPaper\x12\r\n\x05title\x18\x01 \x01(\t\x12\x0f\n\x07\x61uthors\x18\x02 \x01(\t\x12\x0c\n\x04year\x18\x03 \x01(\r\x12\x0c\n\x04link\x18\x04 \x01(\t\x12\r\n\x05where\x18\x05 \x01(\t\".\n\rMetricVariant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\"U\n\x0cMetricOption\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rdefault_value\x18\x02 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x0f\n\x07meaning\x18\x04 \x01(\t\"0\n\x0fMetricStatistic\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\"M\n\x0bMetricScore\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x11\n\tdirection\x18\x04 \x01(\t\"\xc1\x02\n\nMetricInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x30\n\x06papers\x18\x04 \x03(\x0b\x32 .hallujudge.judge.v1.MetricPaper\x12\x34\n\x08variants\x18\x05 \x03(\x0b\x32\".hallujudge.judge.v1.MetricVariant\x12\x32\n\x07options\x18\x06 \x03(\x0b\x32!.hallujudge.judge.v1.MetricOption\x12\x38\n\nstatistics\x18\x07 \x03(\x0b\x32$.hallujudge.judge.v1.MetricStatistic\x12\x30\n\x06scores\x18\x08 \x03(\x0b\x32 .hallujudge.judge.v1.MetricScore\"G\n\x13ListMetricsResponse\x12\x30\n\x07metrics\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.MetricInfo\"\x16\n\x14GetServerInfoRequest\"l\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06graphs\x18\x02 \x03(\t\x12\x19\n\x11max_message_bytes\x18\x03 \x01(\x04\x12\x17\n\x0fmax_batch_items\x18\x04 \x01(\r2\x90\x05\n\x0cJudgeService\x12N\n\x05Score\x12!.hallujudge.judge.v1.ScoreRequest\x1a\".hallujudge.judge.v1.ScoreResponse\x12\x64\n\x0bScoreStream\x12\'.hallujudge.judge.v1.ScoreStreamRequest\x1a(.hallujudge.judge.v1.ScoreStreamResponse(\x01\x30\x01\x12T\n\x07\x45xtract\x12#.hallujudge.judge.v1.ExtractRequest\x1a$.hallujudge.judge.v1.ExtractResponse\x12N\n\x05Judge\x12!.hallujudge.judge.v1.JudgeRequest\x1a\".hallujudge.judge.v1.JudgeResponse\x12Z\n\tNormalize\x12%.hallujudge.judge.v1.NormalizeRequest\x1a&.hallujudge.judge.v1.NormalizeResponse\x12`\n\x0bListMetrics\x12\'.hallujudge.judge.v1.ListMetricsRequest\x1a(.hallujudge.judge.v1.ListMetricsResponse\x12\x66\n\rGetServerInfo\x12).hallujudge.judge.v1.GetServerInfoRequest\x1a*.hallujudge.judge.v1.GetServerInfoResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'hallujudge/judge/v1/judge_service.proto\x12\x13hallujudge.judge.v1\x1a\x1fhallujudge/judge/v1/chair.proto\x1a hallujudge/judge/v1/infact.proto\x1a\"hallujudge/judge/v1/mementos.proto\x1a\x1ehallujudge/judge/v1/pope.proto\x1a!hallujudge/judge/v1/scoring.proto\x1a hallujudge/judge/v1/tri_he.proto\x1a hallujudge/judge/v1/vidhal.proto\"f\n\x0cScoreRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"\x87\x01\n\rScoreResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\x12+\n\x06report\x18\x02 \x01(\x0b\x32\x1b.hallujudge.judge.v1.Report\x12\x17\n\x0fstatistic_names\x18\x03 \x03(\t\"\x80\x01\n\x12ScoreStreamRequest\x12.\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpecH\x00\x12/\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ItemBatchH\x00\x42\t\n\x07message\"5\n\tItemBatch\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"\xee\x01\n\x13ScoreStreamResponse\x12\x37\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x0b\x32#.hallujudge.judge.v1.StreamAcceptedH\x00\x12\x31\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32 .hallujudge.judge.v1.ResultBatchH\x00\x12\x31\n\x06groups\x18\x03 \x01(\x0b\x32\x1f.hallujudge.judge.v1.GroupBatchH\x00\x12-\n\x06report\x18\x04 \x01(\x0b\x32\x1b.hallujudge.judge.v1.ReportH\x00\x42\t\n\x07message\")\n\x0eStreamAccepted\x12\x17\n\x0fstatistic_names\x18\x01 \x03(\t\"?\n\x0bResultBatch\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\">\n\nGroupBatch\x12\x30\n\x06groups\x18\x01 \x03(\x0b\x32 .hallujudge.judge.v1.GroupScores\"\xc1\x03\n\x04Item\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12\x35\n\x06\x66ields\x18\x03 \x03(\x0b\x32%.hallujudge.judge.v1.Item.FieldsEntry\x12/\n\x05\x63hair\x18\x04 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ChairTaskH\x00\x12-\n\x04pope\x18\x05 \x01(\x0b\x32\x1d.hallujudge.judge.v1.PopeTaskH\x00\x12\x30\n\x06tri_he\x18\x06 \x01(\x0b\x32\x1e.hallujudge.judge.v1.TriHeTaskH\x00\x12\x35\n\x08mementos\x18\x07 \x01(\x0b\x32!.hallujudge.judge.v1.MementosTaskH\x00\x12\x31\n\x06vidhal\x18\x08 \x01(\x0b\x32\x1f.hallujudge.judge.v1.VidhalTaskH\x00\x12\x31\n\x06infact\x18\t \x01(\x0b\x32\x1f.hallujudge.judge.v1.InfactTaskH\x00\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x06\n\x04task\"\xfe\x04\n\nItemResult\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12-\n\x07outcome\x18\x03 \x01(\x0e\x32\x1c.hallujudge.judge.v1.Outcome\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\x12\x12\n\nstatistics\x18\x06 \x03(\x01\x12.\n\x06scores\x18\x07 \x03(\x0b\x32\x1e.hallujudge.judge.v1.ItemScore\x12;\n\x06\x66ields\x18\x08 \x03(\x0b\x32+.hallujudge.judge.v1.ItemResult.FieldsEntry\x12\x33\n\x05\x63hair\x18\t \x01(\x0b\x32\".hallujudge.judge.v1.ChairEvidenceH\x00\x12\x35\n\x06\x61nswer\x18\n \x01(\x0b\x32#.hallujudge.judge.v1.AnswerEvidenceH\x00\x12\x33\n\x05order\x18\x0b \x01(\x0b\x32\".hallujudge.judge.v1.OrderEvidenceH\x00\x12\x35\n\x06infact\x18\x0c \x01(\x0b\x32#.hallujudge.judge.v1.InfactEvidenceH\x00\x12\x34\n\x06tri_he\x18\r \x01(\x0b\x32\".hallujudge.judge.v1.TriHeEvidenceH\x00\x12\x39\n\x08mementos\x18\x0e \x01(\x0b\x32%.hallujudge.judge.v1.MementosEvidenceH\x00\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08\x65vidence\"7\n\tItemScore\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05value\x18\x02 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_value\"M\n\x0e\x45xtractRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12\r\n\x05texts\x18\x02 \x03(\t\"A\n\x0f\x45xtractResponse\x12.\n\x05texts\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.TextClaims\"8\n\nTextClaims\x12*\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Claim\"\xaf\x01\n\x05\x43laim\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\x12/\n\x07mention\x18\x03 \x01(\x0b\x32\x1c.hallujudge.judge.v1.MentionH\x00\x12/\n\x07triplet\x18\x04 \x01(\x0b\x32\x1c.hallujudge.judge.v1.TripletH\x00\x12\x11\n\x07keyword\x18\x05 \x01(\tH\x00\x12\x0c\n\x04kind\x18\x06 \x01(\tB\x07\n\x05\x63laim\"C\n\x07Mention\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0e\n\x06object\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\r\x12\x0b\n\x03\x65nd\x18\x04 \x01(\r\"f\n\x0cJudgeRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"A\n\rJudgeResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\"R\n\x10NormalizeRequest\x12/\n\x05graph\x18\x01 \x01(\x0b\x32 .hallujudge.judge.v1.GraphSource\x12\r\n\x05words\x18\x02 \x03(\t\"\\\n\x11NormalizeResponse\x12\x32\n\x05words\x18\x01 \x03(\x0b\x32#.hallujudge.judge.v1.NormalizedWord\x12\x13\n\x0bgraph_label\x18\x02 \x01(\t\"-\n\x0eNormalizedWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\r\n\x05roots\x18\x02 \x03(\t\"\x14\n\x12ListMetricsRequest\"G\n\x13ListMetricsResponse\x12\x30\n\x07metrics\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.MetricInfo\"\xc1\x02\n\nMetricInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x30\n\x06papers\x18\x04 \x03(\x0b\x32 .hallujudge.judge.v1.MetricPaper\x12\x34\n\x08variants\x18\x05 \x03(\x0b\x32\".hallujudge.judge.v1.MetricVariant\x12\x32\n\x07options\x18\x06 \x03(\x0b\x32!.hallujudge.judge.v1.MetricOption\x12\x38\n\nstatistics\x18\x07 \x03(\x0b\x32$.hallujudge.judge.v1.MetricStatistic\x12\x30\n\x06scores\x18\x08 \x03(\x0b\x32 .hallujudge.judge.v1.MetricScore\"X\n\x0bMetricPaper\x12\r\n\x05title\x18\x01 \x01(\t\x12\x0f\n\x07\x61uthors\x18\x02 \x01(\t\x12\x0c\n\x04year\x18\x03 \x01(\r\x12\x0c\n\x04link\x18\x04 \x01(\t\x12\r\n\x05where\x18\x05 \x01(\t\".\n\rMetricVariant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\"U\n\x0cMetricOption\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rdefault_value\x18\x02 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x0f\n\x07meaning\x18\x04 \x01(\t\"0\n\x0fMetricStatistic\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\"M\n\x0bMetricScore\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x11\n\tdirection\x18\x04 \x01(\t\"\x16\n\x14GetServerInfoRequest\"l\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06graphs\x18\x02 \x03(\t\x12\x19\n\x11max_message_bytes\x18\x03 \x01(\x04\x12\x17\n\x0fmax_batch_items\x18\x04 \x01(\r*L\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x12\n\x0eOUTCOME_SCORED\x10\x01\x12\x14\n\x10OUTCOME_UNSCORED\x10\x02\x32\x90\x05\n\x0cJudgeService\x12N\n\x05Score\x12!.hallujudge.judge.v1.ScoreRequest\x1a\".hallujudge.judge.v1.ScoreResponse\x12\x64\n\x0bScoreStream\x12\'.hallujudge.judge.v1.ScoreStreamRequest\x1a(.hallujudge.judge.v1.ScoreStreamResponse(\x01\x30\x01\x12T\n\x07\x45xtract\x12#.hallujudge.judge.v1.ExtractRequest\x1a$.hallujudge.judge.v1.ExtractResponse\x12N\n\x05Judge\x12!.hallujudge.judge.v1.JudgeRequest\x1a\".hallujudge.judge.v1.JudgeResponse\x12Z\n\tNormalize\x12%.hallujudge.judge.v1.NormalizeRequest\x1a&.hallujudge.judge.v1.NormalizeResponse\x12`\n\x0bListMetrics\x12\'.hallujudge.judge.v1.ListMetricsRequest\x1a(.hallujudge.judge.v1.ListMetricsResponse\x12\x66\n\rGetServerInfo\x12).hallujudge.judge.v1.GetServerInfoRequest\x1a*.hallujudge.judge.v1.GetServerInfoResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hallujudge.judge.v1.judge_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SCOREREQUEST']._serialized_start=99
-  _globals['_SCOREREQUEST']._serialized_end=201
-  _globals['_SCORERESPONSE']._serialized_start=204
-  _globals['_SCORERESPONSE']._serialized_end=339
-  _globals['_ITEMBATCH']._serialized_start=341
-  _globals['_ITEMBATCH']._serialized_end=394
-  _globals['_SCORESTREAMREQUEST']._serialized_start=397
-  _globals['_SCORESTREAMREQUEST']._serialized_end=525
-  _globals['_STREAMACCEPTED']._serialized_start=527
-  _globals['_STREAMACCEPTED']._serialized_end=568
-  _globals['_RESULTBATCH']._serialized_start=570
-  _globals['_RESULTBATCH']._serialized_end=633
-  _globals['_SCORESTREAMRESPONSE']._serialized_start=636
-  _globals['_SCORESTREAMRESPONSE']._serialized_end=823
-  _globals['_EXTRACTREQUEST']._serialized_start=825
-  _globals['_EXTRACTREQUEST']._serialized_end=902
-  _globals['_CLAIM']._serialized_start=905
-  _globals['_CLAIM']._serialized_end=1080
-  _globals['_TEXTCLAIMS']._serialized_start=1082
-  _globals['_TEXTCLAIMS']._serialized_end=1138
-  _globals['_EXTRACTRESPONSE']._serialized_start=1140
-  _globals['_EXTRACTRESPONSE']._serialized_end=1205
-  _globals['_JUDGEREQUEST']._serialized_start=1207
-  _globals['_JUDGEREQUEST']._serialized_end=1309
-  _globals['_JUDGERESPONSE']._serialized_start=1311
-  _globals['_JUDGERESPONSE']._serialized_end=1376
-  _globals['_NORMALIZEREQUEST']._serialized_start=1378
-  _globals['_NORMALIZEREQUEST']._serialized_end=1460
-  _globals['_NORMALIZEDWORD']._serialized_start=1462
-  _globals['_NORMALIZEDWORD']._serialized_end=1507
-  _globals['_NORMALIZERESPONSE']._serialized_start=1509
-  _globals['_NORMALIZERESPONSE']._serialized_end=1601
-  _globals['_LISTMETRICSREQUEST']._serialized_start=1603
-  _globals['_LISTMETRICSREQUEST']._serialized_end=1623
-  _globals['_METRICPAPER']._serialized_start=1625
-  _globals['_METRICPAPER']._serialized_end=1713
-  _globals['_METRICVARIANT']._serialized_start=1715
-  _globals['_METRICVARIANT']._serialized_end=1761
-  _globals['_METRICOPTION']._serialized_start=1763
-  _globals['_METRICOPTION']._serialized_end=1848
-  _globals['_METRICSTATISTIC']._serialized_start=1850
-  _globals['_METRICSTATISTIC']._serialized_end=1898
-  _globals['_METRICSCORE']._serialized_start=1900
-  _globals['_METRICSCORE']._serialized_end=1977
-  _globals['_METRICINFO']._serialized_start=1980
-  _globals['_METRICINFO']._serialized_end=2301
-  _globals['_LISTMETRICSRESPONSE']._serialized_start=2303
-  _globals['_LISTMETRICSRESPONSE']._serialized_end=2374
-  _globals['_GETSERVERINFOREQUEST']._serialized_start=2376
-  _globals['_GETSERVERINFOREQUEST']._serialized_end=2398
-  _globals['_GETSERVERINFORESPONSE']._serialized_start=2400
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=2508
-  _globals['_JUDGESERVICE']._serialized_start=2511
-  _globals['_JUDGESERVICE']._serialized_end=3167
+  _globals['_ITEM_FIELDSENTRY']._loaded_options = None
+  _globals['_ITEM_FIELDSENTRY']._serialized_options = b'8\001'
+  _globals['_ITEMRESULT_FIELDSENTRY']._loaded_options = None
+  _globals['_ITEMRESULT_FIELDSENTRY']._serialized_options = b'8\001'
+  _globals['_OUTCOME']._serialized_start=4047
+  _globals['_OUTCOME']._serialized_end=4123
+  _globals['_SCOREREQUEST']._serialized_start=302
+  _globals['_SCOREREQUEST']._serialized_end=404
+  _globals['_SCORERESPONSE']._serialized_start=407
+  _globals['_SCORERESPONSE']._serialized_end=542
+  _globals['_SCORESTREAMREQUEST']._serialized_start=545
+  _globals['_SCORESTREAMREQUEST']._serialized_end=673
+  _globals['_ITEMBATCH']._serialized_start=675
+  _globals['_ITEMBATCH']._serialized_end=728
+  _globals['_SCORESTREAMRESPONSE']._serialized_start=731
+  _globals['_SCORESTREAMRESPONSE']._serialized_end=969
+  _globals['_STREAMACCEPTED']._serialized_start=971
+  _globals['_STREAMACCEPTED']._serialized_end=1012
+  _globals['_RESULTBATCH']._serialized_start=1014
+  _globals['_RESULTBATCH']._serialized_end=1077
+  _globals['_GROUPBATCH']._serialized_start=1079
+  _globals['_GROUPBATCH']._serialized_end=1141
+  _globals['_ITEM']._serialized_start=1144
+  _globals['_ITEM']._serialized_end=1593
+  _globals['_ITEM_FIELDSENTRY']._serialized_start=1540
+  _globals['_ITEM_FIELDSENTRY']._serialized_end=1585
+  _globals['_ITEMRESULT']._serialized_start=1596
+  _globals['_ITEMRESULT']._serialized_end=2234
+  _globals['_ITEMRESULT_FIELDSENTRY']._serialized_start=1540
+  _globals['_ITEMRESULT_FIELDSENTRY']._serialized_end=1585
+  _globals['_ITEMSCORE']._serialized_start=2236
+  _globals['_ITEMSCORE']._serialized_end=2291
+  _globals['_EXTRACTREQUEST']._serialized_start=2293
+  _globals['_EXTRACTREQUEST']._serialized_end=2370
+  _globals['_EXTRACTRESPONSE']._serialized_start=2372
+  _globals['_EXTRACTRESPONSE']._serialized_end=2437
+  _globals['_TEXTCLAIMS']._serialized_start=2439
+  _globals['_TEXTCLAIMS']._serialized_end=2495
+  _globals['_CLAIM']._serialized_start=2498
+  _globals['_CLAIM']._serialized_end=2673
+  _globals['_MENTION']._serialized_start=2675
+  _globals['_MENTION']._serialized_end=2742
+  _globals['_JUDGEREQUEST']._serialized_start=2744
+  _globals['_JUDGEREQUEST']._serialized_end=2846
+  _globals['_JUDGERESPONSE']._serialized_start=2848
+  _globals['_JUDGERESPONSE']._serialized_end=2913
+  _globals['_NORMALIZEREQUEST']._serialized_start=2915
+  _globals['_NORMALIZEREQUEST']._serialized_end=2997
+  _globals['_NORMALIZERESPONSE']._serialized_start=2999
+  _globals['_NORMALIZERESPONSE']._serialized_end=3091
+  _globals['_NORMALIZEDWORD']._serialized_start=3093
+  _globals['_NORMALIZEDWORD']._serialized_end=3138
+  _globals['_LISTMETRICSREQUEST']._serialized_start=3140
+  _globals['_LISTMETRICSREQUEST']._serialized_end=3160
+  _globals['_LISTMETRICSRESPONSE']._serialized_start=3162
+  _globals['_LISTMETRICSRESPONSE']._serialized_end=3233
+  _globals['_METRICINFO']._serialized_start=3236
+  _globals['_METRICINFO']._serialized_end=3557
+  _globals['_METRICPAPER']._serialized_start=3559
+  _globals['_METRICPAPER']._serialized_end=3647
+  _globals['_METRICVARIANT']._serialized_start=3649
+  _globals['_METRICVARIANT']._serialized_end=3695
+  _globals['_METRICOPTION']._serialized_start=3697
+  _globals['_METRICOPTION']._serialized_end=3782
+  _globals['_METRICSTATISTIC']._serialized_start=3784
+  _globals['_METRICSTATISTIC']._serialized_end=3832
+  _globals['_METRICSCORE']._serialized_start=3834
+  _globals['_METRICSCORE']._serialized_end=3911
+  _globals['_GETSERVERINFOREQUEST']._serialized_start=3913
+  _globals['_GETSERVERINFOREQUEST']._serialized_end=3935
+  _globals['_GETSERVERINFORESPONSE']._serialized_start=3937
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=4045
+  _globals['_JUDGESERVICE']._serialized_start=4126
+  _globals['_JUDGESERVICE']._serialized_end=4782
 # @@protoc_insertion_point(module_scope)

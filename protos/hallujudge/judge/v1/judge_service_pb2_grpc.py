@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class JudgeServiceStub(object):
-    """Scores what vision and video language models write, with the evidence for every verdict.
+    """Scores responses of image and video language models, with the evidence for every verdict.
     """
 
     def __init__(self, channel):
@@ -73,7 +73,7 @@ class JudgeServiceStub(object):
 
 
 class JudgeServiceServicer(object):
-    """Scores what vision and video language models write, with the evidence for every verdict.
+    """Scores responses of image and video language models, with the evidence for every verdict.
     """
 
     def Score(self, request, context):
@@ -84,21 +84,21 @@ class JudgeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ScoreStream(self, request_iterator, context):
-        """Scores any number of items: a spec first, then batches; results come back in batches, the report last.
+        """Scores any number of items: first a spec, then batches of items. Returns batches of results, then the report.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Extract(self, request, context):
-        """Takes claims out of texts without judging them.
+        """Extracts claims from texts without judging them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Judge(self, request, context):
-        """Judges claims against references without aggregating.
+        """Judges the claims of items without computing scores of the batch.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -112,14 +112,14 @@ class JudgeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListMetrics(self, request, context):
-        """Lists metrics, their variants, options and scores.
+        """Lists metrics with their variants, options and scores.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetServerInfo(self, request, context):
-        """Tells the server's version and limits.
+        """Returns version and limits of the server.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -172,7 +172,7 @@ def add_JudgeServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class JudgeService(object):
-    """Scores what vision and video language models write, with the evidence for every verdict.
+    """Scores responses of image and video language models, with the evidence for every verdict.
     """
 
     @staticmethod

@@ -16,6 +16,7 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.version import __version__
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc
+from hallujudge.judge_service.wire.reports import joined
 from hallujudge.judge_service.wire.scene_graphs import with_graphs
 from hallujudge.metrics import Report
 
@@ -96,6 +97,7 @@ class RemoteBackend:
         await self._greet()
         window = _Window(MAX_IN_FLIGHT)
         sent: deque[Batch] = deque()
+        groups: list[scoring_pb.GroupScores] = []
 
         async def requests() -> AsyncIterator[pb.ScoreStreamRequest]:
             yield pb.ScoreStreamRequest(spec=_convert.spec_to_proto(spec))
@@ -117,8 +119,10 @@ class RemoteBackend:
                         done = _paired(sent.popleft(), response.batch.results)
                         window.leave(len(done.items))
                         yield done
+                    elif kind == "groups":
+                        groups.extend(response.groups.groups)
                     elif kind == "report":
-                        yield _convert.report_from_proto(response.report)
+                        yield _convert.report_from_proto(joined(groups, response.report))
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Claims of each text, without verdicts."""
@@ -335,7 +339,7 @@ class _Window:
         self._changed.set()
 
 
-def _paired(batch: Batch, messages: Iterable[scoring_pb.ItemResult]) -> BatchResult:
+def _paired(batch: Batch, messages: Iterable[pb.ItemResult]) -> BatchResult:
     results = [_convert.result_from_proto(result) for result in messages]
     if [item.id for item in batch] != [result.id for result in results]:
         raise InternalError("the server answered a batch with results of other items")

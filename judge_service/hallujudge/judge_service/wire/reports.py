@@ -1,0 +1,78 @@
+"""Where reports have another shape than their messages, and how large reports are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import scoring_pb2
+from hallujudge.metrics import Report, Score
+
+from .fields import Rearranged
+
+__all__ = ["REARRANGED", "joined", "pieces_of"]
+
+_Groups = Mapping[str, Mapping[str, Mapping[str, Score]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GroupScores:
+    """The scores of the items that share a value of a field."""
+
+    key: str
+    value: str
+    scores: Mapping[str, Score]
+
+
+def _write_groups(groups: _Groups) -> tuple[_GroupScores, ...]:
+    return tuple(
+        _GroupScores(key=key, value=value, scores=scores)
+        for key, values in groups.items()
+        for value, scores in values.items()
+    )
+
+
+def _read_groups(rows: Iterable[_GroupScores]) -> _Groups:
+    groups: dict[str, dict[str, Mapping[str, Score]]] = {}
+    for row in rows:
+        groups.setdefault(row.key, {})[row.value] = row.scores
+    return groups
+
+
+REARRANGED: Mapping[tuple[Any, str], Rearranged] = {
+    (Report, "groups"): Rearranged(tuple[_GroupScores, ...], _write_groups, _read_groups)
+}
+"""Groups are sent as rows with their field and value."""
+
+
+def pieces_of(report: scoring_pb2.Report, max_bytes: int) -> Iterator[pb.ScoreStreamResponse]:
+    """Yield the messages that carry a report: batches of its groups, then the report.
+
+    Only groups can be many: a report has as many as the items have different values.
+
+    Args:
+        report: The report; its groups are removed if they are sent by themselves.
+        max_bytes: Size from which groups are sent by themselves, and size of their batches.
+    """
+    if report.ByteSize() > max_bytes:
+        batch, size = pb.GroupBatch(), 0
+        for group in report.groups:
+            if batch.groups and size + group.ByteSize() > max_bytes:
+                yield pb.ScoreStreamResponse(groups=batch)
+                batch, size = pb.GroupBatch(), 0
+            batch.groups.append(group)
+            size += group.ByteSize()
+        yield pb.ScoreStreamResponse(groups=batch)
+        report.ClearField("groups")
+    yield pb.ScoreStreamResponse(report=report)
+
+
+def joined(
+    groups: Iterable[scoring_pb2.GroupScores], report: scoring_pb2.Report
+) -> scoring_pb2.Report:
+    """Return the report with the groups that were sent before it."""
+    whole = scoring_pb2.Report(groups=groups)
+    whole.MergeFrom(report)
+    return whole

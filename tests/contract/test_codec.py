@@ -1,0 +1,170 @@
+"""Values and messages with different fields are refused by the names of the fields."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import pytest
+
+from hallujudge.judge.v1 import chair_pb2, infact_pb2, scoring_pb2, tri_he_pb2
+from hallujudge.judge_service.wire.codec import Codecs, MismatchError
+from hallujudge.judge_service.wire.places import MalformedError
+
+INLINE = scoring_pb2.InlineGraph.DESCRIPTOR
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    name: str
+    text: str
+    layout: Literal["json", "table"] = "json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TooFew:
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TooMany(Graph):
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherType:
+    name: str
+    text: int
+    layout: str
+
+
+class Mark(NamedTuple):
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise ValueError("the confidence is not in (0, 1)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    metric: str
+    interval: Interval = Interval(confidence=0.9)  # frozen
+
+
+class Part(enum.Enum):
+    SUBJECT = 1
+    OBJECT = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    part: Part | None
+
+
+def codecs() -> Codecs:
+    return Codecs(types={}, shapes={}, rearranged={}, unions={})
+
+
+def codec(value_type: Any, message: Any) -> Any:
+    return codecs().of(value_type, message.DESCRIPTOR)
+
+
+def test_a_field_that_the_value_lacks() -> None:
+    with pytest.raises(MismatchError, match=r"TooFew .* only the message has layout"):
+        codec(TooFew, scoring_pb2.InlineGraph)
+
+
+def test_a_field_that_the_message_lacks() -> None:
+    with pytest.raises(MismatchError, match=r"TooMany .* only the value has weight"):
+        codec(TooMany, scoring_pb2.InlineGraph)
+
+
+def test_a_field_of_another_type() -> None:
+    with pytest.raises(MismatchError, match=r"text is <class 'int'>"):
+        codec(OtherType, scoring_pb2.InlineGraph)
+
+
+def test_presence_that_only_one_side_has() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Task:
+        response: str
+        reference_objects: tuple[str, ...] | None
+
+    with pytest.raises(MismatchError, match="response"):
+        codec(Task, chair_pb2.ChairTask)
+
+
+def test_enums_with_other_members() -> None:
+    with pytest.raises(MismatchError, match="enum Part"):
+        codecs().fields(
+            Verdict,
+            tri_he_pb2.ClaimVerdict.DESCRIPTOR,
+            without=[f.name for f in tri_he_pb2.ClaimVerdict.DESCRIPTOR.fields if f.name != "part"],
+        )
+
+
+def test_literals_are_checked_and_empty_means_the_default() -> None:
+    graph = codec(Graph, scoring_pb2.InlineGraph)
+    message = scoring_pb2.InlineGraph(name="n", text="t")
+    assert graph.read(message) == Graph(name="n", text="t", layout="json")
+    message.layout = "yaml"
+    with pytest.raises(MalformedError, match="layout: 'yaml' is not one of json, table"):
+        graph.read(message)
+
+
+def test_a_message_that_is_absent_is_the_default() -> None:
+    fields = codecs().fields(
+        Spec,
+        scoring_pb2.ScoreSpec.DESCRIPTOR,
+        without=["variant", "graphs", "options", "group_by"],
+    )
+
+    # Another name than that of the message: hints alone make the pair.
+    found = fields.read(scoring_pb2.ScoreSpec(metric="m"))
+    assert found == {"metric": "m", "interval": Interval(confidence=0.9)}
+    message = scoring_pb2.ScoreSpec(metric="m", interval={"confidence": 2})  # type: ignore[arg-type]  # protobuf takes dictionaries
+    with pytest.raises(MalformedError, match=r"^interval: the confidence is not in"):
+        fields.read(message)
+
+
+def test_pairs_of_positions() -> None:
+    span = scoring_pb2.Span
+    assert codec(tuple[int, int], span).read(span(start=1, end=2)) == (1, 2)
+    assert codec(Mark, span).read(span(start=1, end=2)) == Mark(1, 2)
+    assert span(**codec(Mark, span).write(Mark(3, 4))) == span(start=3, end=4)
+    with pytest.raises(MismatchError):
+        codec(tuple[int, str], span)
+
+
+def test_the_key_of_a_map_is_named() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Run:
+        response: str | None
+        confidence: float | None
+
+        def __post_init__(self) -> None:
+            if self.confidence == 2:
+                raise ValueError("too sure")
+
+    class Task(NamedTuple):
+        runs: Mapping[str, Run]
+
+    globals().update(Run=Run)
+    fields = codecs().fields(
+        Task,
+        infact_pb2.InfactTask.DESCRIPTOR,
+        without=["label", "dimension", "category", "order_sensitive", "options"],
+    )
+    message = infact_pb2.InfactTask(runs={"base": {"confidence": 2}})  # type: ignore[dict-item]  # protobuf takes dictionaries
+    with pytest.raises(MalformedError, match=r"^runs\[base\]: too sure"):
+        fields.read(message)
