@@ -12,13 +12,13 @@ from hallujudge.metrics import ChairItem
 
 from ..errors import ArchiveError
 from .coco import coco_number, is_coco, read_coco
-from .inputs import InputOptions, ItemSource, References, Responses
+from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import IdCheck, IdMap, numbered, refuse
 from .json_files import read_values
 from .records import Record, canonical_id, choose_key, named, read_records, well_formed
 from .tables import structured
 
-__all__ = ["read_chair"]
+__all__ = ["READERS", "read_chair"]
 
 _ID_KEYS = ("image_id", "id", "question_id", "image")
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
@@ -318,3 +318,7 @@ def _object_names(given: object, place: str) -> _Objects:
     if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
         return tuple(dict.fromkeys(well_formed(name.strip()) for name in value if name.strip()))
     raise ArchiveError(f"{place}: expected a list of object names, found {value!r:.60}")
+
+
+READERS: Mapping[str, Reader] = {"chair": read_chair}
+"""Metric -> its archive reader."""

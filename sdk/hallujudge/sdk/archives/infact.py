@@ -10,13 +10,13 @@ from hallujudge.metrics.infact.items import InfactItem, InfactRun
 from hallujudge.metrics.infact.taxonomy import BASE, OPERATORS
 
 from ..errors import ArchiveError
-from .inputs import InputOptions, ItemSource, References, Responses
+from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import refuse
 from .qa import fields_of, kept, optional_text, text_of
 from .records import Record, canonical_id, choose_key, read_records
 from .tables import structured
 
-__all__ = ["read_infact"]
+__all__ = ["READERS", "read_infact"]
 
 _QUESTION_KEYS = ("question_id",)
 _ANSWER_KEYS = ("response", "answer", "prediction", "output", "text")
@@ -269,3 +269,7 @@ def _options(given: object, place: str) -> Mapping[str, str]:
     raise ArchiveError(
         f"{place}: 'options' must be an object letter -> text or a list; found {value!r:.60}"
     )
+
+
+READERS: Mapping[str, Reader] = {"infact": read_infact}
+"""Metric -> its archive reader."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from hallujudge.metrics import Item
 
-__all__ = ["InputOptions", "ItemSource", "References", "Responses"]
+__all__ = ["InputOptions", "ItemSource", "Reader", "References", "Responses"]
 
 Responses: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
 """A file (``-`` is standard input), a mapping id -> text, a DataFrame, or records."""
@@ -63,3 +63,9 @@ class ItemSource:
 
     def __len__(self) -> int:
         return self.count
+
+
+Reader: TypeAlias = (
+    "Callable[[Responses, References | None, InputOptions, tuple[str, ...]], ItemSource]"
+)
+"""Reads responses and references into items that carry some fields."""

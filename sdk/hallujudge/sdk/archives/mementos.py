@@ -9,14 +9,14 @@ from typing import NamedTuple
 from hallujudge.metrics.mementos.items import MementosItem
 
 from ..errors import ArchiveError
-from .inputs import InputOptions, ItemSource, References, Responses
+from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .keyword_text import LISTS, read_keyword_text
 from .qa import JoinCheck, fields_of
 from .records import Record, canonical_id, choose_key, read_records, well_formed
 from .tables import structured
 
-__all__ = ["read_mementos"]
+__all__ = ["READERS", "read_mementos"]
 
 _ID_KEYS = ("image_name", "image", "id", "image_id")
 _RESPONSE_KEYS = (
@@ -299,3 +299,7 @@ def _length(record: Record, reference: Mapping[str, object]) -> int | None:
     if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise ArchiveError(f"{record.place}: episode_length {value!r:.40} is not a whole number")
     return int(text)
+
+
+READERS: Mapping[str, Reader] = {"mementos": read_mementos}
+"""Metric -> its archive reader."""

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from hallujudge.metrics.pope.items import PopeItem
 
 from ..errors import ArchiveError, InvalidInputError
-from .inputs import InputOptions, ItemSource, References, Responses
+from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .qa import JoinCheck, fields_of, kept, optional_text, text_of
 from .records import Record, canonical_id, choose_key, read_records
 
-__all__ = ["read_pope"]
+__all__ = ["READERS", "read_pope"]
 
 JOINS = ("auto", "id", "text", "order")
 
@@ -338,3 +338,7 @@ class _Answers:
 
 def _filled(fields: Mapping[str, str]) -> Mapping[str, object]:
     return {key: value for key, value in fields.items() if value}
+
+
+READERS: Mapping[str, Reader] = {"pope": read_pope}
+"""Metric -> its archive reader."""

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias
+
+from hallujudge.metrics.families import FAMILIES
 
 from ..errors import ArchiveError, UnsupportedError
-from .chair import read_chair
-from .infact import read_infact
-from .inputs import InputOptions, ItemSource, References, Responses
+from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .layouts import explained
 from .local_files import STDIN, copy_of_stdin
-from .mementos import read_mementos
-from .pope import read_pope
 from .tables import is_table, read_frame, read_table
-from .tri_he import read_tri_he
-from .vidhal import read_vidhal
 
 __all__ = ["read_items"]
 
-_Reader: TypeAlias = (
-    "Callable[[Responses, References | None, InputOptions, tuple[str, ...]], ItemSource]"
-)
 
-_READERS: Mapping[str, _Reader] = {
-    "chair": read_chair,
-    "pope": read_pope,
-    "tri-he": read_tri_he,
-    "mementos": read_mementos,
-    "vidhal-mcqa": read_vidhal,
-    "vidhal-ordering": read_vidhal,
-    "infact": read_infact,
-}
+def _reader(metric: str) -> Reader | None:
+    """Return the reader of a metric from its family's module; None where it has none."""
+    for family in FAMILIES:
+        readers: Mapping[str, Reader] = import_module(f".{family}", __package__).READERS
+        if metric in readers:
+            return readers[metric]
+    return None
 
 
 def read_items(
@@ -62,7 +53,8 @@ def read_items(
             is named.
         UnsupportedError: The SDK has no archive reader for the metric.
     """
-    if metric not in _READERS:
+    reader = _reader(metric)
+    if reader is None:
         raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
     references = _single(references)
     if _is_stdin(responses) and _is_stdin(references):
@@ -71,7 +63,7 @@ def read_items(
     assert given is not None, "only references may be None"
     known, more = _opened(references, "references")
     try:
-        source = _READERS[metric](given, known, options or InputOptions(), group_by)
+        source = reader(given, known, options or InputOptions(), group_by)
     except ArchiveError as err:
         raise explained(err, metric, given, known) from err
     return replace(source, notes=(*notes, *more, *source.notes))

@@ -12,13 +12,13 @@ from hallujudge.metrics.tri_he.items import TriHeItem
 
 from ..errors import ArchiveError
 from .human_scores import human_scores
-from .inputs import InputOptions, ItemSource, References, Responses
+from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import IdCheck, numbered, refuse
 from .qa import fields_of, kept, optional_text, text_of
 from .records import Record, canonical_id, choose_key, named, read_records, well_formed
 from .tables import structured
 
-__all__ = ["read_tri_he"]
+__all__ = ["READERS", "read_tri_he"]
 
 _ID_KEYS = ("image_id", "id", "image")
 _TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption")
@@ -349,3 +349,7 @@ def _objects_of(record: Record) -> tuple[str, ...]:
             raise ArchiveError(f"{record.place}, {key}: expected a list of object names")
         objects |= dict.fromkeys(well_formed(name.strip()) for name in value if name.strip())
     return tuple(objects)
+
+
+READERS: Mapping[str, Reader] = {"tri-he": read_tri_he}
+"""Metric -> its archive reader."""

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from hallujudge.metrics.vidhal.items import VidhalItem
 
 from ..errors import ArchiveError
-from .inputs import InputOptions, ItemSource, References, Responses
+from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .qa import JoinCheck, answers_of, fields_of, kept, optional_text, read_mapping, text_of
 from .records import Record, canonical_id, choose_key, named, read_records, well_formed
 from .tables import structured
 
-__all__ = ["read_vidhal"]
+__all__ = ["READERS", "read_vidhal"]
 
 _VIDEO_KEYS = ("video", "video_id", "id")
 _ANSWER_KEYS = ("response", "prediction", "answer", "order", "output", "text")
@@ -230,3 +230,7 @@ def _strange_letters(text: str | None, display: Mapping[str, int] | None) -> boo
         return False
     parts = [part.strip() for part in text.split(",")]
     return any(len(part) == 1 and part.isalpha() and part not in display for part in parts)
+
+
+READERS: Mapping[str, Reader] = {"vidhal-mcqa": read_vidhal, "vidhal-ordering": read_vidhal}
+"""Metric -> its archive reader."""

@@ -1,0 +1,199 @@
+"""A family is a folder of its own in each layer and one line in one registry.
+
+The toy family ``shout`` counts responses that end in an exclamation mark. Its files are written to
+a temporary folder that the packages' paths are extended by, so that nothing of it stays.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import hallujudge.judge_service.engine.families
+import hallujudge.metrics
+import hallujudge.sdk.archives
+import hallujudge.sdk.cli
+from hallujudge.metrics.families import FAMILIES
+from hallujudge.sdk import Client
+from hallujudge.sdk.cli import command_tree, main
+from hallujudge.sdk.cli.app import score_app
+
+METRIC = '''
+"""Responses that shout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hallujudge.metrics.answers.evidence import AnswerEvidence
+from hallujudge.metrics.framework.base import MetricBase
+from hallujudge.metrics.framework.definitions import Paper, VariantDefinition
+from hallujudge.metrics.framework.item import Item
+from hallujudge.metrics.framework.metric import Column, ScoreDefinition, ratio
+from hallujudge.metrics.framework.result import ScoredItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShoutItem(Item):
+    response: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShoutMetric(MetricBase):
+    name: ClassVar[str] = "shout"
+    summary: ClassVar[str] = "Responses that end in an exclamation mark."
+    papers: ClassVar = (Paper(title="None", authors="Nobody", year=2026, where="nowhere"),)
+    variants: ClassVar = (VariantDefinition(name="ours", meaning="The only one."),)
+    unit: ClassVar[str] = "responses"
+    columns: ClassVar = (Column(name="loud", meaning="responses that shout"),)
+    score_definitions: ClassVar = (
+        ScoreDefinition(
+            name="loudness",
+            meaning="responses that shout / responses",
+            direction="lower",
+            columns=("loud", "responses"),
+            value=ratio("loud", "responses"),
+        ),
+    )
+
+    def score_response(self, response):
+        loud = response.endswith("!")
+        return ScoredItem(
+            statistics=(int(loud),),
+            scores={"loudness": float(loud)},
+            evidence=AnswerEvidence(answer="loud", label="", correct=not loud, how="mark"),
+        )
+
+    def extreme(self, observed, *, best):
+        return {"loud": float(not best)}
+'''
+
+ENGINE = '''
+"""The pipeline of the toy family."""
+
+from hallujudge.judge_service.engine.entry import MetricEntry
+from hallujudge.judge_service.engine.pipelines import TextPipeline
+from hallujudge.judge_service.engine.responses import ResponseCheck
+from hallujudge.metrics.shout import ShoutItem, ShoutMetric
+
+
+class ShoutPipeline(TextPipeline):
+    item_type = ShoutItem
+
+    def score(self, item):
+        return self.metric.score_response(item.response)
+
+
+def _open(spec, resources):
+    responses = ResponseCheck(spec.options)
+    metric = ShoutMetric(variant=spec.variant, responses=responses.signature)
+    return ShoutPipeline(metric, responses)
+
+
+ENTRIES = (MetricEntry(metric=ShoutMetric, item_type=ShoutItem, open=_open),)
+'''
+
+ARCHIVE = '''
+"""Reads the toy family's responses."""
+
+from hallujudge.metrics.shout import ShoutItem
+from hallujudge.sdk.archives.inputs import ItemSource
+from hallujudge.sdk.archives.records import read_records
+
+
+def read_shout(responses, references, options, group_by):
+    items = [
+        ShoutItem(id=str(row.values["id"]), response=row.values["response"])
+        for row in read_records(responses)
+    ]
+    return ItemSource(count=len(items), make=lambda: iter(items))
+
+
+READERS = {"shout": read_shout}
+'''
+
+COMMAND = '''
+"""The toy family's command."""
+
+from hallujudge.sdk.cli.app import ExitCode, score_app
+from hallujudge.sdk.cli.groups import grouped
+from hallujudge.sdk.cli.options import Responses, RunOptions
+from hallujudge.sdk.score_run import ScoreRun
+
+
+@score_app.command("shout")
+@grouped
+def shout(*, responses: Responses, run: RunOptions) -> ExitCode:
+    """Responses that shout."""
+    return run.of(ScoreRun("shout", responses=responses)).execute()
+'''
+
+# Everything that the family is, beside its line in FAMILIES, a .proto, tests and pages.
+FILES = {
+    hallujudge.metrics: METRIC,
+    hallujudge.judge_service.engine.families: ENGINE,
+    hallujudge.sdk.archives: ARCHIVE,
+    hallujudge.sdk.cli: COMMAND,
+}
+
+
+@pytest.fixture
+def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    commands = list(score_app.registered_commands)
+    for package, text in FILES.items():
+        folder = tmp_path / "code" / package.__name__
+        folder.mkdir(parents=True)
+        (folder / "shout.py").write_text(text, encoding="utf-8")
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+    FAMILIES.append("shout")
+    yield
+    FAMILIES.remove("shout")
+    score_app.registered_commands[:] = commands
+    for package in FILES:
+        sys.modules.pop(f"{package.__name__}.shout", None)
+        vars(package).pop("shout", None)
+
+
+ROWS = [
+    {"id": 1, "response": "A dog!"},
+    {"id": 2, "response": "A cat."},
+    {"id": 3, "response": ""},
+    {"id": 4, "response": "Failed to obtain answer via API."},
+]
+
+
+@pytest.mark.usefixtures("family")
+def test_python_scores_a_new_family() -> None:
+    with Client.embedded() as client:
+        report = client.score("shout", responses=ROWS)
+    assert report.loudness == 0.5
+    assert report.coverage.reasons == {"RESPONSE_EMPTY": 1, "RESPONSE_FAILED": 1}
+    assert report.coverage.bounds["loudness"].worst == 0.75
+
+
+@pytest.mark.usefixtures("family")
+def test_the_command_line_scores_shows_and_renders_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    out = tmp_path / "out"
+    arguments = ["score", "shout", "--responses", str(file), "--out", str(out)]
+    assert main([*arguments, "--format", "table,html"]) == 3
+    assert "loudness" in capsys.readouterr().out
+    assert "responses that shout / responses; lower is better" in (out / "report.html").read_text(
+        encoding="utf-8"
+    )
+    assert main(["metrics", "show", "shout"]) == 0
+    assert "responses that shout / responses; lower is better" in capsys.readouterr().out
+
+
+def test_nothing_of_it_stays() -> None:
+    command_tree()
+    assert "shout" not in FAMILIES
+    assert all(command.name != "shout" for command in score_app.registered_commands)
