@@ -162,14 +162,14 @@ async def test_a_budget_of_zero_sends_nothing_and_says_so() -> None:
 
 async def test_an_estimate_sends_nothing() -> None:
     settings: dict[str, Any] = {
-        "fallback_model": "big", "price_prompt": 1.0, "price_completion": 1.0,
+        "fallback_model": "big", "fallback_price_prompt": 1.0, "fallback_price_completion": 1.0,
     }  # fmt: skip
     async with pipeline({"judge": "router"}, **settings) as (made, one, two):
         local, remote = await made.estimate(items())
         assert (one.chats, two.chats) == (0, 0)
         await made.evaluate(items())
         assert one.chats == local.calls == 3
-    assert (local.judge, local.exact, local.cost_at_most) == ("llm", True, 0)
+    assert (local.judge, local.exact, local.cost_at_most) == ("llm", True, None)
     assert (remote.judge, remote.exact) == ("fallback", False)
     assert remote.cost_at_most is not None
 

@@ -176,8 +176,47 @@ def test_money_needs_prices(tmp_path: Path, fallback: llm.ScriptedLlm) -> None:
         more = ("--fallback-model", "big", "--max-cost", "0.5")
         run = score(tmp_path, ANSWERS, *flags(server, "router"), *more)
     assert run.returncode == 2
-    assert "no prices are set" in run.stderr
+    assert "the prices of judge 'llm' are not set" in run.stderr
     assert (server.chats, fallback.chats) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("prices", "says"),
+    [
+        ((), "cost not known: no prices are set"),
+        (("--llm-price-prompt", "0", "--llm-price-completion", "0"), "the prices are set to 0"),
+        (("--llm-price-prompt", "0.1", "--llm-price-completion", "0.1"), "cost at most 3."),
+    ],
+)
+def test_an_estimate_says_what_it_knows_of_the_cost(
+    tmp_path: Path, prices: tuple[str, ...], says: str
+) -> None:
+    with scripted() as server:
+        run = score(tmp_path, ANSWERS, *flags(server), "--estimate", *prices)
+    assert run.returncode == 0, run.stderr
+    assert says in run.stdout
+    assert "0.0000 " not in run.stdout
+
+
+def test_the_end_of_a_run_says_why_claims_have_no_verdict(tmp_path: Path) -> None:
+    with scripted(llm.always(llm.error(400, "no such parameter: seed"))) as server:
+        run = score(tmp_path, ANSWERS, *flags(server))
+    assert run.returncode == 3
+    (line,) = [line for line in run.stderr.splitlines() if "without a verdict" in line]
+    assert "JUDGE_REQUEST_REFUSED" in line
+    assert "Example: item" in line
+    assert "HTTP 400: no such parameter: seed" in line
+    assert "Next step: Read the server's message in the detail." in line
+    (first, *_) = read_rows(tmp_path / "out" / "items.jsonl")
+    assert "HTTP 400: no such parameter: seed" in first["detail"]
+
+
+def test_a_judge_that_stays_away_ends_the_run(tmp_path: Path) -> None:
+    with scripted(llm.always(llm.error(429, "slow down"))) as server:
+        run = score(tmp_path, ANSWERS, *flags(server), "--give-up-after", "0.2")
+    assert run.returncode == 1
+    assert "answered no call for 0.2 s: HTTP 429: slow down" in run.stderr
+    assert "verdict cache" in run.stderr
 
 
 def newer(path: Path) -> None:

@@ -59,20 +59,21 @@ def test_claims_without_verdict_never_pass_unseen(tmp_path: Path, model: llm.Scr
 
 
 def test_an_estimate_says_what_it_leaves_out(tmp_path: Path, model: llm.ScriptedLlm) -> None:
-    assert "nothing would be asked" in score(tmp_path, [answer("1", TRUE)], "--estimate").stdout
+    ran = score(tmp_path, [answer("1", TRUE)], "--estimate")
+    assert "no calls: no language model" in ran.stdout
     texts = [{"image_id": "1", "response": "A man is riding a horse."}]
     more = (*flags(model), "--extractor", "llm", "--verdict-cache", str(tmp_path / "cache"))
     ran = score(tmp_path, texts, *more, "--estimate", kind="--responses")
     assert ran.stdout.startswith("llm extractor: 1 calls (0 answered by the cache")
     assert "llm: 0 calls" in ran.stdout
-    assert "turn out to make" in ran.stderr
+    assert "the claims of 1 responses are not extracted yet" in ran.stdout
     assert model.chats == 0
     score(tmp_path, texts, *more, kind="--responses")
     asked = model.chats
     ran = score(tmp_path, texts, *more, "--estimate", kind="--responses")
     assert ran.stdout.startswith("llm extractor: 0 calls (1 answered by the cache")
     assert f"llm: 0 calls ({asked - 1} answered by the cache" in ran.stdout
-    assert "turn out to make" not in ran.stderr
+    assert "not extracted" not in ran.stdout
     assert model.chats == asked > 1
 
 

@@ -225,7 +225,7 @@ class JudgeFactory:
         )
         return LlmJudge(
             "llm",
-            ChatClient(chat, self._budget(self._llm_prices())),
+            ChatClient(chat, self._budget("llm")),
             cache=self.cache,
             claims_per_call=settings.llm_claims_per_call,
             revision=settings.llm_revision,
@@ -256,7 +256,7 @@ class JudgeFactory:
         )
         return LlmJudge(
             "fallback",
-            ChatClient(chat, self._budget(self._fallback_prices(), settings.fallback_max_calls)),
+            ChatClient(chat, self._budget("fallback", settings.fallback_max_calls)),
             cache=self.cache,
             claims_per_call=settings.fallback_claims_per_call,
         )
@@ -269,12 +269,14 @@ class JudgeFactory:
             give_up_after=settings.give_up_after,
         )
 
-    def _budget(self, prices: Prices | None, max_calls: int = -1) -> Budget:
+    def _budget(self, judge: str, max_calls: int = -1) -> Budget:
         """A judge's own budget, within that of all."""
+        prices = self._prices(judge)
         if self.settings.max_cost >= 0 and prices is None:
             raise InvalidInputError(
-                f"max_cost is {self.settings.max_cost:g}, but no prices are set; set the price of "
-                "a million prompt tokens and of a million generated tokens beside it"
+                f"max_cost is {self.settings.max_cost:g}, but the prices of judge {judge!r} are "
+                f"not set; set {judge}_price_prompt and {judge}_price_completion for a million "
+                "tokens, or 0 for a server of your own"
             )
         with self._lock:
             if self._shared is None:
@@ -286,24 +288,21 @@ class JudgeFactory:
             max_calls=max_calls if max_calls >= 0 else None, prices=prices, within=self._shared
         )
 
-    def _llm_prices(self) -> Prices | None:
-        settings = self.settings
-        if settings.llm_price_prompt >= 0 and settings.llm_price_completion >= 0:
-            return Prices(
-                prompt=settings.llm_price_prompt, completion=settings.llm_price_completion
-            )
-        # A vLLM server is somebody's own: its tokens have no price unless one is set.
-        return Prices(prompt=0.0, completion=0.0) if settings.llm_dialect == "vllm" else None
-
-    def _fallback_prices(self) -> Prices | None:
-        settings = self.settings
-        if settings.price_prompt < 0 or settings.price_completion < 0:
-            return None
-        return Prices(
-            prompt=settings.price_prompt,
-            completion=settings.price_completion,
-            cached=settings.price_cached if settings.price_cached >= 0 else None,
+    def _prices(self, judge: str) -> Prices | None:
+        """The prices of ``llm`` or ``fallback``; None if they are not known."""
+        prompt, cached, completion = (
+            getattr(self.settings, f"{judge}_price_{kind}")
+            for kind in ("prompt", "cached", "completion")
         )
+        if (prompt < 0) != (completion < 0):
+            missing = "prompt" if prompt < 0 else "completion"
+            raise InvalidInputError(
+                f"{judge}_price_{missing} is not set; set the prices of both prompt and "
+                "completion tokens, or none"
+            )
+        if prompt < 0:
+            return None
+        return Prices(prompt=prompt, completion=completion, cached=cached if cached >= 0 else None)
 
 
 def vllm_server(

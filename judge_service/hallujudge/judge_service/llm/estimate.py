@@ -75,6 +75,8 @@ class Estimate:
     """Whether prompts were counted by the model's own tokenizer."""
     counter: str
     """How they were counted."""
+    unknown_texts: int = 0
+    """Texts whose claims are not known yet; calls about them are not counted."""
 
 
 async def estimate_calls(

@@ -102,15 +102,21 @@ class JudgeSettings:
     fallback_max_calls: int = _setting(-1, "calls to the fallback at most", low=-1)
     """Calls to the fallback at most, within ``max_calls``; -1: any number."""
     llm_price_prompt: float = _setting(-1.0, "the judge's price of a million prompt tokens", low=-1)
-    """Price of a million prompt tokens of the judge; -1: none, if it is a vLLM server."""
-    llm_price_completion: float = _setting(-1.0, "the same of generated tokens", low=-1)
-    """Price of a million generated tokens of the judge; -1: none, if it is a vLLM server."""
-    price_prompt: float = _setting(-1.0, "the fallback's price of a million prompt tokens", low=-1)
-    """Price of a million prompt tokens of the fallback; -1: not known."""
-    price_cached: float = _setting(-1.0, "the same of cached prompt tokens", low=-1)
+    """Price of a million prompt tokens of the judge; 0: free; -1: not known."""
+    llm_price_cached: float = _setting(-1.0, "its price of a million cached tokens", low=-1)
     """Price of a million cached prompt tokens; -1: like the others."""
-    price_completion: float = _setting(-1.0, "the same of generated tokens", low=-1)
-    """Price of a million generated tokens of the fallback; -1: not known."""
+    llm_price_completion: float = _setting(-1.0, "its price of a million completion tokens", low=-1)
+    """Price of a million completion tokens of the judge; 0: free; -1: not known."""
+    fallback_price_prompt: float = _setting(
+        -1.0, "the fallback's price of a million prompt tokens", low=-1
+    )
+    """Price of a million prompt tokens of the fallback; -1: not known."""
+    fallback_price_cached: float = _setting(-1.0, "its price of a million cached tokens", low=-1)
+    """Price of a million cached prompt tokens of the fallback; -1: like the others."""
+    fallback_price_completion: float = _setting(
+        -1.0, "its price of a million completion tokens", low=-1
+    )
+    """Price of a million completion tokens of the fallback; -1: not known."""
     judge_order: str = _setting("llm,fallback", "judges of the router, the preferred one first")
     """Judges that the router asks, in order: some of matcher, llm, fallback."""
     verdict_cache: str = _setting("", "file that keeps verdicts; empty: none are kept")

@@ -46,6 +46,30 @@ class JudgeOptions:
         budget_option("--max-cost", help="Most that calls to language models may cost."),
     ] = None
     """Money for language models at most."""
+    llm_price_prompt: Annotated[
+        float | None,
+        budget_option("--llm-price-prompt", help="The LLM judge's price of 1M prompt tokens."),
+    ] = None
+    """Money for a million prompt tokens."""
+    llm_price_completion: Annotated[
+        float | None,
+        budget_option(
+            "--llm-price-completion", help="The LLM judge's price of 1M completion tokens."
+        ),
+    ] = None
+    """Money for a million completion tokens."""
+    fallback_price_prompt: Annotated[
+        float | None,
+        budget_option("--fallback-price-prompt", help="The fallback's price of 1M prompt tokens."),
+    ] = None
+    """Money for a million prompt tokens."""
+    fallback_price_completion: Annotated[
+        float | None,
+        budget_option(
+            "--fallback-price-completion", help="The fallback's price of 1M completion tokens."
+        ),
+    ] = None
+    """Money for a million completion tokens."""
     llm_tokenizer: Annotated[
         str | None,
         budget_option("--llm-tokenizer", help="The LLM judge's tokenizer.json, for --estimate."),

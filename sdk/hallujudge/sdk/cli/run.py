@@ -23,7 +23,9 @@ from ..runs.recompute import statistic_names
 from ..score_run import ScoreRun
 from ..spec import graph_notes
 from .app import ExitCode
+from .estimates import estimate_line
 from .signals import stop_on_sigterm, stopped_by
+from .unscored import UnscoredSummary
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -66,6 +68,7 @@ class ScoreCommand:
             HallujudgeError: The run can't start or go on.
         """
         _check_formats(self.formats)
+        unscored = UnscoredSummary()
         with ExitStack() as stack:
             stack.enter_context(stop_on_sigterm())
             spec, items = self._read()
@@ -78,6 +81,7 @@ class ScoreCommand:
                     def on_batch(batch: BatchResult) -> None:
                         output.add(batch)
                         step(output.written)
+                        unscored.add(batch.results)
                         self._list_unscored(batch)
 
                     report = client.score_items(spec, items, on_batch=on_batch)
@@ -90,7 +94,7 @@ class ScoreCommand:
                 raise
             output.finish(report)
         self._show(report)
-        self._note(*_claim_notes(report))
+        self._note(*_claim_notes(report), *unscored.notes())
         return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
     def estimate(self) -> ExitCode:
@@ -102,23 +106,10 @@ class ScoreCommand:
         spec, items = self._read()
         with self._client() as client:
             rows = client.estimate_items(spec, items)
-            if not rows:
-                typer.echo("no language model judges: nothing would be asked")
-            for row in rows:
-                cost = "no prices are set"
-                if row.cost_at_most is not None:
-                    cost = f"at most {row.cost_at_most:.4f} in money"
-                typer.echo(
-                    f"{row.judge}: {row.calls} calls ({row.cached} answered by the cache, "
-                    f"{row.repeated} repeated), {row.prompt_tokens} prompt tokens, at most "
-                    f"{row.most_completion_tokens} generated; {cost}; counted by {row.counter}"
-                )
-        if (self.run.options or {}).get("extractor") == "llm" and rows[0].calls:
-            typer.echo(
-                "note: the claims that these answers turn out to make are not in the judges' "
-                "figures",
-                err=True,
-            )
+        if not rows:
+            typer.echo("no calls: no language model judges or extracts")
+        for row in rows:
+            typer.echo(estimate_line(row))
         return ExitCode.OK
 
     def _read(self) -> tuple[ScoreSpec, ItemSource]:

@@ -25,8 +25,10 @@ LLM: dict[str, Any] = {"llm_url": "http://127.0.0.1:1/v1", "llm_model": "m"}
 def test_judges_of_the_settings() -> None:
     keys = JudgeKeys(llm=Secret("sk-1"), fallback=Secret("sk-2"))
     settings = JudgeSettings(
-        **LLM, fallback_model="gpt", max_calls=0, max_cost=1.5, price_prompt=2.0,
-        price_completion=8.0, llm_omit="seed, top_logprobs", llm_claims_per_call=5,
+        **LLM, fallback_model="gpt", max_calls=0, max_cost=1.5,
+        llm_price_prompt=0.0, llm_price_completion=0.0,
+        fallback_price_prompt=2.0, fallback_price_completion=8.0,
+        llm_omit="seed, top_logprobs", llm_claims_per_call=5,
     )  # fmt: skip
     factory = JudgeFactory(settings, keys)
     router = factory.judge("router")
@@ -121,8 +123,10 @@ def test_the_fallback_is_off_unless_it_is_set_up() -> None:
         (LLM | {"llm_dialect": "klingon"}, "llm", "the dialect is 'klingon'"),
         (LLM | {"llm_url": "nowhere"}, "llm", "no web address"),
         (LLM | {"judge_order": "fallback", "fallback_model": "g", "max_cost": 1.0}, "router",
-         "no prices are set"),
-        (LLM | {"llm_dialect": "openai", "max_cost": 1.0}, "llm", "no prices are set"),
+         "prices of judge 'fallback' are not set"),
+        (LLM | {"max_cost": 1e-6}, "llm", "prices of judge 'llm' are not set"),
+        (LLM | {"llm_price_prompt": 1.0}, "llm", "llm_price_completion is not set"),
+        (LLM | {"llm_dialect": "openai", "max_cost": 1.0}, "llm", "are not set"),
     ],
 )  # fmt: skip
 def test_settings_that_make_no_judge(settings: dict[str, Any], name: str, words: str) -> None:

@@ -140,7 +140,10 @@ class TriHePipeline:
         judges = [judge for judge in self._judge.judges if isinstance(judge, LlmJudge)]
         return [
             *await self._extractor.estimates(plans.values(), counter),
-            *[await estimate(judge, asked, counter) for judge in judges],
+            *[
+                replace(await estimate(judge, asked, counter), unknown_texts=len(unknown))
+                for judge in judges
+            ],
         ]
 
     def _problem(self, item: TriHeItem) -> Problem | None:
