@@ -95,7 +95,14 @@ def _open(spec, resources):
     return ShoutPipeline(metric, responses)
 
 
-ENTRIES = (MetricEntry(metric=ShoutMetric, item_type=ShoutItem, open=_open),)
+ENTRIES = (
+    MetricEntry(
+        metric=ShoutMetric,
+        item_type=ShoutItem,
+        trial=ShoutItem(id="trial", response="A dog!"),
+        open=_open,
+    ),
+)
 '''
 
 ARCHIVE = '''
