@@ -6,26 +6,24 @@ python examples/in_process.py
 from pathlib import Path
 
 from hallujudge.metrics import ChairEvidence
-from hallujudge.sdk import Client, ItemResult
+from hallujudge.sdk import Client
 
 HERE = Path(__file__).resolve().parent
 
 
 def main() -> None:
     """Score the example captions."""
-    results: list[ItemResult] = []
     with Client.embedded() as client:
         report = client.score(
             "chair",
             responses=HERE / "captions.jsonl",
             references=HERE / "references.json",
-            on_batch=lambda batch: results.extend(batch.results),
         )
-    for result in results:
-        if not isinstance(result.evidence, ChairEvidence):
+    for item in report.items:
+        if not isinstance(item.evidence, ChairEvidence):
             continue  # an unscored item has no evidence
-        if wrong := [m.word for m in result.evidence.mentions if m.hallucinated]:
-            print(f"image {result.id}: {', '.join(wrong)}")
+        if wrong := [m.word for m in item.evidence.mentions if m.hallucinated]:
+            print(f"image {item.id}: {', '.join(wrong)}")
     for name, score in report.scores.items():
         print(f"{name} {score.value:.4f} [{score.ci_low:.4f}, {score.ci_high:.4f}]")
     print(report.signature)

@@ -12,7 +12,7 @@ HALLUJUDGE_FALLBACK_API_KEY.
 import argparse
 
 from hallujudge.metrics import TriHeEvidence
-from hallujudge.sdk import Client, ItemResult
+from hallujudge.sdk import Client
 
 ANSWERS = [
     {"image_id": 7, "question": "What is there?", "response": "A dog is on a red sofa."},
@@ -36,17 +36,15 @@ def parsed() -> argparse.Namespace:
 def main() -> None:
     """Score the answers and print each claim with its judge and verdict."""
     settings = {name: value for name, value in vars(parsed()).items() if value is not None}
-    results: list[ItemResult] = []
     with Client.embedded(settings) as client:
         report = client.score(
             "tri-he",
             responses=ANSWERS,
             references=SCENE_GRAPHS,
             options={"judge": "router", "extractor": "rules"},
-            on_batch=lambda batch: results.extend(batch.results),
         )
-    for result in results:
-        evidence = result.evidence
+    for item in report.items:
+        evidence = item.evidence
         for claim in evidence.claims if isinstance(evidence, TriHeEvidence) else ():
             print(tuple(claim.triplet), claim.verdict.value, claim.judge or claim.reason)
     print(f"unscored {report.coverage.unscored}, hallu_q {report.hallu_q}")
