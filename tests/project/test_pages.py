@@ -36,11 +36,9 @@ def root() -> Any:
     """The click command behind ``hallujudge``."""
     import typer
 
-    from hallujudge.sdk.cli import main
-    from hallujudge.sdk.cli.app import app
+    from hallujudge.sdk.cli import command_tree
 
-    main(["--version"])
-    return typer.main.get_command(app)
+    return typer.main.get_command(command_tree())
 
 
 def commands(text: str) -> Iterator[list[str]]:

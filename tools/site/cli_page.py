@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -24,13 +22,9 @@ def cli_page() -> str:
 
 def _root() -> Any:
     """Return the click command behind ``hallujudge``, with every subcommand registered."""
-    from hallujudge.sdk.cli import main
+    from hallujudge.sdk.cli import command_tree
 
-    with contextlib.redirect_stdout(io.StringIO()):
-        main(["--version"])
-    from hallujudge.sdk.cli.app import app
-
-    return typer.main.get_command(app)
+    return typer.main.get_command(command_tree())
 
 
 def _sections(command: Any, path: tuple[str, ...]) -> Iterator[str]:
