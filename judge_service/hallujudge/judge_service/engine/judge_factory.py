@@ -1,4 +1,4 @@
-"""The judges and extractors that some settings describe, made on first use and shared."""
+"""Builds judges and extractors from settings on first use, and shares them."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["JUDGE_NAMES", "JudgeFactory", "vllm_server"]
 
 JUDGE_NAMES = ("matcher", "llm", "router")
-"""What may be asked for by name; a router asks the judges of ``judge_order``."""
+"""Judges by name; the router uses those of ``judge_order``."""
 
 
 class JudgeFactory:
-    """Makes judges and extractors of the settings, each once; safe to use from several threads.
+    """Builds each judge and extractor of the settings once; safe to use from several threads.
 
     Args:
         settings: Which judges there are.
         keys: Their keys.
-        llm_endpoint: Where the judge is, if we started its server; None: where the settings say.
+        llm_endpoint: Where the judge is, if its server was started here; None: see the settings.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class JudgeFactory:
             self.cache.check()
 
     def judge(self, name: str, matcher: MatcherSettings | None = None) -> Router:
-        """A judge by name: ``matcher``, ``llm``, or ``router`` for the order in the settings.
+        """Return a judge by name: ``matcher``, ``llm``, or ``router`` (``judge_order``).
 
         A matcher's models are loaded here, which may take seconds: an event loop that others
         share calls this in a thread.
@@ -89,7 +89,7 @@ class JudgeFactory:
             matcher: How the matcher compares; None: its defaults.
 
         Raises:
-            InvalidInputError: There is none of that name, or it isn't set up.
+            InvalidInputError: There is no judge of that name, or it is not set up.
         """
         if name not in JUDGE_NAMES:
             raise InvalidInputError(
@@ -98,10 +98,10 @@ class JudgeFactory:
         return Router([self._one(part, matcher) for part in self._order(name)])
 
     def llm(self, name: str = "llm") -> LlmJudge:
-        """The judge ``llm`` or ``fallback``.
+        """Return the judge ``llm`` or ``fallback``.
 
         Raises:
-            InvalidInputError: It isn't set up.
+            InvalidInputError: It is not set up.
         """
         with self._lock:
             if name not in self._judges:
@@ -109,7 +109,7 @@ class JudgeFactory:
             return self._judges[name]
 
     def triplet_extractor(self) -> LlmTripletExtractor:
-        """Takes claims out of texts with the judge's model."""
+        """Return the extractor of claims that uses the judge's model."""
         from ..extractors.llm import LlmTripletExtractor
 
         judge = self.llm()
@@ -117,7 +117,7 @@ class JudgeFactory:
         return LlmTripletExtractor(judge.client, cache=self.cache, revision=revision)
 
     def keyword_extractor(self) -> LlmKeywordExtractor:
-        """Takes keywords out of texts with the judge's model."""
+        """Return the extractor of keywords that uses the judge's model."""
         from ..extractors.llm import LlmKeywordExtractor
 
         judge = self.llm()
@@ -125,7 +125,7 @@ class JudgeFactory:
         return LlmKeywordExtractor(judge.client, cache=self.cache, revision=revision)
 
     def root_chooser(self, kind: str) -> LlmRootChooser:
-        """An extractor that chooses roots of a synonym graph with the judge's model.
+        """Return the extractor that chooses roots of a synonym graph with the judge's model.
 
         Args:
             kind: ``objects`` or ``behaviors``.
@@ -174,12 +174,12 @@ class JudgeFactory:
             raise InvalidInputError(
                 f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
             )
-        # The fallback is off unless it is set up; the others are wanted when they are named.
+        # The fallback is optional: it is left out unless it is set up.
         wanted = [part for part in order if part != "fallback" or self.settings.fallback_model]
         if not wanted:
             raise InvalidInputError(
-                f"judge_order is {self.settings.judge_order!r}, and no judge of it is set up; name "
-                f"some of {', '.join(known)}; for the fallback, set fallback_model as well"
+                f"judge_order is {self.settings.judge_order!r}, but none of these judges is set "
+                f"up; name some of {', '.join(known)}; for the fallback, set fallback_model as well"
             )
         return wanted
 
@@ -312,14 +312,14 @@ def vllm_server(
     data_folder: Path,
     progress: Callable[[str], None],
 ) -> VllmServer:
-    """The vLLM server that the settings ask for, not yet started.
+    """Return the vLLM server that the settings describe, not yet started.
 
     Args:
         settings: Which judges there are.
-        environ: The environment that it gets, from the one module that reads it. Its hub is
-            switched off in it unless ``vllm_download`` is set.
+        environ: Its environment. The model hub is switched off in it unless ``vllm_download`` is
+            set.
         data_folder: Where its log is written.
-        progress: Told in one line what goes on.
+        progress: Receives one line for each event.
 
     Raises:
         InvalidInputError: An address is set as well.

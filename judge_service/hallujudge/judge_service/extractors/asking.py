@@ -1,7 +1,7 @@
-"""Asking a language model for what a text holds, and reading its answer strictly.
+"""Extraction with a language model, whose replies are parsed strictly.
 
-One call for each source, its answer held to a JSON schema and checked again here: what breaks the
-schema is no extraction, and an item without one is unscored, never "nothing found".
+One call for each source. The reply is constrained to a JSON schema and checked again here. A reply
+that breaks the schema leaves its item unscored; it never counts as "nothing found".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SHOWN_CHARS", "Extraction", "LlmExtractor", "list_under", "with_keys"]
 
 SHOWN_CHARS = 80
-"""How much of what a model wrote is shown in the reason."""
+"""How many characters of a reply a message quotes."""
 
 _S = TypeVar("_S")
 _T = TypeVar("_T")
@@ -34,16 +34,16 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction(Generic[_T]):
-    """What was taken out of one source, or why nothing could be."""
+    """What was extracted from one source, or why nothing was."""
 
     found: _T | None
-    """What was found; None: the source could not be read, and the item is unscored."""
+    """What was found; None: the extraction failed, and the item is unscored."""
     reason: str = ""
-    """Why not."""
+    """Why it failed."""
     detail: str = ""
     """The reason in words."""
     usage: Usage | None = None
-    """What the answer took."""
+    """What the call took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,15 @@ class _Reply(Generic[_T]):
 
 
 class LlmExtractor(abc.ABC, Generic[_S, _T]):
-    """Asks about sources, a few at a time, and remembers the answers.
+    """Asks about sources, a few at a time, and keeps the replies.
 
-    A subclass says what stands in the prompt, which schema the answer has, and what it means.
+    A subclass defines the prompt, the schema of the reply, and its meaning.
 
     Args:
-        client: Talks to the model.
-        cache: Remembers answers.
+        client: Calls the model.
+        cache: Keeps replies between runs.
         revision: The weights' revision, where known.
-        max_tokens: Tokens of an answer at most; a longer one is cut off, and its item unscored.
+        max_tokens: Most tokens of a reply; a longer one is cut off, and its item is unscored.
     """
 
     template_name: str
@@ -88,10 +88,10 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         return f"llm:{self._client.settings.model}{revision}:{self._template.label}"
 
     async def try_many(self, sources: Sequence[_S]) -> list[Extraction[_T]]:
-        """What each source holds, or why it could not be told; in the order given.
+        """Return what each source contains, or why the extraction failed, in order.
 
         Raises:
-            InvalidInputError: The key is refused or the model isn't there.
+            InvalidInputError: The key is rejected, or there is no such model.
         """
         from ..llm.pool import run_bounded
 
@@ -117,7 +117,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
     @property
     def client(self) -> ChatClient:
-        """What talks to the model."""
+        """The client that calls the model."""
         return self._client
 
     async def _all(self, sources: Sequence[_S]) -> list[_T]:
@@ -125,7 +125,8 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         for index, result in enumerate(results):
             if result.found is None:
                 raise UnavailableError(
-                    f"no claims could be taken from text {index}: {result.reason}: {result.detail}",
+                    f"no claims could be extracted from text {index}: {result.reason}: "
+                    f"{result.detail}",
                     reason="EXTRACTION_FAILED",
                 )
         return [result.found for result in results if result.found is not None]
@@ -140,10 +141,10 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
     @abc.abstractmethod
     def _checked(self, value: object, source: _S) -> _T:
-        """What a parsed answer says; a ``ValueError`` where it breaks the schema."""
+        """Return what a parsed reply says; raise ``ValueError`` if it breaks the schema."""
 
     def _known(self, source: _S) -> _T | None:  # noqa: ARG002  # for subclasses
-        """What is clear without asking; None: the model has to be asked."""
+        """Return what is clear without a call; None if a call is needed."""
         return None
 
     @property
@@ -223,7 +224,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         )
 
     def _read(self, content: str, source: _S) -> Extraction[_T]:
-        """What an answer says, checked against the schema once more."""
+        """What a reply says, checked against the schema once more."""
         try:
             value = json.loads(content, object_pairs_hook=_no_doubles)
             return Extraction(found=self._checked(value, source))
@@ -241,35 +242,35 @@ def _ask_once(client: ChatClient, cache: VerdictCache | None) -> AskOnce[_Reply[
 
 
 def with_keys(value: object, names: Sequence[str]) -> Mapping[str, object]:
-    """An object that has exactly these keys.
+    """Return an object that has exactly these keys.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not such an object.
     """
     if not isinstance(value, dict) or set(value) != set(names):
-        raise ValueError(f"no object with the keys {', '.join(names)} alone")
+        raise ValueError(f"not an object with exactly the keys {', '.join(names)}")
     return value
 
 
 def list_under(value: Mapping[str, object], key: str, most: int) -> list[object]:
-    """The list under a key.
+    """Return the list under a key.
 
     Raises:
-        ValueError: There is none, or it has too many entries.
+        ValueError: There is no list, or it has too many entries.
     """
     entries = value[key]
     if not isinstance(entries, list):
-        raise ValueError(f"no list {key!r}")  # noqa: TRY004  # of the answer, not of a caller
+        raise ValueError(f"{key!r} is not a list")  # noqa: TRY004  # concerns the reply, not a caller's type
     if len(entries) > most:
-        raise ValueError(f"{len(entries)} entries in {key!r}; at most {most} are believed")
+        raise ValueError(f"{len(entries)} entries in {key!r}; at most {most} are accepted")
     return entries
 
 
 def _no_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object; two values under one key are no answer, since either could be meant."""
+    """Return an object; duplicate keys are rejected, because either value could be meant."""
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a key that stands twice")
+        raise ValueError("duplicate key")
     return value
 
 

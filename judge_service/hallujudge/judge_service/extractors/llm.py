@@ -1,4 +1,4 @@
-"""Extractors that ask a language model, and the sentence-level baseline beside them."""
+"""Extractors that use a language model, and the sentence-level baseline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .values import DescriptionPair, ExtractedTriplet, Keywords, PairKeywords, S
 __all__ = ["Extraction", "LlmKeywordExtractor", "LlmTripletExtractor", "SentenceExtractor"]
 
 MAX_CLAIMS = 400
-"""More claims or keywords than that in one list are a model that repeats itself."""
+"""A list with more claims or keywords comes from a model that repeats itself."""
 
 _MAX_KEYWORD_CHARS = 100
 _OBJECT_WORDS = 2
@@ -24,25 +24,25 @@ _CLAIM_KEYS = ("object1", "relation", "object2")
 
 
 class LlmTripletExtractor(LlmExtractor[str, list[ExtractedTriplet]]):
-    """Takes (object, relation, object) claims out of texts with a language model.
+    """Extracts (subject, relation, object) claims from texts with a language model.
 
-    Section 3.3 of the Tri-HE paper, which asks GPT-4. The prompt is our own; so are the schema, the
-    checks behind it, and the places of claims, which are looked up in the text: a claim whose words
-    don't stand there as the model wrote them has the empty place ``(0, 0)``.
+    Section 3.3 of the Tri-HE paper, which asks GPT-4. The prompt, the schema and
+    the checks are our own. The position of a claim is looked up in the text; a claim whose words do
+    not occur there as the model wrote them has the empty position ``(0, 0)``.
     """
 
     template_name = "extract_triplets"
 
     async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
-        """The claims of each text, in the order given.
+        """Return the claims of each text, in the order given.
 
         Raises:
-            UnavailableError: A text could not be read; use :meth:`try_many` to go on without it.
+            UnavailableError: An extraction failed; use :meth:`try_many` to go on without it.
         """
         return await self._all(texts)
 
     def _known(self, source: str) -> list[ExtractedTriplet] | None:
-        # A model that is asked about nothing may still make something up.
+        # A model may make up claims about an empty text.
         return None if source.strip() else []
 
     def _slots(self, source: str) -> Mapping[str, str]:
@@ -60,7 +60,7 @@ class LlmTripletExtractor(LlmExtractor[str, list[ExtractedTriplet]]):
 
 
 class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
-    """Takes object and behaviour keywords out of two descriptions with one call.
+    """Extracts object and behaviour keywords from two descriptions with one call.
 
     Section 3 of the Mementos paper, which asks GPT-4 for the lists of the human and of the
     generated description together. The prompt is our own. An object of more than two words and a
@@ -71,10 +71,10 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
     template_name = "extract_keywords"
 
     async def extract_many(self, texts: Sequence[str]) -> list[Keywords]:
-        """The keywords of single descriptions, in the order given; nothing stands beside them.
+        """Return the keywords of single descriptions, in the order given.
 
         Raises:
-            UnavailableError: A text could not be read; use :meth:`try_many` to go on without it.
+            UnavailableError: An extraction failed; use :meth:`try_many` to go on without it.
         """
         found = await self._all([DescriptionPair(predicted=text) for text in texts])
         return [keywords.predicted for keywords in found]
@@ -109,10 +109,10 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
 
 
 class SentenceExtractor:
-    """Takes a text's sentences as its claims: the baseline of the paper's Table 3, without a model.
+    """Extracts a text's sentences as claims: the baseline of the paper's Table 3, without a model.
 
     A sentence ends at a full stop, question mark or exclamation mark before white space and a
-    capital, a digit or a quotation mark, and at a line break; common abbreviations don't end one.
+    capital, a digit or a quotation mark, and at a line break; common abbreviations do not end one.
     """
 
     label = "sentences-1"
@@ -122,7 +122,7 @@ class SentenceExtractor:
     )
 
     def extract(self, text: str) -> list[tuple[Sentence, Span]]:
-        """The sentences of one text with their places."""
+        """Return the sentences of one text with their positions."""
         cuts = [0, *(match.end() for match in self._END.finditer(text) if self._ends(text, match))]
         found = []
         for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True):
@@ -134,7 +134,7 @@ class SentenceExtractor:
         return found
 
     async def extract_many(self, texts: Sequence[str]) -> list[list[tuple[Sentence, Span]]]:
-        """The sentences of each text, worked out in a thread."""
+        """Return the sentences of each text, found in a thread."""
         return await asyncio.to_thread(lambda: [self.extract(text) for text in texts])
 
     def _ends(self, text: str, match: re.Match[str]) -> bool:
@@ -159,7 +159,7 @@ def _object_schema(properties: Mapping[str, object]) -> dict[str, object]:
 
 def _claim(entry: object, number: int) -> Triplet:
     if not isinstance(entry, dict) or set(entry) != set(_CLAIM_KEYS):
-        raise ValueError(f"claim {number} hasn't the keys {', '.join(_CLAIM_KEYS)} alone")
+        raise ValueError(f"claim {number} does not have exactly the keys {', '.join(_CLAIM_KEYS)}")
     try:
         return triplet_of([entry[name] for name in _CLAIM_KEYS])
     except TripletError as err:
@@ -167,7 +167,7 @@ def _claim(entry: object, number: int) -> Triplet:
 
 
 def _keywords(lists: Mapping[str, object], side: str, text: str) -> Keywords:
-    """The keywords of one description with their places."""
+    """The keywords of one description with their positions."""
     objects, behaviors = (
         list_under(lists, f"{side}_{role}", MAX_CLAIMS) for role in ("objects", "behaviors")
     )
@@ -197,7 +197,7 @@ def _behavior(value: object) -> str:
 
 def _word(value: object) -> str:
     word = " ".join(value.lower().split()) if isinstance(value, str) else ""
-    # What can't be printed can't be a word of the text, and a lone surrogate can't be written.
+    # Unprintable characters are not words, and a lone surrogate cannot be written to a file.
     if not 0 < len(word) <= _MAX_KEYWORD_CHARS or not word.isprintable():
-        raise ValueError(f"a keyword that is none: {str(value)[:SHOWN_CHARS]!r}")
+        raise ValueError(f"invalid keyword: {str(value)[:SHOWN_CHARS]!r}")
     return word

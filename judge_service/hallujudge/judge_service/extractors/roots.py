@@ -1,4 +1,4 @@
-"""A language model that says which root of a synonym graph an unknown keyword belongs to."""
+"""A language model chooses the root of a synonym graph that an unknown keyword belongs to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["LlmRootChooser", "RootQuestion", "root_chooser"]
 
 NO_ROOT = "none of these"
-"""What is answered for a word that belongs to no root offered."""
+"""The reply for a word that belongs to none of the offered roots."""
 
 _WORDS_PER_CALL = 10
 _KINDS = {"objects": "things and beings", "behaviors": "actions"}
@@ -25,7 +25,7 @@ _KINDS = {"objects": "things and beings", "behaviors": "actions"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootQuestion:
-    """A word, and the roots that it may belong to."""
+    """A word and the roots that it may belong to."""
 
     word: str
     """The word."""
@@ -33,7 +33,7 @@ class RootQuestion:
     """The roots, the nearest first."""
 
     def choices(self) -> dict[str, str]:
-        """Roots as they stand in the prompt -> the roots themselves."""
+        """Return roots as the prompt shows them -> the roots themselves."""
         from ..llm.fence import defused
 
         shown: dict[str, str] = {}
@@ -46,13 +46,13 @@ class RootQuestion:
 class LlmRootChooser(LlmExtractor[tuple[RootQuestion, ...], dict[str, str]]):
     """Chooses roots for several words with one call.
 
-    Only what was offered for a word is an answer for it; one entry outside of that makes the whole
-    answer none.
+    Only a root that was offered for a word counts. One entry outside the offered roots invalidates
+    the whole reply.
 
     Args:
-        client: Talks to the model.
+        client: Calls the model.
         kind: ``objects`` or ``behaviors``.
-        cache: Remembers answers.
+        cache: Keeps replies between runs.
         revision: The weights' revision, where known.
     """
 
@@ -98,7 +98,7 @@ class LlmRootChooser(LlmExtractor[tuple[RootQuestion, ...], dict[str, str]]):
 
 
 def _root(question: RootQuestion, answer: object) -> str | None:
-    """The root that an answer names; None: none of those offered."""
+    """The root that a reply names; None: none of those offered."""
     if answer == NO_ROOT:
         return None
     root = question.choices().get(answer) if isinstance(answer, str) else None

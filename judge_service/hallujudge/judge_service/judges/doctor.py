@@ -1,4 +1,4 @@
-"""What ``hallujudge doctor`` asks an endpoint before anybody relies on it."""
+"""The checks of ``hallujudge doctor`` on a judge's server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Check", "check_endpoint"]
 _REPEATS = 3
 _ITEM = JudgeRequestItem(
     id="doctor",
-    # A model that isn't held to the choices is likely to say more than one word of this.
+    # An unconstrained model is likely to reply with more than one word to this claim.
     claims=(Triplet("lamp", "stands beside, in at least two sentences,", "open book"),),
     reference_triplets=(
         Triplet("lamp", "on", "desk"),
@@ -34,20 +34,20 @@ _ITEM = JudgeRequestItem(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
-    """What was looked at."""
+    """What was checked."""
     ok: bool | None
-    """Whether it is as it should be; None: it can't be told, or only costs comfort."""
+    """Whether it passed; None: this cannot be decided, or is not required."""
     detail: str
-    """What was seen, and what to do where it isn't."""
+    """What was found, and what to do if it did not pass."""
 
 
 async def check_endpoint(judge: LlmJudge) -> list[Check]:
     """Model, answers, structured output, log-probabilities and repeatability of a judge's server.
 
-    Makes at most five calls, past the cache.
+    Makes at most five calls and does not use the cache.
 
     Args:
         judge: The judge as it would be used.
@@ -77,7 +77,7 @@ async def _tried(check: Callable[[], Awaitable[Check]]) -> Check:
         return Check(
             name="structured output",
             ok=False,
-            detail=f"{err}; set the judge's constraint to none if the server knows none",
+            detail=f"{err}; set llm_constraint to none if the server supports no constraint",
         )
 
 
@@ -87,10 +87,10 @@ async def _listed(client: ChatClient) -> Check:
         listed = json.loads(await client.http.get("models"))["data"]
         names = [str(entry["id"]) for entry in listed]
     except CallFailedError as failure:
-        detail = f"the list of models can't be read ({failure.detail})"
+        detail = f"the list of models cannot be read ({failure.detail})"
         return Check(name="model", ok=None, detail=detail)
     except (ValueError, KeyError, TypeError, RecursionError):
-        return Check(name="model", ok=None, detail="the list of models is of another layout")
+        return Check(name="model", ok=None, detail="the list of models has another layout")
     known = ", ".join(names[:5]) or "none"
     detail = (
         f"{model!r} is served" if model in names else f"{model!r} is not listed; it has: {known}"
@@ -99,7 +99,7 @@ async def _listed(client: ChatClient) -> Check:
 
 
 async def _verdict(judge: LlmJudge) -> Check:
-    """Whether an answer, constrained as it would be in a run, is read as a verdict."""
+    """Whether a reply, constrained as in a run, is parsed as a verdict."""
     plain = LlmJudge(judge.name, judge.client, server=judge.identity.server or "unknown")
     verdict = (await plain.judge([_ITEM]))[0].verdicts[0]
     if verdict.verdict is Verdict.UNSCORED:
@@ -110,9 +110,11 @@ async def _verdict(judge: LlmJudge) -> Check:
 
 
 async def _constraint(client: ChatClient) -> Check:
-    """Whether the server keeps to a schema that no model would follow of its own accord."""
+    """Whether the server enforces a schema that no model would follow unforced."""
     if client.settings.sent_constraint == "none":
-        return Check(name="structured output", ok=None, detail="not asked for, by the settings")
+        return Check(
+            name="structured output", ok=None, detail="not requested, according to the settings"
+        )
     from ..llm.chat import ChatRequest
 
     word = "zyzzyva"
@@ -131,7 +133,7 @@ async def _constraint(client: ChatClient) -> Check:
     )
     said = reply.reply.content
     if word in said and said.strip().strip('{}": ').removeprefix("verdict").strip('": ') == word:
-        return Check(name="structured output", ok=True, detail="kept to")
+        return Check(name="structured output", ok=True, detail="enforced")
     return Check(
         name="structured output",
         ok=False,
@@ -149,7 +151,7 @@ def _logprobs(reply: ChatReply) -> Check:
 
 
 def _repeats(replies: list[ChatReply]) -> Check:
-    # The counts of tokens that were cached differ from call to call, and tell nothing here.
+    # Counts of cached tokens differ from call to call and do not matter here.
     said = {replace(reply, tokens=(), cached_tokens=0, model="") for reply in replies}
     if len(said) == 1:
         return Check(name="repeatability", ok=True, detail=f"{len(replies)} equal answers")

@@ -34,7 +34,7 @@ from .values import (
 __all__ = ["LlmJudge"]
 
 PARSER = "parser-1"
-"""Version of what turns an answer into verdicts; stands in every cache key."""
+"""Version of the code that parses replies; part of every cache key."""
 
 _CHOICE_TOKENS = 32
 _ENTRY_TOKENS = 32
@@ -65,16 +65,16 @@ class _Draft:
 
 
 class LlmJudge:
-    """Asks a chat model about claims, one a call or several, and reads only what was offered.
+    """Asks a chat model about claims, one or several per call, and accepts only offered choices.
 
     Args:
         name: Its name in evidence, such as ``llm`` or ``fallback``.
-        client: Talks to the model.
-        cache: Remembers answers; None: nothing is remembered.
+        client: Calls the model.
+        cache: Keeps replies between runs; None: they are kept in memory only.
         claims_per_call: Claims in one call at most; 1 asks for a bare choice, as published.
         revision: The weights' revision or digest, where known.
-        server: What serves the model and in which version; empty: asked of a vLLM server, and
-            unknown of others.
+        server: What serves the model and in which version; empty: a vLLM server is asked for it,
+            and it is unknown for others.
     """
 
     def __init__(
@@ -105,8 +105,9 @@ class LlmJudge:
     def identity(self) -> JudgeIdentity:
         """Model, revision, server, prompts and every parameter that is sent.
 
-        A server's version is in it if it was given, or learnt by :meth:`prepare`. What the first
-        question learns is in cache keys only, so that a run's signature can't change under it.
+        A server's version is included if it was given, or learned by :meth:`prepare`. A version
+        that the first call learns is in cache keys only, so that a signature does not change
+        during a run.
         """
         settings = self.client.settings
         names = ["judge_claim", "judge_sentence"]
@@ -152,18 +153,18 @@ class LlmJudge:
         for draft, question in self._jobs(drafts):
             reply = await self._calls.known(self.key_of(question), draft.reading(question))
             if reply is not None:
-                # What failed is not remembered: it is asked about again.
+                # A claim without a verdict is asked about again.
                 answers = tuple(a if a is not None and a.choice else None for a in reply.answers)
                 draft.add(question, replace(reply, answers=answers))
         return [self._recalled(draft) for draft in drafts]
 
     async def prepare(self) -> None:
-        """Learns the server's version, for the identity; to be called before the first run."""
+        """Learn the server's version, for the identity. Call it before the first run."""
         await self.identify()
         self._declared_server = self._server
 
     async def identify(self) -> None:
-        """Learns the server's version from a vLLM server, or from the cache while it is away."""
+        """Learn the server's version from a vLLM server, or from the cache while it is down."""
         settings = self.client.settings
         if self._server or settings.dialect != "vllm":
             self._label = f"{self.name}: {self.identity}"
@@ -172,7 +173,7 @@ class LlmJudge:
         try:
             self._server = _version_of(await self.client.http.get("/version"))
         except CallFailedError:
-            # Not fatal: the call itself will say what is wrong, where one is needed at all.
+            # Not fatal: a call, if one is needed, will report what is wrong.
             kept = await self.cache.server_of(url, model) if self.cache else None
             self._server = kept or ""
         else:
@@ -181,11 +182,11 @@ class LlmJudge:
         self._label = f"{self.name}: {self.identity}"
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:
-        """The calls that an item needs, for estimates."""
+        """Return the calls that an item needs, for estimates."""
         return questions_of(item, claims_per_call=self._claims_per_call)
 
     def request_of(self, question: Question) -> ChatRequest:
-        """What is sent for a question."""
+        """Return what is sent for a question."""
         return ChatRequest(
             messages=question.messages,
             max_tokens=_CHOICE_TOKENS + _ENTRY_TOKENS * len(question.claims),
@@ -196,7 +197,7 @@ class LlmJudge:
         )
 
     def key_of(self, question: Question) -> str:
-        """The cache key of a question: everything that its answer depends on."""
+        """Return the cache key of a question: everything that its reply depends on."""
         settings = self.client.settings
         return cache_key(
             {
@@ -221,7 +222,7 @@ class LlmJudge:
         return reply is not None and reading.is_whole(reply)
 
     async def close(self) -> None:
-        """Closes the connections; the cache stays open, it may be shared."""
+        """Close the connections; the cache stays open, because it may be shared."""
         await self.client.close()
 
     def _jobs(self, drafts: Sequence[_Draft]) -> Iterator[tuple[_Draft, Question]]:

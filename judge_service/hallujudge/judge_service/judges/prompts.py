@@ -23,9 +23,9 @@ WRONG_PARTS: Mapping[str, Part] = {
 }
 """The wrong part that a choice names; the words are those of the published prompt."""
 TRIPLET_CHOICES = ("supported", *WRONG_PARTS)
-"""What may be said of a triplet."""
+"""The choices for a triplet."""
 SENTENCE_CHOICES = ("supported", "not_supported")
-"""What may be said of a sentence, which has no parts that could be wrong."""
+"""The choices for a sentence, which has no parts that could be wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +65,11 @@ class Question:
 
 
 def questions_of(item: JudgeRequestItem, *, claims_per_call: int) -> list[Question]:
-    """The calls that an item's claims need.
+    """Return the calls that an item's claims need.
 
-    The scene graph stands first and depends on the image alone, so that all calls of an image begin
+    The scene graph comes first and depends on the image alone, so that all calls of an image begin
     with the same text and a server with a prefix cache reads it once. Neither the question nor the
-    response stands in the prompt, as in the paper's: they can't sway the judge, and a claim that
+    response is in the prompt, as in the paper's: they can't sway the judge, and a claim that
     comes up under two questions is asked about once.
 
     Args:

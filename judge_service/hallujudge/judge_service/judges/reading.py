@@ -1,7 +1,7 @@
-"""Reading answers: only what was offered is a verdict, and nothing is guessed.
+"""Parsing replies: only an offered choice is a verdict, and nothing is guessed.
 
-What a model writes is held against the choices as a whole. There is no search for a choice inside
-a sentence: "I would not call it supported" contains one too.
+A reply is compared with the choices as a whole. A choice inside a sentence does not count:
+"I would not call it supported" contains one too.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ __all__ = [
 VERDICT_KEY = "verdict"
 """The key of a single choice in an answer that is an object."""
 NO_VERDICT = "REPLY_OUT_OF_CHOICE"
-"""The reason of a claim whose answer is none of the offered ones."""
+"""The reason of a claim whose reply is not one of the offered choices."""
 
 _WRAPPING = " \t\r\n\"'`*."
 
 
 class ReadAnswer(NamedTuple):
-    """What an answer says of one claim."""
+    """What a reply says about one claim."""
 
     choice: str
-    """The choice; empty: none."""
+    """The choice; empty: there is none."""
     margin: float | None = None
-    """Its log-probability less that of the best other choice, where reported."""
+    """Its log-probability minus that of the best other choice, if reported."""
     reason: str = ""
-    """Why there is none."""
+    """Why there is no choice."""
     detail: str = ""
     """The reason in words."""
 
 
 def read_choice(reply: ChatReply, choices: Sequence[str]) -> ReadAnswer:
-    """The choice that a whole answer is.
+    """Return the choice that a whole reply consists of.
 
     White space, quotation marks, emphasis and a full stop around it are dropped and case is
     ignored, for servers that can't constrain. A JSON string, and an object with ``verdict`` as its
@@ -59,17 +59,17 @@ def read_choice(reply: ChatReply, choices: Sequence[str]) -> ReadAnswer:
     inner = _only_string(text)
     answer = (text if inner is None else inner).strip(_WRAPPING).casefold()
     if answer not in choices:
-        return ReadAnswer("", None, NO_VERDICT, f"{shown(text)} is none of {', '.join(choices)}")
+        return ReadAnswer("", None, NO_VERDICT, f"{shown(text)} is not one of {', '.join(choices)}")
     # Where the choice begins in the text, so that tokens can be followed from there.
     start = text.casefold().find(answer)
     return ReadAnswer(answer, _margin(reply.tokens, start, answer, choices))
 
 
 def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[ReadAnswer]:
-    """The choices of an answer that is an object with keys ``1`` to ``count``.
+    """Return the choices of a reply that is an object with keys ``1`` to ``count``.
 
-    An entry that is missing, given twice or out of choice leaves its claim without verdict; keys
-    that nobody asked for leave all of them without, because then it isn't clear what was counted.
+    A claim whose entry is missing, duplicate or outside the choices has no verdict. Keys that were
+    not asked for leave all claims without a verdict, because the numbering is then unclear.
 
     Args:
         reply: The answer.
@@ -83,17 +83,17 @@ def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[Rea
     except (ValueError, RecursionError) as err:
         return [ReadAnswer("", None, "REPLY_NOT_JSON", f"{shown(reply.content)}: {err}")] * count
     if not isinstance(pairs, _Pairs):
-        detail = f"{shown(reply.content)} is no object"
+        detail = f"{shown(reply.content)} is not a JSON object"
         return [ReadAnswer("", None, "REPLY_WRONG_SCHEMA", detail)] * count
     keys = [str(number) for number in range(1, count + 1)]
     if unknown := [key for key, _ in pairs if key not in keys]:
-        detail = f"keys that nobody asked for: {shown(', '.join(unknown))}"
+        detail = f"keys that were not asked for: {shown(', '.join(unknown))}"
         return [ReadAnswer("", None, "REPLY_WRONG_SCHEMA", detail)] * count
     return [_entry(reply, pairs, key, choices) for key in keys]
 
 
 class _Pairs(list[tuple[str, object]]):
-    """An object's entries, doubles kept."""
+    """An object's entries, duplicates included."""
 
 
 def _entry(reply: ChatReply, pairs: _Pairs, key: str, choices: Sequence[str]) -> ReadAnswer:
@@ -105,14 +105,14 @@ def _entry(reply: ChatReply, pairs: _Pairs, key: str, choices: Sequence[str]) ->
     if not isinstance(answer, str) or answer not in choices:
         told = shown(answer if isinstance(answer, str) else type(answer).__name__)
         return ReadAnswer(
-            "", None, NO_VERDICT, f"claim {key}: {told} is none of {', '.join(choices)}"
+            "", None, NO_VERDICT, f"claim {key}: {told} is not one of {', '.join(choices)}"
         )
     start = _value_start(reply.content, key)
     return ReadAnswer(answer, _margin(reply.tokens, start, answer, choices))
 
 
 def _value_start(text: str, key: str) -> int:
-    """Where the value of a key begins, behind its quotation mark; keys and choices hold none."""
+    """Where the value of a key begins, after its quotation mark; keys and choices contain none."""
     at = text.find(f'"{key}"')
     colon = text.find(":", at)
     return text.find('"', colon) + 1 if at >= 0 and colon >= 0 else -1
@@ -133,7 +133,7 @@ def _only_string(text: str) -> str | None:
 def _margin(
     tokens: Sequence[TokenChoice], start: int, answer: str, choices: Sequence[str]
 ) -> float | None:
-    """How much likelier the answer was than the best other choice, as a difference of logarithms.
+    """Difference in log-probability between the reply and the best other choice.
 
     The answer's tokens are followed from its first character on. A rival leaves the path at the
     first token where it differs; its log-probability is that of the path so far and of the token
@@ -161,7 +161,7 @@ def _margin(
 
 
 def _alternatives(token: TokenChoice, skipped: int, written: str) -> list[tuple[str, float]]:
-    """What the choice would read with each reported token in this one's place."""
+    """The text of the choice with each reported token in place of this one."""
     before = token.text[:skipped]
     return [
         ((written + text[skipped:]).casefold(), logprob)
@@ -171,14 +171,14 @@ def _alternatives(token: TokenChoice, skipped: int, written: str) -> list[tuple[
 
 
 def _leads(told: str, choice: str) -> bool:
-    """Whether a text that was told so far may become a choice, or is one with something behind."""
+    """Whether a text may become a choice, or is a choice followed by other text."""
     return choice.startswith(told) or (
         told.startswith(choice) and not told[len(choice) :][:1].isalnum()
     )
 
 
 def _path(tokens: Sequence[TokenChoice], start: int) -> list[tuple[int, TokenChoice]]:
-    """Tokens from a character on, and how many characters of each stand before it."""
+    """Tokens from a character on, with the number of characters of each that precede it."""
     path, offset = [], 0
     for token in tokens:
         end = offset + len(token.text)

@@ -1,4 +1,4 @@
-"""The router: an ordered list of judges, each asked only what the ones before could not answer."""
+"""The router: judges in order, each asked about the claims that those before left open."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ class _Progress:
         return [index for index, verdict in enumerate(self.verdicts) if verdict is None]
 
     def rest(self) -> JudgeRequestItem:
-        """The item with the claims that are left."""
+        """Return the item with the claims that have no verdict yet."""
         pending = self.pending
         return self.item.picked(pending, [self.fallback_history[index] for index in pending])
 
     def add_usage(self, judge: str, usage: Usage) -> None:
-        """Adds what a judge's answers took."""
+        """Add what a judge's replies took."""
         self.usage[judge] = self.usage.get(judge, Usage()) + usage
 
 
 class Router:
     """Judges in order, the preferred one first.
 
-    A claim goes on to the next judge when one gives no verdict on it: because it can't be reached,
-    refuses, answers out of choice, or has no budget left. Every verdict names its judge, and every
-    item keeps why the earlier ones gave none.
+    A claim goes to the next judge if one gives no verdict on it: because it cannot be reached,
+    refuses, replies outside the choices, or has no budget left. Every verdict names its judge, and
+    every item keeps why the earlier judges gave none.
 
-    Before anybody is asked, every judge's memory is, in the same order. A verdict that the fallback
-    gave in an earlier run is therefore found again rather than asked of the first judge anew: a
-    re-run costs nothing and gives the same bytes.
+    Before any judge is called, the verdicts that the judges know are looked up in the same order.
+    So a verdict of the fallback is found again instead of asking the first judge anew: a second
+    run costs nothing and writes the same bytes.
 
     Args:
         judges: The judges; their names differ.
@@ -105,7 +105,7 @@ class Router:
         return [self._judged(one) for one in progress]
 
     async def close(self) -> None:
-        """Closes the judges that have something to close."""
+        """Close the judges."""
         for judge in self.judges:
             if close := getattr(judge, "close", None):
                 await close()
@@ -140,7 +140,7 @@ class Router:
                 one.add_usage(judge.name, part.usage)
 
     def _before(self, judge: Judge, history: Sequence[Declined]) -> tuple[Declined, ...]:
-        """A remembered history as far as it tells of judges that stand before this one here."""
+        """The part of a kept history that concerns judges before this one."""
         names = [other.name for other in self.judges]
         return tuple(d for d in history if d.judge in names[: names.index(judge.name)])
 
@@ -165,6 +165,6 @@ class Router:
 
 
 def _unanswered(claim: object, history: Sequence[Declined]) -> ClaimVerdict:
-    """A claim that no judge could answer: the last one's reason, and everybody's in words."""
+    """A claim without a verdict of any judge: the last judge's reason, and all details."""
     detail = "; ".join(f"{d.judge}: {d.reason}: {d.detail}" for d in history)
     return unscored_claim(claim, history[-1].reason, detail)  # type: ignore[arg-type]  # its parts

@@ -1,4 +1,4 @@
-"""What judges are asked, and what they give back."""
+"""What judges receive and return."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ class Declined(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequestItem:
-    """A response's claims and what its image shows."""
+    """A response's claims and the references of its image."""
 
     id: str
-    """The item's id, for messages only; no judge is told."""
+    """The item's id, for messages only; it is not sent to a judge."""
     claims: tuple[ClaimParts, ...]
-    """What is to be judged."""
+    """The claims to judge."""
     reference_triplets: tuple[Triplet, ...]
     """The image's scene graph."""
     reference_objects: tuple[str, ...] = ()
-    """Objects of the image beside those that the triplets name."""
+    """Objects of the image that no triplet names."""
     fallback_history: tuple[tuple[Declined, ...], ...] = ()
-    """Why earlier judges gave no verdict, one entry for each claim; empty: none was asked."""
+    """Why earlier judges gave no verdict, one entry per claim; empty: this is the first judge."""
 
     def picked(
         self, indices: Sequence[int], history: Sequence[tuple[Declined, ...]]
     ) -> JudgeRequestItem:
-        """The same item with some of its claims only."""
+        """Return the item with some of its claims only."""
         return JudgeRequestItem(
             id=self.id,
             claims=tuple(self.claims[index] for index in indices),
@@ -72,14 +72,14 @@ class Asked:
     judge: str
     """Its name."""
     answered: int = 0
-    """Claims that it gave a verdict on."""
+    """Number of claims with a verdict of this judge."""
     declined: tuple[Declined, ...] = ()
-    """Claims that it gave none on: why, one entry for each claim."""
+    """Why the other claims have none, one entry for each claim."""
     usage: Usage = field(default_factory=Usage)
-    """What its answers took."""
+    """What its replies took."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The entry of ``evidence.judging``."""
+        """Return the entry of ``evidence.judging``."""
         details = {reason: detail for _, reason, detail in reversed(self.declined)}
         counts = Counter(reason for _, reason, _ in self.declined)
         reasons: dict[str, JsonValue] = {
@@ -96,33 +96,33 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedItem:
-    """Verdicts on an item's claims, and who had a part in them."""
+    """Verdicts on an item's claims, and the judges that were called."""
 
     verdicts: tuple[ClaimVerdict, ...]
-    """One for each claim, in order; unscored where no judge could answer."""
+    """One for each claim, in order; unscored if no judge gave a verdict."""
     asked: tuple[Asked, ...] = ()
-    """The judges that were asked, in order."""
+    """The judges that were called, in order."""
 
     def judging(self) -> tuple[dict[str, JsonValue], ...]:
-        """What the item's evidence keeps of the judges."""
+        """Return the entries of ``evidence.judging``."""
         return tuple(asked.to_json() for asked in self.asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """What a judge remembers of an item."""
+    """What is known of an item from earlier calls."""
 
     verdicts: tuple[ClaimVerdict | None, ...]
-    """One for each claim; None where it remembers nothing."""
+    """One for each claim; None if it is not known."""
     fallback_history: tuple[tuple[Declined, ...], ...]
     """Why earlier judges gave no verdict when this one did, one entry for each claim."""
     usage: Usage
-    """What the answers took at the time."""
+    """What the replies took when they were made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeIdentity:
-    """What verdicts depend on beside the inputs: two equal identities judge alike."""
+    """What verdicts depend on apart from the inputs. Judges of equal identity judge alike."""
 
     kind: str
     """``llm``, ``matcher`` or another family."""
@@ -143,7 +143,7 @@ class JudgeIdentity:
         return f"{self.model}{revision}{server}"
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """What a metric's signature shows of the judge."""
+        """Return the judge's fields of a metric's signature."""
         parameters = ",".join(f"{name}={value}" for name, value in self.parameters)
         fields = (("judge", str(self)), ("prompt", self.template), ("params", parameters))
         return tuple((name, value) for name, value in fields if value)
@@ -151,7 +151,7 @@ class JudgeIdentity:
 
 @runtime_checkable
 class Judge(Protocol):
-    """Whoever gives verdicts."""
+    """Gives verdicts on claims."""
 
     @property
     def name(self) -> str:
@@ -160,7 +160,7 @@ class Judge(Protocol):
 
     @property
     def identity(self) -> JudgeIdentity:
-        """What its verdicts depend on, as far as known; the first question may fill it in."""
+        """What its verdicts depend on, as far as it is known before the first call."""
         ...
 
     async def judge(
@@ -180,15 +180,15 @@ class Judge(Protocol):
 
 @runtime_checkable
 class RecallingJudge(Judge, Protocol):
-    """A judge that remembers verdicts."""
+    """A judge that keeps verdicts of earlier calls."""
 
     async def recall(self, items: Sequence[JudgeRequestItem]) -> list[Recalled]:
-        """What it knows without asking anybody."""
+        """Return the verdicts that are known without calling the model."""
         ...
 
 
 def unscored_claim(claim: ClaimParts, reason: str, detail: str, judge: str = "") -> ClaimVerdict:
-    """A claim without verdict, and why."""
+    """Return a claim without a verdict, and why it has none."""
     return ClaimVerdict(
         triplet=claim, verdict=Verdict.UNSCORED, judge=judge, reason=reason, detail=detail
     )

@@ -1,4 +1,4 @@
-"""A hard budget: a call is made only if the worst that it can cost still fits."""
+"""A hard budget: a call is made only if its highest possible cost still fits."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What a million tokens cost, in one currency."""
+    """Prices of a million tokens, in one currency."""
 
     prompt: float
-    """Of prompts."""
+    """Of prompt tokens."""
     completion: float
-    """Of answers."""
+    """Of completion tokens."""
     cached: float | None = None
-    """Of prompt tokens that the server had already; None: like the others."""
+    """Of prompt tokens that the server had cached; None: like the others."""
 
     def cost(self, prompt: int, completion: int, cached: int = 0) -> float:
-        """The price of a call."""
+        """Return the cost of a call."""
         cheap = self.prompt if self.cached is None else self.cached
         return (
             (prompt - cached) * self.prompt + cached * cheap + completion * self.completion
@@ -34,7 +34,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Room in the budget, held for one call."""
+    """A part of the budget, reserved for one call."""
 
     cost: float
     """The most that the call can cost."""
@@ -43,16 +43,16 @@ class Reservation:
 class Budget:
     """Calls and money that may still be spent; shared by every call of a judge.
 
-    What a call can cost at most (its prompt at one token for each byte, and every token that it may
-    generate) is set aside before it is sent, so that many calls in flight can't pass the limit
-    together. It is replaced by the real price when the answer is there. Every attempt counts as a
-    call. An attempt that broke off keeps its reservation: it may have been charged for.
+    The highest cost of a call (its prompt at one token per byte, and every token that it may
+    generate) is reserved before it is sent, so that concurrent calls cannot exceed the limit
+    together. The real cost replaces it when the reply arrives. Every attempt counts as a call. An
+    attempt that broke off keeps its reservation, because it may have been charged for.
 
     Args:
         max_calls: Calls at most; None: any number.
         max_cost: Money at most; None: any amount.
-        prices: What tokens cost; None: nothing, or it isn't known.
-        within: A wider budget that every call counts in as well.
+        prices: What tokens cost; None: not known.
+        within: A wider budget in which every call counts as well.
 
     Raises:
         InvalidInputError: A limit is negative.
@@ -79,16 +79,16 @@ class Budget:
         self._waiting: list[asyncio.Future[None]] = []
 
     def cost_of(self, usage: Usage) -> float | None:
-        """The price of a call; None without prices."""
+        """Return the cost of a call; None if prices are not known."""
         if self.prices is None:
             return None
         return self.prices.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
 
     async def reserve(self, most_prompt: int, most_completion_tokens: int) -> Reservation | None:
-        """Room for one call; None: the budget doesn't hold it.
+        """Reserve one call; None if the budget does not hold it.
 
-        Where it would, were it not for what is held for calls in flight, their end is waited for:
-        they mostly cost less than was held.
+        If it would fit once other reservations are released, those calls are waited for: they
+        mostly cost less than was reserved.
 
         Args:
             most_prompt: Prompt tokens at most.
@@ -111,10 +111,10 @@ class Budget:
         return Reservation(cost)
 
     def settle(self, reservation: Reservation, cost: float | None) -> None:
-        """Replaces a reservation by what the call cost."""
+        """Replace a reservation by what the call cost."""
         for budget in self._all():
             budget._holders -= 1
-            # Sums of what was added and taken away again needn't end at zero.
+            # Floating-point sums of additions and subtractions may not end at zero.
             budget._held = budget._held - reservation.cost if budget._holders else 0.0
             budget.spent += cost or 0.0
             waiting, budget._waiting = budget._waiting, []
@@ -123,31 +123,31 @@ class Budget:
                     turn.set_result(None)
 
     def keep(self, reservation: Reservation) -> None:
-        """Counts a reservation as spent: the call may have been charged for."""
+        """Count a reservation as spent: the call may have been charged for."""
         self.settle(reservation, reservation.cost)
 
     def exhausted_detail(self) -> str:
-        """Why no further call is made, in words."""
+        """Return why no further call is made."""
         limits = []
         for budget in self._all():
             if budget._max_calls is not None:
                 limits.append(f"{budget.calls} of {budget._max_calls} calls made")
             if budget._max_cost is not None:
                 gone = budget.spent + budget._held
-                limits.append(f"{gone:.6f} of {budget._max_cost:.6f} spent or held")
+                limits.append(f"{gone:.6f} of {budget._max_cost:.6f} spent or reserved")
         return f"{', '.join(limits)}; raise max_calls or max_cost to go on"
 
     def _all(self) -> list[Budget]:
         return [self, *(self._within._all() if self._within is not None else ())]
 
     def _problem(self, cost: float) -> bool:
-        """Whether a call doesn't fit now."""
+        """Whether a call does not fit now."""
         if self._max_calls is not None and self.calls >= self._max_calls:
             return True
         return self._max_cost is not None and self.spent + self._held + cost > self._max_cost
 
     def _only_held(self, cost: float) -> bool:
-        """Whether a call doesn't fit now, and may when those in flight are back."""
+        """Whether a call does not fit now, and may fit when other calls end."""
         if self._max_calls is not None and self.calls >= self._max_calls:
             return False
         limit = self._max_cost

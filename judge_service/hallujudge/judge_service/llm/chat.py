@@ -1,4 +1,4 @@
-"""Chat completions as values: what is asked, what comes back, and the layout between."""
+"""Chat completions as values: requests, replies, and their JSON."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ __all__ = [
 ]
 
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
-"""Whose extensions a server understands: OpenAI's own names, vLLM's more, or neither."""
+"""Whose extensions a server understands: OpenAI's names, vLLM's in addition, or neither."""
 
 _MAX_TOP = 20
-# What servers report is held to what can be: JSON and messages have no room for more.
+# Servers report impossible values now and then; beyond these bounds they are ignored.
 _MAX_TOKENS = 1_000_000_000
 _MAX_LOGPROB = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Every parameter that decides how an answer is drawn; all are sent, none is left to a server.
+    """Every parameter that decides how a reply is drawn. All are sent.
 
-    vLLM, for one, takes what isn't sent from the model folder's ``generation_config.json``.
+    vLLM, for example, takes what is not sent from the model folder's ``generation_config.json``.
     """
 
     temperature: float = 0.0
@@ -55,10 +55,10 @@ class Sampling:
     top_logprobs: int = 8
     """Alternatives reported for each token, for margins; 0: none are asked for."""
     omit: tuple[str, ...] = ()
-    """Names of parameters that the server refuses, and that are therefore left out."""
+    """Names of parameters that are left out because the server rejects them."""
 
     def parameters(self, dialect: Dialect) -> dict[str, object]:
-        """The parameters as they are sent."""
+        """Return the parameters as they are sent."""
         values: dict[str, object] = {
             "temperature": self.temperature,
             "top_p": self.top_p,
@@ -82,7 +82,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """A question to a chat model."""
+    """A request to a chat model."""
 
     messages: list[Message]
     """The conversation so far."""
@@ -112,7 +112,7 @@ class TokenChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """A model's answer."""
+    """A model's reply."""
 
     content: str
     """The text; empty where the model refused."""
@@ -135,7 +135,7 @@ class ChatReply:
 def payload_of(
     request: ChatRequest, model: str, sampling: Sampling, dialect: Dialect, constraint: str
 ) -> dict[str, object]:
-    """The body of a chat completion request.
+    """Return the body of a chat completion request.
 
     Args:
         request: What is asked.
@@ -168,10 +168,10 @@ def payload_of(
 
 
 def _structured(request: ChatRequest) -> dict[str, object]:
-    """Constraints in vLLM's own words, which leave no room for white space.
+    """Constraints in vLLM's own parameters, which allow no white space.
 
-    A schema alone lets a model write line breaks between two keys until its tokens are used up, and
-    a small one does.
+    A schema alone lets a model write line breaks between two keys until its tokens are used up;
+    small models do so.
     """
     if request.choices:
         return {"choice": list(request.choices)}
@@ -181,7 +181,7 @@ def _structured(request: ChatRequest) -> dict[str, object]:
 
 
 def parse_reply(body: bytes) -> ChatReply:
-    """A server's answer, read strictly.
+    """Parse a server's reply strictly.
 
     Raises:
         CallFailedError: It isn't a chat completion: truncated, another layout, no choice.
@@ -190,14 +190,14 @@ def parse_reply(body: bytes) -> ChatReply:
         content = json.loads(body)
     except (ValueError, RecursionError) as err:
         raise CallFailedError(
-            FailureKind.BAD_REPLY, f"the answer is not JSON ({len(body)} bytes: {err})"
+            FailureKind.BAD_REPLY, f"the reply is not JSON ({len(body)} bytes: {err})"
         ) from err
     try:
         return _reply_of(content)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as err:
         raise CallFailedError(
             FailureKind.BAD_REPLY,
-            f"the answer is not a chat completion ({type(err).__name__}: {str(err)[:100]})",
+            f"the reply is not a chat completion ({type(err).__name__}: {str(err)[:100]})",
         ) from err
 
 
@@ -237,14 +237,14 @@ def _usage_of(usage: object) -> tuple[int, int, int]:
 
 
 def _count_of(value: object) -> int:
-    """A number of tokens; 0, which stands for "not told", where it is none."""
+    """A number of tokens; 0, which means "not reported", if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return 0
     return int(value) if 0 <= value <= _MAX_TOKENS else 0
 
 
 def _tokens_of(logprobs: object) -> tuple[TokenChoice, ...]:
-    """The reported tokens; none where they can't be read: a margin is worth no verdict."""
+    """The reported tokens; none if they cannot be read, which costs only the margin."""
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     try:
         return tuple(
@@ -268,5 +268,5 @@ def _token_of(entry: Mapping[str, object]) -> tuple[str, float]:
 
 
 def _is_possible(entry: Mapping[str, object]) -> bool:
-    """Whether a token could have come; servers may list those that a constraint rules out."""
+    """Whether a token was possible; servers may list those that a constraint rules out."""
     return entry["logprob"] != float("-inf")

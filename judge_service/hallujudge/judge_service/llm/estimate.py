@@ -1,4 +1,4 @@
-"""What a run would cost, before anything is sent."""
+"""What calls would cost, before anything is sent."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What one judge, or extractor, would be asked if it were asked about everything."""
+    """The calls of one judge or extractor, if it were asked about everything."""
 
     judge: str
     """Its name."""
@@ -86,11 +86,11 @@ async def estimate_calls(
     counter: TokenCounter | None = None,
     prices: Prices | None = None,
 ) -> Estimate:
-    """Counts calls that would be made; see :func:`estimate`.
+    """Count calls that would be made.
 
     Args:
-        name: Who would be asked.
-        client: What would ask.
+        name: The judge's or extractor's name.
+        client: The client that would make them.
         calls: The calls.
         counter: Counts prompts.
         prices: What tokens cost.
@@ -133,7 +133,7 @@ async def _each(
 
 
 def approximate_counter() -> TokenCounter:
-    """A quarter of the bytes: near for English and wide of the mark for other scripts."""
+    """Return a counter of four bytes per token: close for English, far off for other scripts."""
 
     async def count(messages: list[Message]) -> int:
         size = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
@@ -143,11 +143,11 @@ def approximate_counter() -> TokenCounter:
 
 
 def file_counter(path: str | Path) -> TokenCounter:
-    """The model's own tokenizer from a ``tokenizer.json``; the chat template is approximated.
+    """Return a counter by a ``tokenizer.json``; the chat template is approximated.
 
     Raises:
         MissingExtraError: The tokenizers package isn't installed.
-        InvalidInputError: The file can't be read.
+        InvalidInputError: The file cannot be read.
     """
     try:
         tokenizers = import_module("tokenizers")
@@ -158,7 +158,7 @@ def file_counter(path: str | Path) -> TokenCounter:
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(file))
     except Exception as err:  # the library raises bare exceptions
-        raise InvalidInputError(f"tokenizer {str(file)!r} can't be read: {err}") from err
+        raise InvalidInputError(f"tokenizer {str(file)!r} cannot be read: {err}") from err
 
     async def count(messages: list[Message]) -> int:
         encoded = tokenizer.encode_batch([message["content"] for message in messages])
@@ -170,11 +170,11 @@ def file_counter(path: str | Path) -> TokenCounter:
 
 
 async def counter_of(client: ChatClient) -> TokenCounter:
-    """The best count of a model's prompts: by its tokenizer's file, by its server, or roughly.
+    """Return the best counter for a model's prompts: tokenizer file, server, or approximation.
 
     Raises:
         MissingExtraError: A file is named, and the tokenizers package isn't installed.
-        InvalidInputError: The file can't be read.
+        InvalidInputError: The file cannot be read.
     """
     if client.settings.tokenizer:
         return file_counter(client.settings.tokenizer)
@@ -182,7 +182,7 @@ async def counter_of(client: ChatClient) -> TokenCounter:
 
 
 async def _server_counter(client: ChatClient) -> TokenCounter | None:
-    """The count of a vLLM server, chat template included; None where the server has none."""
+    """The counter of a vLLM server, chat template included; None if it has none."""
 
     async def count(messages: list[Message]) -> int:
         body = {"model": client.settings.model, "messages": messages}

@@ -1,4 +1,4 @@
-"""One call for one question, however many ask it at the same time."""
+"""One call for equal questions at the same time."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class _Flight(Generic[_T]):
 
 
 class SingleFlight(Generic[_T]):
-    """Runs a question's call once; everybody who asks meanwhile gets the same answer.
+    """Runs a question's call once; callers that ask it meanwhile get the same result.
 
-    The call is cancelled when nobody waits for it any more, and only then.
+    The call is cancelled when no caller waits for it any more, and only then.
     """
 
     def __init__(self) -> None:
         self._flights: dict[tuple[int, str], _Flight[_T]] = {}
 
     async def do(self, key: str, call: Callable[[], Awaitable[_T]]) -> _T:
-        """The call's result.
+        """Return the call's result.
 
         Args:
-            key: What is asked.
-            call: Asks it.
+            key: The question.
+            call: Makes the call.
         """
         # Tasks belong to a loop, and a judge may serve several, one after the other.
         at = (id(asyncio.get_running_loop()), key)

@@ -1,4 +1,4 @@
-"""HTTP to one endpoint: JSON out, bytes in, every failure as a value that says what follows."""
+"""HTTP to one endpoint: sends JSON, returns bytes, and classifies every failure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where an OpenAI-compatible server is, and how it is talked to."""
+    """Where an OpenAI-compatible server is, and how it is reached."""
 
     url: str
     """Its base address, such as ``http://127.0.0.1:8000/v1``."""
@@ -36,18 +36,18 @@ class Endpoint:
     proxy: str = ""
     """Proxy on the way, such as ``http://proxy:3128``; empty: none."""
     timeout_seconds: float = 120.0
-    """Time for one call, from sending to the last byte: a slow drip doesn't prolong it."""
+    """Seconds for one call, from sending to the last byte; a slow reply does not prolong it."""
     connect_seconds: float = 10.0
     """Time for a connection."""
     max_reply_bytes: int = 8 << 20
-    """Largest answer that is read."""
+    """Largest reply that is read."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidInputError(
-                f"the judge's address {_without_password(self.url)!r} is no web address; "
-                "write one such as http://127.0.0.1:8000/v1"
+                f"the judge's address {_without_password(self.url)!r} is not a web address; "
+                "write it like http://127.0.0.1:8000/v1"
             )
         if parts.username or parts.password:
             raise InvalidInputError(
@@ -77,7 +77,7 @@ class HttpEndpoint:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, path: str, body: Mapping[str, object]) -> bytes:
-        """Sends JSON and gives the answer's body.
+        """Send JSON and return the reply's body.
 
         Raises:
             CallFailedError: There is none; the failure says why and what follows.
@@ -88,7 +88,7 @@ class HttpEndpoint:
         return await self._request("POST", path, data)
 
     async def get(self, path: str) -> bytes:
-        """Gives the body behind a path below the base address, or from the root with ``/``.
+        """Return the body at a path below the base address, or from the root with ``/``.
 
         Raises:
             CallFailedError: There is none.
@@ -96,7 +96,7 @@ class HttpEndpoint:
         return await self._request("GET", path, None)
 
     async def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         session, self._session = self._session, None
         if session is not None and self._loop is asyncio.get_running_loop():
             await session.close()
@@ -121,11 +121,11 @@ class HttpEndpoint:
                 )
         except TimeoutError as err:
             raise CallFailedError(
-                FailureKind.TIMEOUT, f"no whole answer in {self.endpoint.timeout_seconds:g} s"
+                FailureKind.TIMEOUT, f"no complete reply in {self.endpoint.timeout_seconds:g} s"
             ) from err
         except aiohttp.ClientPayloadError as err:
             raise CallFailedError(
-                FailureKind.CONNECTION, "the connection broke within the answer"
+                FailureKind.CONNECTION, "the connection broke within the reply"
             ) from err
         except (aiohttp.ClientError, OSError) as err:
             raise CallFailedError(FailureKind.CONNECTION, _plain(err)) from err
@@ -140,7 +140,7 @@ class HttpEndpoint:
             size += len(piece)
             if size > limit:
                 raise CallFailedError(
-                    FailureKind.BAD_REPLY, f"the answer is larger than {limit} bytes"
+                    FailureKind.BAD_REPLY, f"the reply is larger than {limit} bytes"
                 )
         return b"".join(pieces)
 
@@ -152,7 +152,7 @@ class HttpEndpoint:
         return f"{base}/{path}"
 
     def _scrubbed(self, failure: CallFailedError) -> CallFailedError:
-        # Servers quote a wrong key in their message.
+        # Servers quote a wrong key in their messages.
         failure.detail = self.endpoint.key.scrubbed(failure.detail)
         failure.args = (f"{failure.kind.value}: {failure.detail}",)
         return failure

@@ -1,4 +1,4 @@
-"""How many calls may be in flight: halved when the server says "too many", slowly grown back."""
+"""How many calls may be made at the same time: halved on a rate limit, slowly raised again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["AdaptiveLimiter"]
 
 
 class AdaptiveLimiter:
-    """Additive increase, multiplicative decrease, and a pause that everybody keeps.
+    """Additive increase, multiplicative decrease, and a pause for all calls.
 
-    Only rate limits shrink it; other faults say nothing about how much the server can take. Calls
-    that were in flight when it shrank don't shrink it again: they are answers to the old pace.
+    Only rate limits lower it; other failures say nothing about the server's capacity. Calls that
+    were under way when it was lowered do not lower it again: they were made at the old rate.
 
     Args:
-        most: Calls in flight at most.
+        most: Calls at the same time at most.
         clock: Seconds on a clock that never goes back.
     """
 
@@ -31,16 +31,16 @@ class AdaptiveLimiter:
 
     @property
     def limit(self) -> int:
-        """Calls that may be in flight now."""
+        """Calls that may be made at the same time now."""
         return int(self._limit)
 
     @property
     def pause_left(self) -> float:
-        """Seconds that the server asked everybody to stay away."""
+        """Seconds for which the server asked not to be called."""
         return max(0.0, self._paused_until - self._clock())
 
     async def acquire(self) -> float:
-        """Waits for room; gives the time at which it was found, for :meth:`release`."""
+        """Wait for a free place and return the time, for :meth:`release`."""
         while self._in_flight >= self.limit:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -54,12 +54,12 @@ class AdaptiveLimiter:
         return self._clock()
 
     def release(self, started: float, *, limited: bool, retry_after: float | None = None) -> None:
-        """Gives the room back.
+        """Free a place.
 
         Args:
             started: What :meth:`acquire` gave.
-            limited: Whether the server said "too many".
-            retry_after: Seconds that it asked to stay away.
+            limited: Whether the server reported a rate limit.
+            retry_after: Seconds for which it asked not to be called.
         """
         self._in_flight -= 1
         if limited:

@@ -1,4 +1,4 @@
-"""Things that take seconds to load, loaded once however many threads ask for them."""
+"""Objects that take seconds to load, loaded once for all threads."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _V = TypeVar("_V")
 class SharedLoads(Generic[_K, _V]):
     """What was loaded last, by key; safe to use from several threads.
 
-    Who asks while a load runs waits for it and gets the same thing, or the same error. A failed
-    load is forgotten, so that whoever asks later tries anew.
+    A caller that asks while a load runs waits for it and gets the same object, or the same error. A
+    failed load is forgotten, so that a later caller tries again.
 
     Args:
         kept: Things kept at most; the one that was asked for the longest ago goes first.

@@ -1,4 +1,4 @@
-"""Many small jobs, a few at a time."""
+"""Runs many small jobs, a few at a time."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _T = TypeVar("_T")
 async def run_bounded(
     jobs: Iterable[_T], work: Callable[[_T], Awaitable[None]], workers: int
 ) -> None:
-    """Works jobs off with so many workers, so that a million jobs don't make a million tasks.
+    """Run jobs with a few workers, so that a million jobs do not make a million tasks.
 
     The first error ends all work and is raised as it is.
 
     Args:
         jobs: The jobs, taken one by one.
-        work: Does one.
-        workers: Jobs under way at most.
+        work: Runs one job.
+        workers: Jobs at the same time at most.
     """
     queue = iter(jobs)
 

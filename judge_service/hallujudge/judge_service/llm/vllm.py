@@ -1,4 +1,4 @@
-"""A vLLM server of our own: started, watched, started again, and stopped."""
+"""Starts a vLLM server, watches it, restarts it, and stops it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOG_TAIL_BYTES = 2_000
 
 
 _COMPACT_JSON = '{"backend":"guidance","disable_any_whitespace":true}'
-"""Of vLLM's engines for structured output the one that keeps to every rule of our schemas."""
+"""The engine for structured output that enforces every rule of our schemas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +50,13 @@ class VllmSettings:
     startup_seconds: float = 1800.0
     """Time to load the model; a 70B model from a cold disk takes many minutes."""
     restarts: int = 5
-    """Restarts in a row before it is given up."""
+    """Restarts in a row before the server gives up."""
     backoff_seconds: float = 2.0
     """Wait before the first restart; doubled each time, at most a minute."""
     stable_seconds: float = 300.0
     """Time of health after which earlier restarts are forgotten."""
     stop_seconds: float = 20.0
-    """Time that it gets to stop before it is killed."""
+    """Time to stop before it is killed."""
     poll_seconds: float = 0.5
     """Time between two looks at its health."""
 
@@ -70,7 +70,7 @@ class VllmSettings:
         off in the middle, and tokens cost time. The key stands in the environment, not here.
         """
         if self.model.startswith("-"):
-            raise InvalidInputError(f"{self.model!r} is no model id; it begins with a dash")
+            raise InvalidInputError(f"{self.model!r} is not a model id: it begins with a dash")
         length = ("--max-model-len", str(self.max_model_len)) if self.max_model_len else ()
         return (
             *self.executable,
@@ -98,9 +98,9 @@ class VllmServer:
 
     Args:
         settings: How it is run.
-        environ: The environment that it gets; a key for this run is added. None: that of this
-            process, without a key.
-        progress: Told in one line what goes on.
+        environ: Its environment, to which a key for this run is added. None: that of this process,
+            without a key.
+        progress: Receives one line for each event.
     """
 
     def __init__(
@@ -134,15 +134,15 @@ class VllmServer:
 
     @property
     def running(self) -> bool:
-        """Whether the process lives."""
+        """Whether the process runs."""
         return self._process is not None and self._process.returncode is None
 
     async def start(self) -> None:
-        """Starts it and waits until it is healthy.
+        """Start it and wait until it is healthy.
 
         Raises:
-            MissingExtraError: The program isn't there.
-            UnavailableError: It doesn't get healthy; the message ends with the end of its log.
+            MissingExtraError: The program is not installed.
+            UnavailableError: It does not get healthy; the message ends with the end of its log.
         """
         self._stopping = False
         try:
@@ -153,7 +153,7 @@ class VllmServer:
         self._watcher = asyncio.ensure_future(self._watch())
 
     async def stop(self) -> None:
-        """Stops it and whatever it started, and nothing else."""
+        """Stop it and the processes that it started."""
         self._stopping = True
         watcher, self._watcher = self._watcher, None
         if watcher is not None and watcher is not asyncio.current_task():
@@ -197,16 +197,16 @@ class VllmServer:
                 raise MissingExtraError.of(f"the program {arguments[0]!r}", "vllm") from err
             except OSError as err:
                 raise UnavailableError(
-                    f"{arguments[0]!r} can't be started: {err.strerror}",
+                    f"{arguments[0]!r} cannot be started: {err.strerror}",
                     reason="JUDGE_UNREACHABLE",
                 ) from err
-        # A group's id is its first process's, and stays taken as long as anybody is left in it.
+        # The id of a process group is that of its first process, and stays valid while one runs.
         self._group = self._process.pid
         self.starts += 1
         self._progress(f"vllm serve {self.settings.model} starts; its log is {self.log_path}")
 
     async def _until_healthy(self) -> str:
-        """Waits for health; gives what is wrong, empty if nothing is."""
+        """Waits until it is healthy; returns what is wrong, empty if nothing is."""
         began = time.monotonic()
         told = began
         http = HttpEndpoint(self._health_endpoint(), 1)
@@ -226,7 +226,7 @@ class VllmServer:
         return f"was not healthy after {self.settings.startup_seconds:.0f} s"
 
     async def _watch(self) -> None:
-        """Starts it again whenever it ends, until it ends too often."""
+        """Restarts it whenever it ends, until it ends too often."""
         wait, healthy_since, restarts = self.settings.backoff_seconds, time.monotonic(), 0
         while not self._stopping:
             assert self._process is not None
@@ -243,7 +243,7 @@ class VllmServer:
             )
             await asyncio.sleep(wait)
             wait = min(60.0, wait * 2)
-            # The same port again: clients know no other.
+            # The same port again, because clients use it.
             await self._spawn(self._port)
             healthy_since = time.monotonic()
             if problem := await self._until_healthy():

@@ -1,8 +1,8 @@
 """Settings of the judges, and their keys.
 
-Values come from where all settings come from (argument > environment > file > default). Keys don't:
-they come from the environment or from a file that it names, never from an argument, which everybody
-on the machine can read in the list of processes.
+Settings come from arguments, environment, file and defaults, in this order. Keys come from the
+environment or from a file that it names, never from an argument, which every user of the machine
+can read in the list of processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_KEY_BYTES = 16_384
 
 
 def _setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1) -> Any:
-    """A field with its bounds and what it means."""
+    """A field with its bounds and its help text."""
     return field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
@@ -38,11 +38,11 @@ class JudgeSettings:
     llm_dialect: str = _setting("vllm", "vllm, openai or plain: whose extensions the server knows")
     """Whose extensions the server understands."""
     llm_constraint: str = _setting("auto", "auto, json_schema, structured_outputs or none")
-    """How answers are held to the choices."""
+    """How replies are constrained to the choices."""
     llm_claims_per_call: int = _setting(1, "claims in one call", low=1, high=100)
     """Claims in one call at most; 1: one claim at a time, as published."""
-    llm_max_concurrency: int = _setting(64, "calls in flight to the judge", low=1, high=4096)
-    """Calls in flight at most."""
+    llm_max_concurrency: int = _setting(64, "calls to the judge at the same time", low=1, high=4096)
+    """Calls at the same time at most."""
     llm_timeout_seconds: float = _setting(120.0, "time for one call", low=0.1, high=86_400)
     """Time for one call."""
     llm_attempts: int = _setting(5, "calls for one answer, with retries", low=1, high=100)
@@ -78,11 +78,13 @@ class JudgeSettings:
     fallback_dialect: str = _setting("openai", "vllm, openai or plain")
     """Whose extensions the fallback's server understands."""
     fallback_constraint: str = _setting("auto", "auto, json_schema, structured_outputs or none")
-    """How the fallback's answers are held to the choices."""
+    """How the fallback's replies are constrained to the choices."""
     fallback_claims_per_call: int = _setting(20, "claims in one fallback call", low=1, high=100)
     """Claims in one call of the fallback at most."""
-    fallback_max_concurrency: int = _setting(8, "calls in flight to the fallback", low=1, high=4096)
-    """Calls in flight to the fallback at most."""
+    fallback_max_concurrency: int = _setting(
+        8, "calls to the fallback at the same time", low=1, high=4096
+    )
+    """Calls to the fallback at the same time at most."""
     fallback_reply_models: str = _setting("", "names that the fallback's replies may carry")
     """The same for the fallback."""
     fallback_omit: str = _setting("", "parameters that the fallback refuses")
@@ -145,13 +147,13 @@ class JudgeKeys:
 
 
 def load_judge_keys(environ: Mapping[str, str]) -> JudgeKeys:
-    """The keys that the environment holds, or names files of.
+    """Return the keys from the environment, or from the files that it names.
 
     Args:
         environ: The environment, from the one module that reads it.
 
     Raises:
-        InvalidInputError: A file can't be read, or both a key and a file are named.
+        InvalidInputError: A file cannot be read, or both a key and a file are given.
     """
     return JudgeKeys(
         llm=_key(environ, "HALLUJUDGE_LLM_API_KEY"),
@@ -171,9 +173,9 @@ def _key(environ: Mapping[str, str], name: str) -> Secret:
         text = data.decode().strip()
     except (OSError, UnicodeDecodeError) as err:
         # The error's text may hold bytes of the key.
-        raise InvalidInputError(f"{name}_FILE: {file!r} can't be read as text") from (
+        raise InvalidInputError(f"{name}_FILE: {file!r} cannot be read as text") from (
             err if isinstance(err, OSError) else None
         )
     if len(data) > _MAX_KEY_BYTES or not text or "\n" in text:
-        raise InvalidInputError(f"{name}_FILE: {file!r} must hold the key alone, in one line")
+        raise InvalidInputError(f"{name}_FILE: {file!r} must contain only the key, in one line")
     return Secret(text)

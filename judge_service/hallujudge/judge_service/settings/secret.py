@@ -1,4 +1,4 @@
-"""Secrets that can't leak through a message, a log or a repr."""
+"""Secrets that do not leak through a message, a log or a repr."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["Secret"]
 
 
 class Secret:
-    """A text that shows itself to nobody but who asks with :meth:`reveal`.
+    """A text that is shown only by :meth:`reveal`.
 
     Args:
         value: The secret; white space around it, such as a file's last line break, is dropped.
@@ -18,11 +18,11 @@ class Secret:
         self._value = value.strip()
 
     def reveal(self) -> str:
-        """The secret itself. Hand it to the request that needs it, and to nothing else."""
+        """Return the secret. Pass it only to the request that needs it."""
         return self._value
 
     def scrubbed(self, text: str) -> str:
-        """The text with every occurrence of the secret masked, for messages of others."""
+        """Return a text with every occurrence of the secret masked."""
         return text.replace(self._value, "***") if self._value else text
 
     def __bool__(self) -> bool:

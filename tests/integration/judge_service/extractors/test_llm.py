@@ -235,17 +235,17 @@ async def test_keywords_of_single_texts() -> None:
         ('{"objects": ["man"], "behaviors": []}', "REPLY_WRONG_SCHEMA", "keys"),
         (lists(note="done"), "REPLY_WRONG_SCHEMA", "keys"),
         (lists(([1], [])), "REPLY_WRONG_SCHEMA", "'1'"),
-        (lists(([""], [])), "REPLY_WRONG_SCHEMA", "none"),
-        (lists(([["man"]], [])), "REPLY_WRONG_SCHEMA", "none"),
-        (lists((["a\u0000b"], [])), "REPLY_WRONG_SCHEMA", "none"),
-        (lists((["\ud800"], [])), "REPLY_WRONG_SCHEMA", "none"),
-        (lists((["x" * 101], [])), "REPLY_WRONG_SCHEMA", "none"),
-        (lists(({}, [])), "REPLY_WRONG_SCHEMA", "no list 'reference_objects'"),  # type: ignore[arg-type]  # on purpose
+        (lists(([""], [])), "REPLY_WRONG_SCHEMA", "invalid keyword"),
+        (lists(([["man"]], [])), "REPLY_WRONG_SCHEMA", "invalid keyword"),
+        (lists((["a\u0000b"], [])), "REPLY_WRONG_SCHEMA", "invalid keyword"),
+        (lists((["\ud800"], [])), "REPLY_WRONG_SCHEMA", "invalid keyword"),
+        (lists((["x" * 101], [])), "REPLY_WRONG_SCHEMA", "invalid keyword"),
+        (lists(({}, [])), "REPLY_WRONG_SCHEMA", "'reference_objects' is not a list"),  # type: ignore[arg-type]  # on purpose
         (lists((["big brown horse"], [])), "REPLY_WRONG_SCHEMA", "more than two words"),
         (lists(([], ["riding"])), "REPLY_WRONG_SCHEMA", "not in root form ('ride')"),
         (lists(predicted=([], ["was riding"])), "REPLY_WRONG_SCHEMA", "root form"),
         (lists((["man"] * 401, [])), "REPLY_WRONG_SCHEMA", "401 entries"),
-        (GOOD.replace("{", '{"reference_objects": [], ', 1), "REPLY_WRONG_SCHEMA", "twice"),
+        (GOOD.replace("{", '{"reference_objects": [], ', 1), "REPLY_WRONG_SCHEMA", "duplicate key"),
     ],
 )
 async def test_keywords_that_are_none(content: str, reason: str, says: str) -> None:

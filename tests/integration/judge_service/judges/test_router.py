@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from support import scripted_llm as llm
 from support.llm_judges import CLAIMS, EXPECTED, as_bytes, item, judge_of, shown
 
+from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import Router
 from hallujudge.judge_service.llm.budget import Budget
 from hallujudge.judge_service.llm.cache import VerdictCache
+from hallujudge.judge_service.llm.retry import RetryPolicy
 
 
 async def test_the_fallback_is_asked_what_the_first_could_not_answer() -> None:
@@ -31,7 +34,7 @@ async def test_the_fallback_is_asked_what_the_first_could_not_answer() -> None:
     assert first_asked["declined"] == {
         "REPLY_OUT_OF_CHOICE": {
             "claims": 1,
-            "detail": "'hm' is none of supported, object1, object2, relation",
+            "detail": "'hm' is not one of supported, object1, object2, relation",
         }
     }
     assert (second_asked["judge"], second_asked["answered"]) == ("fallback", 1)
@@ -78,3 +81,36 @@ async def test_nobody_answers() -> None:
     assert verdict.reason == "JUDGE_BUDGET_EXHAUSTED"
     assert "llm: JUDGE_SERVER_ERROR" in verdict.detail
     assert "fallback: JUDGE_BUDGET_EXHAUSTED: 0 of 0 calls made" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        llm.error(404, "no such model"),
+        llm.error(403, "not allowed"),
+        llm.error(429, "slow down"),
+        llm.error(503, "starting"),
+        llm.completion("supported", model="another"),
+    ],
+)
+async def test_a_judge_that_gives_no_answer_leaves_every_claim_to_the_fallback(
+    reply: llm.Reply,
+) -> None:
+    retry = RetryPolicy(attempts=2)
+    async with llm.ScriptedLlm(llm.always(reply)) as one, llm.ScriptedLlm() as two:
+        router = Router([judge_of(one, retry=retry), judge_of(two, "fallback")])
+        many = [item(id=str(n)) for n in range(5)]
+        results = await router.judge(many)
+        await router.close()
+    assert [shown(result) for result in results] == [EXPECTED] * 5
+    assert {v.judge for result in results for v in result.verdicts} == {"fallback"}
+
+
+async def test_a_rejected_key_ends_a_run_of_the_router_too() -> None:
+    rejected = llm.always(llm.error(401, "bad key"))
+    async with llm.ScriptedLlm(rejected) as one, llm.ScriptedLlm() as two:
+        router = Router([judge_of(one), judge_of(two, "fallback")])
+        with pytest.raises(InvalidInputError, match="HALLUJUDGE_LLM_API_KEY"):
+            await router.judge([item()])
+        await router.close()
+    assert two.chats == 0
