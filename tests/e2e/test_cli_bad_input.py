@@ -180,7 +180,9 @@ def test_bad_graphs(folder: Path, name: str, text: str | None, said: str) -> Non
 def test_usage_errors(folder: Path) -> None:
     assert_refused(score(folder, "good.jsonl", "--variant", "best"), "published, corrected")
     assert_refused(score(folder, "good.jsonl", "--count", "things"), "mentions, objects")
-    assert_refused(score(folder, "good.jsonl", "--format", "pdf"), "table, json, markdown, html")
+    assert_refused(
+        score(folder, "good.jsonl", "--format", "pdf"), "table, json, markdown, csv, latex, html"
+    )
     assert_refused(score(folder, "good.jsonl", "--confidence", "2"), "confidence is 2")
     assert_refused(cli("score", "chair"), "--responses")
     assert_refused(cli("score", "unheard-of"), "unheard-of")
@@ -253,7 +255,7 @@ def test_a_full_disk(folder: Path) -> None:
     out = folder / "out"
     out.mkdir()
     (out / "items.partial.jsonl").symlink_to("/dev/full")
-    said = ("items.partial.jsonl", "No space left", "--out")
+    said = ("items.partial.jsonl", "No space left", "another folder")
     assert_refused(score(folder, "good.jsonl"), *said, code=1)
 
 

@@ -97,7 +97,8 @@ class ScoreRun:
             self.responses,
             self.references,
             options=self.inputs,
-            group_by=group_keys(self.metric, self.group_by),
+            group_by=tuple(self.group_by),
+            metric_groups=group_keys(self.metric, ()),
         )
 
 

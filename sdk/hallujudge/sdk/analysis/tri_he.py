@@ -34,7 +34,9 @@ _NO_PLACES = (
     "no trend: it isn't known where the claims stand, since they were given, or are in other words "
     "than the answers"
 )
-_NO_HUMAN = "no agreement with people: the answers bring no human_score (see --human-key)"
+_NO_HUMAN = (
+    "no agreement with people: the answers bring no human_score (see InputOptions(human_keys=…))"
+)
 _NO_SECOND = "no Krippendorff's alpha: no answer has scores of two annotators"
 
 

@@ -15,6 +15,7 @@ from .coco import coco_number, is_coco, read_coco
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import IdCheck, IdMap, numbered, refuse
 from .json_files import read_values
+from .qa import fields_of
 from .records import Record, canonical_id, choose_key, named, read_records, well_formed
 from .tables import structured
 
@@ -103,20 +104,25 @@ class _Captions:
             raise refuse(
                 "image ids that stand more than once",
                 duplicates,
-                "Remove the copies, name the right key with --id-key, or score every one of them "
-                "with --allow-duplicates",
+                "Remove the copies, name the right key with InputOptions(id_key=…), or score "
+                "every one of them "
+                "with InputOptions(allow_duplicates=True)",
             )
 
     def _refuse_unknown(self, unknown: list[str], met: int) -> None:
         if not unknown or self._options.allow_unknown:
             return
         assert self._known is not None, "without references no id can be unknown"
-        hint = "Give the references of these images, or pass --allow-unknown to leave them unscored"
+        hint = (
+            "Give the references of these images, or pass InputOptions(allow_unknown=True) "
+            "to leave them unscored"
+        )
         if not met:
             some = named(list(islice(self._known, 3)))
             hint = (
                 f"None of the ids is in the references, which hold ids such as {some}: are these "
-                "the references of other images, or does the file need --id-key or --id-map?"
+                "the references of other images, or does the file need InputOptions(id_key=…) "
+                "or InputOptions(id_map=…)?"
             )
         raise refuse("image ids without a reference", unknown, hint)
 
@@ -144,7 +150,7 @@ class _Captions:
             group_id=caption.image_id,
             response=caption.text,
             reference_objects=self._objects(caption),
-            fields={key: _field(caption.record.values.get(key)) for key in self._group_by},
+            fields=fields_of(self._group_by, caption.record.values),
         )
 
     def _objects(self, caption: _Caption) -> _Objects | None:
@@ -184,7 +190,11 @@ class _Captions:
         if first is None:
             raise ArchiveError("the archive of responses holds no record")
         text = choose_key(
-            first, self._options.text_key, _TEXT_KEYS, what="the caption", flag="--text-key"
+            first,
+            self._options.text_key,
+            _TEXT_KEYS,
+            what="the caption",
+            flag="InputOptions(text_key=…)",
         )
         return _Keys(id=self._id_key(first), text=text, objects=self._objects_key(first))
 
@@ -192,7 +202,7 @@ class _Captions:
         wanted = self._options.id_key
         if self._id_map is not None and wanted is None:
             return "question_id" if "question_id" in first.values else None
-        hint = "--id-key (or give --id-map where ids are positions)"
+        hint = "InputOptions(id_key=…) (or give InputOptions(id_map=…) where ids are positions)"
         return choose_key(first, wanted, _ID_KEYS, what="the image id", flag=hint)
 
     def _objects_key(self, first: Record) -> str | None:
@@ -203,12 +213,8 @@ class _Captions:
             None,
             _OBJECT_KEYS,
             what="the image's objects",
-            flag="one of these names, or give a file with --references",
+            flag="one of these names, or give a file with references=…",
         )
-
-
-def _field(value: object) -> str:
-    return "" if value is None else well_formed(str(value))
 
 
 def _read_objects(references: References) -> dict[str, _Objects]:

@@ -67,11 +67,16 @@ def read_infact(
             raise refuse(
                 "questions have no base run",
                 bare,
-                "Give their base answers, or pass --allow-missing to leave them unscored",
+                "Give their base answers, or pass InputOptions(allow_missing=True) to leave "
+                "them unscored",
             )
         silent = [question for question in known if question not in questions]
         if silent:
-            raise refuse("questions have no answer", silent, "Give them, or pass --allow-missing")
+            raise refuse(
+                "questions have no answer",
+                silent,
+                "Give them, or pass InputOptions(allow_missing=True)",
+            )
     return ItemSource(count=len(questions), make=lambda: _items(questions))
 
 
@@ -141,10 +146,18 @@ class _Gathering:
     def _keys(self, first: Record) -> tuple[str, str]:
         return (
             choose_key(
-                first, self._options.id_key, _QUESTION_KEYS, what="the question", flag="--id-key"
+                first,
+                self._options.id_key,
+                _QUESTION_KEYS,
+                what="the question",
+                flag="InputOptions(id_key=…)",
             ),
             choose_key(
-                first, self._options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"
+                first,
+                self._options.text_key,
+                _ANSWER_KEYS,
+                what="the answer",
+                flag="InputOptions(text_key=…)",
             ),
         )
 

@@ -112,7 +112,7 @@ class _Descriptions:
         if first is None:
             raise ArchiveError("the archive of responses holds no record")
         self._id_key = choose_key(
-            first, options.id_key, _ID_KEYS, what="the image name", flag="--id-key"
+            first, options.id_key, _ID_KEYS, what="the image name", flag="InputOptions(id_key=…)"
         )
         self._text_key = self._find_text_key(first)
 
@@ -125,7 +125,7 @@ class _Descriptions:
                 raise ArchiveError(
                     f"{entry.record.place}: neither keywords nor a description; lists are "
                     f"{', '.join(LISTS)}, and a description stands under "
-                    f"{', '.join(_RESPONSE_KEYS)} or the key that --text-key names"
+                    f"{', '.join(_RESPONSE_KEYS)} or the key that InputOptions(text_key=…) names"
                 )
         check.refuse(lambda: (entry.image for entry in self._entries()))
         missing = check.missing()
@@ -179,7 +179,7 @@ class _Descriptions:
         if self._options.text_key is not None or _given_keywords(first) is None:
             return choose_key(
                 first, self._options.text_key, _RESPONSE_KEYS, what="the description",
-                flag="--text-key, or give the four keyword lists",
+                flag="InputOptions(text_key=…), or give the four keyword lists",
             )  # fmt: skip
         return next((key for key in _RESPONSE_KEYS if key in first.values), None)
 

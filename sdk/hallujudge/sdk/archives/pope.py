@@ -158,7 +158,7 @@ def _way_to_join(answer: Record, question: Record) -> str:
     raise ArchiveError(
         f"{answer.place}: answers have neither a question id ({', '.join(_ID_KEYS)}) nor an image "
         f"({', '.join(_IMAGE_KEYS)}) to be joined by; found {', '.join(sorted(answer.values))}. "
-        "If their order is that of the questions, say so with --join order"
+        "If their order is that of the questions, say so with InputOptions(join='order')"
     )
 
 
@@ -224,7 +224,11 @@ class _Answers:
         if first is None:
             raise ArchiveError("the archive of answers holds no record")
         self._text_key = choose_key(
-            first, options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"
+            first,
+            options.text_key,
+            _ANSWER_KEYS,
+            what="the answer",
+            flag="InputOptions(text_key=…)",
         )
         self._id_key = options.id_key
         self._with_ids = any(key in first.values for key in _ID_KEYS)
@@ -234,7 +238,7 @@ class _Answers:
                 None,
                 [key for key in _LABEL_KEYS if key != self._text_key],
                 what="the label",
-                flag="one of these names, or give the questions with --references",
+                flag="one of these names, or give the questions with references=…",
             )
             if questions is None
             else ""
@@ -277,12 +281,13 @@ class _Answers:
     def _remedy(self) -> str:
         if self._options.join == "order":
             return (
-                "Are they in another order? Join by id, or by image and question (--join text); "
+                "Are they in another order? Join by id, or by image and question "
+                "(InputOptions(join='text')); "
                 "if the order is right all the same, leave the questions out of the answers"
             )
         return (
             "Are they of another split or release? If the ids are right all the same, say so with "
-            "--join id"
+            "InputOptions(join='id')"
         )
 
     def _key(self, record: Record) -> str:

@@ -135,18 +135,32 @@ def optional_text(record: Record, keys: Sequence[str]) -> str:
 
 
 def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, str]:
-    """Values to group by, from the first record that has each; empty where none has.
+    """Return values to group by, from the first record that has each; empty where none has.
 
     A list of texts names several groups, which are joined by commas.
+
+    Args:
+        keys: Names of keys, or paths such as ``doc.category`` into objects.
+        records: The records, in the order in which they are asked.
     """
     out = {}
     for key in keys:
-        values = (record[key] for record in records if record.get(key) is not None)
-        value = next(values, None)
+        found = (_at(record, key) for record in records)
+        value = next((value for value in found if value is not None), None)
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             value = ",".join(value)
         out[key] = "" if value is None else well_formed(str(value))
     return out
+
+
+def _at(record: Mapping[str, object], key: str) -> object:
+    """Return the value of a key, or at the end of a path; None if there is none."""
+    value: object = record.get(key)
+    if value is None and "." in key:
+        value = record
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 class JoinCheck:
@@ -195,7 +209,8 @@ class JoinCheck:
             raise refuse(
                 f"{self._what} are answered more than once",
                 duplicates,
-                "Remove the copies, or score every one of them with --allow-duplicates",
+                "Remove the copies, or score every one of them with "
+                "InputOptions(allow_duplicates=True)",
             )
         if self._unknown and not self._options.allow_unknown:
             some = named(list(islice(self._known or (), 3)))
@@ -203,11 +218,13 @@ class JoinCheck:
             raise refuse(
                 f"answers are to {self._what} that the references lack",
                 list(self._unknown),
-                f"Give their references, or pass --allow-unknown to leave them unscored.{hint}",
+                "Give their references, or pass InputOptions(allow_unknown=True) to leave "
+                f"them unscored.{hint}",
             )
         if not self._options.allow_missing and (missing := self.missing()):
             raise refuse(
                 f"{self._what} have no answer",
                 missing,
-                "Give their answers, or pass --allow-missing to leave them unscored",
+                "Give their answers, or pass InputOptions(allow_missing=True) to leave them "
+                "unscored",
             )

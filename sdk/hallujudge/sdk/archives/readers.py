@@ -10,6 +10,7 @@ from pathlib import Path
 from hallujudge.metrics.families import FAMILIES
 
 from ..errors import ArchiveError, UnsupportedError
+from .groups import group_notes
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .layouts import explained
 from .local_files import STDIN, copy_of_stdin
@@ -34,6 +35,7 @@ def read_items(
     *,
     options: InputOptions | None = None,
     group_by: tuple[str, ...] = (),
+    metric_groups: tuple[str, ...] = (),
 ) -> ItemSource:
     """Return the items of a metric, after the whole archive was checked.
 
@@ -46,11 +48,14 @@ def read_items(
             standard input), a mapping id -> text, a DataFrame, or any iterable of records.
         references: The same for references; None where responses carry them.
         options: How archives are read and joined.
-        group_by: Keys whose values the items carry as fields.
+        group_by: Keys whose values the items carry as fields; paths such as ``doc.category``
+            lead into objects.
+        metric_groups: Keys of the metric itself, which items may lack.
 
     Raises:
         ArchiveError: A file can't be read, ids are missing or duplicate, or ids don't join; each
             is named.
+        InvalidInputError: No item has one of the keys to group by.
         UnsupportedError: The SDK has no archive reader for the metric.
     """
     reader = _reader(metric)
@@ -63,10 +68,12 @@ def read_items(
     assert given is not None, "only references may be None"
     known, more = _opened(references, "references")
     try:
-        source = reader(given, known, options or InputOptions(), group_by)
+        keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
+        source = reader(given, known, options or InputOptions(), keys)
     except ArchiveError as err:
         raise explained(err, metric, given, known) from err
-    return replace(source, notes=(*notes, *more, *source.notes))
+    groups = group_notes(source, group_by, (given, known))
+    return replace(source, notes=(*notes, *more, *source.notes, *groups))
 
 
 def _single(references: References | None) -> References | None:

@@ -111,7 +111,8 @@ class _Answers:
                 "answers to one question of one image, or of one id of their own "
                 f"({', '.join(_OWN_ID_KEYS)}), that stand more than once",
                 duplicates,
-                "Remove the copies, or score every one of them with --allow-duplicates",
+                "Remove the copies, or score every one of them with "
+                "InputOptions(allow_duplicates=True)",
             )
         self._refuse_unknown(list(unknown), met)
         notes = (*self._notes(met), *self._given_note(given, len(ids)))
@@ -130,7 +131,8 @@ class _Answers:
         raise refuse(
             "images without a scene graph",
             unknown,
-            f"Give their references, or pass --allow-unknown to leave them unscored.{hint}",
+            "Give their references, or pass InputOptions(allow_unknown=True) to leave them "
+            f"unscored.{hint}",
         )
 
     def _notes(self, met: set[str]) -> tuple[str, ...]:
@@ -205,20 +207,29 @@ class _Answers:
         if first is None:
             raise ArchiveError("the archive of answers holds no record")
         identifier = choose_key(
-            first, self._options.id_key, _ID_KEYS, what="the image id", flag="--id-key"
+            first,
+            self._options.id_key,
+            _ID_KEYS,
+            what="the image id",
+            flag="InputOptions(id_key=…)",
         )
         has_claims = _CLAIMS in first.values
         if self._options.claims_only and not has_claims:
             found = ", ".join(sorted(first.values))
             raise ArchiveError(
                 f"{first.place}: no key {_CLAIMS!r} for the claims; found {found}. In Tri-HE's own "
-                "file they stand under K_triplets, where K is what --model-key says"
+                "file they stand under K_triplets, where K is the value of "
+                "InputOptions(model_key=…)"
             )
         text_keys = [key for key in _TEXT_KEYS if key in first.values]
         if has_claims and not text_keys and self._options.text_key is None:
             return _Keys(id=identifier, text=None)
         text = choose_key(
-            first, self._options.text_key, _TEXT_KEYS, what="the response", flag="--text-key"
+            first,
+            self._options.text_key,
+            _TEXT_KEYS,
+            what="the response",
+            flag="InputOptions(text_key=…)",
         )
         return _Keys(id=identifier, text=text)
 
@@ -242,8 +253,9 @@ def _flat(responses: Responses, options: InputOptions) -> Iterator[Record]:
 def _refuse_model_key(record: Record, options: InputOptions) -> None:
     if options.model_key is not None:
         raise ArchiveError(
-            f"{record.place}: --model-key {options.model_key!r} is for Tri-HE's own file, whose "
-            "images hold a list 'instance'; name the key of the text with --text-key"
+            f"{record.place}: InputOptions(model_key={options.model_key!r}) is for Tri-HE's "
+            "own file, whose "
+            "images hold a list 'instance'; name the key of the text with InputOptions(text_key=…)"
         )
 
 
@@ -270,11 +282,11 @@ def _no_answers(instance: Mapping[str, object], key: str, place: str) -> Archive
     if f"{key}_triplets" in instance:
         return ArchiveError(
             f"{place}: no answers of {key!r}, only its claims ({key}_triplets); give the file "
-            "with --claims"
+            "with InputOptions(claims_only=True)"
         )
     others = sorted(set(instance) - {"question", "triplet"})
     return ArchiveError(
-        f"{place}: no answers of {key!r}; name the model with --model-key, one of "
+        f"{place}: no answers of {key!r}; name the model with InputOptions(model_key=…), one of "
         f"{', '.join(others) or 'none here'}"
     )
 
@@ -325,7 +337,7 @@ def _scene_of(record: Record) -> _Scene:
         raise ArchiveError(
             f"{record.place}: no scene graph: looked for {', '.join(_TRIPLETS)}; found "
             f"{', '.join(sorted(record.values)) or 'none'}. Images' triplets may stand in the "
-            "answers, or in the file that --references names"
+            "answers, or in the file of references"
         )
     value = structured(record.values[key])
     if not isinstance(value, list | tuple):

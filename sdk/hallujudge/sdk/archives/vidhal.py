@@ -41,7 +41,7 @@ def read_vidhal(
     if options.display is None:
         raise ArchiveError(
             "VidHal's answers are letters, and only the order in which captions were shown says "
-            "what they mean: give the file with --options (video -> letter -> rank)"
+            "what they mean: give the file with InputOptions(display=…) (video -> letter -> rank)"
         )
     display = _read_display(options.display)
     videos = None if references is None else _read_videos(references)
@@ -164,10 +164,14 @@ class _Answers:
         if first is None:
             raise ArchiveError("the archive of answers holds no record")
         self._id_key = choose_key(
-            first, options.id_key, _VIDEO_KEYS, what="the video", flag="--id-key"
+            first, options.id_key, _VIDEO_KEYS, what="the video", flag="InputOptions(id_key=…)"
         )
         self._text_key = choose_key(
-            first, options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"
+            first,
+            options.text_key,
+            _ANSWER_KEYS,
+            what="the answer",
+            flag="InputOptions(text_key=…)",
         )
 
     def checked(self) -> ItemSource:

@@ -12,6 +12,7 @@ from .app import ExitCode, app
 from .files import write_file
 from .options import by_domain
 from .panels import examples, metric_option, output_option
+from .wording import in_flags
 
 __all__: list[str] = []
 
@@ -55,7 +56,7 @@ def analyze(
     write_file(run / ANALYSIS_FILE, analysis.to_text())
     typer.echo(analysis.to_text() if as_json else render_analysis(analysis), nl=False)
     for note in analysis.notes:
-        typer.echo(f"note: {note}", err=True)
+        typer.echo(f"note: {in_flags(note)}", err=True)
     return ExitCode.OK
 
 

@@ -14,6 +14,7 @@ from hallujudge.metrics.families import FAMILIES
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
 from .app import ExitCode, app
 from .signals import stopped_by
+from .wording import in_flags
 
 __all__ = ["command_tree", "main"]
 
@@ -75,5 +76,5 @@ def _run(command: Callable[[], object]) -> int:
 
 
 def _fail(message: str, code: ExitCode) -> int:
-    typer.echo(f"error: {message}", err=True)
+    typer.echo(f"error: {in_flags(message)}", err=True)
     return int(code)

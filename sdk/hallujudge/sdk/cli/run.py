@@ -26,6 +26,7 @@ from .app import ExitCode
 from .estimates import estimate_line
 from .signals import stop_on_sigterm, stopped_by
 from .unscored import UnscoredSummary
+from .wording import in_flags
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -120,7 +121,7 @@ class ScoreCommand:
     def _note(self, *notes: str) -> None:
         """Print notes on standard error, unless only scores are wanted."""
         for note in () if self.quiet else notes:
-            typer.echo(f"note: {note}", err=True)
+            typer.echo(f"note: {in_flags(note)}", err=True)
 
     def _list_unscored(self, batch: BatchResult) -> None:
         for result in batch.results if self.verbose else ():

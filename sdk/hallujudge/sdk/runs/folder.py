@@ -178,7 +178,7 @@ class RunFolder:
         except OSError as err:
             raise OutputError(
                 f"can't write {path}: {err.strerror or err}; {self.written} items are kept. "
-                "Make room or give another folder with --out",
+                "Make room, or give another folder for the results",
                 metadata={"path": str(path)},
             ) from err
 

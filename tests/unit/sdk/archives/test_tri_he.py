@@ -80,7 +80,7 @@ def test_the_papers_own_file(tmp_path: Path) -> None:
         ("l1", (("dog", "on", "sofa"),)),
         ("l2", None),
     ]
-    with pytest.raises(ArchiveError, match="--model-key, one of answer, llava"):
+    with pytest.raises(ArchiveError, match=r"InputOptions\(model_key=…\), one of answer, llava"):
         read(path, path, model_key="gpt")
 
 
@@ -88,7 +88,7 @@ def test_claims_alone_are_no_answers(tmp_path: Path) -> None:
     instance = {"question": "q1", "llava_triplets": ["(dog, on, sofa)"]}
     path = tmp_path / "tri-he.json"
     path.write_text(json.dumps({"7": {"instance": [instance], **GRAPH["7"]}}))
-    with pytest.raises(ArchiveError, match="give the file with --claims"):
+    with pytest.raises(ArchiveError, match=r"give the file with InputOptions\(claims_only=True\)"):
         read(path, path, model_key="llava")
     (item,) = read(path, path, model_key="llava", claims_only=True)
     assert item.claims == (("dog", "on", "sofa"),)
