@@ -174,3 +174,27 @@ def test_linter_sees_forbidden_code(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
     assert code_run_from_data(module) == ["m.py:5 calls eval", "m.py imports pickle"]
     assert set().union(*map(imported, top_level(parsed(module).body))) == {"torch", "pickle"}
+
+
+def test_unit_and_integration_tests_mirror_the_packages() -> None:
+    for kind in ("unit", "integration"):
+        folders = [path.parent for path in (ROOT / "tests" / kind).rglob("test_*.py")]
+        assert folders
+        for folder in folders:
+            room = folder.relative_to(ROOT / "tests" / kind)
+            package, *rest = room.parts
+            assert (ROOT / package / "hallujudge" / Path(package, *rest)).is_dir(), room
+
+
+def test_unit_tests_start_no_process_and_open_no_socket() -> None:
+    opened = re.compile(r"^(?:import|from) (?:subprocess|socket)|ServerProcess|ScriptedLlm", re.M)
+    found = [
+        p for p in (ROOT / "tests" / "unit").rglob("*.py") if opened.search(p.read_text("utf-8"))
+    ]
+    assert found == []
+
+
+def test_test_files_are_named_by_what_they_test() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert names
+    assert not [name for name in names if re.search("review|misc|issue", name)]

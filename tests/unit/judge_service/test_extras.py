@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.extras import EXTRA_MODULES, install_advice, missing_modules
+from hallujudge.judge_service.extras import EXTRA_MODULES, install_advice
 
 
 @pytest.mark.parametrize("extra", EXTRA_MODULES)
@@ -36,17 +34,3 @@ def test_in_the_image_the_advice_is_to_build_it_with_the_extra(tmp_path: Path) -
     assert install_advice("draw", image=mark) == (
         "build the image with --build-arg EXTRAS=server,draw"
     )
-
-
-@pytest.mark.parametrize("extra", ["server", "openai"])
-def test_pip_takes_the_advice(extra: str) -> None:
-    """The requirements are already there in this environment, so that nothing is downloaded."""
-    assert missing_modules(extra) == ()
-    requirements = install_advice(extra, image=Path("/nonexistent")).split("'")[1::2]
-    run = subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", *requirements],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
-from support.running import BIN
 from typer.testing import CliRunner
 
 from hallujudge.sdk.cli import command_tree
@@ -83,24 +80,3 @@ def test_the_same_option_means_the_same_everywhere() -> None:
                 names.setdefault(parameter.name, set()).add(",".join(sorted(short)))
     assert all(len(found) == 1 for found in names.values()), names
     assert [names[name] for name in ("responses", "references", "out")] == [{"-r"}, {"-R"}, {"-o"}]
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [("hallujudge sc", "score"), ("hallujudge score ch", "chair"), ("hallujudge gr", "graph")],
-)
-def test_shells_complete_commands(typed: str, offered: str) -> None:
-    completed = subprocess.run(
-        [BIN / "hallujudge"],
-        env={
-            **os.environ,
-            "_HALLUJUDGE_COMPLETE": "complete_bash",
-            "COMP_WORDS": typed,
-            "COMP_CWORD": str(len(typed.split()) - 1),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert completed.stdout.split() == [offered], completed.stderr

@@ -1,0 +1,264 @@
+"""A server in this process: admission, deadlines, errors and early ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from support.rpc import health_stub, refused
+from support.threads import PATIENCE, until
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
+from hallujudge.judge_service.errors import (
+    DeadlineError,
+    HallujudgeError,
+    InternalError,
+    InvalidInputError,
+    NotFoundError,
+    OverloadedError,
+    UnsupportedError,
+    VersionMismatchError,
+)
+from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.metrics import ChairItem, Item, ItemResult
+from hallujudge.sdk import AsyncClient
+
+
+class GatedEngine(Engine):
+    """An engine whose sessions score once the test lets them, or fail."""
+
+    def __init__(self, *, let: bool = False, error: Exception | None = None) -> None:
+        super().__init__()
+        self.error = error
+        self.cancelled = 0
+        self.begun, self.may_score = asyncio.Event(), asyncio.Event()
+        if let or error is not None:
+            self.may_score.set()
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        session = await super().open(spec)
+        inner = session.score
+
+        async def score(items: Sequence[Item]) -> list[ItemResult]:
+            self.begun.set()
+            try:
+                await self.may_score.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+            if self.error is not None:
+                raise self.error
+            return await inner(items)
+
+        session.score = score  # type: ignore[method-assign]  # the point of the stand-in
+        return session
+
+
+async def running(engine: Engine, **settings: object) -> RunningServer:
+    return await start(ServerSettings(port=0, **settings), engine)  # type: ignore[arg-type]  # by the tests
+
+
+RESPONSES = {"1": "A dog and a cat."}
+
+
+REFERENCES = {"1": ["dog"]}
+
+
+async def patient(client: AsyncClient) -> str:
+    """Return the server's release; a busy machine may need more than one round of retries."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                return (await client.server_info()).version
+            except OverloadedError:
+                continue
+
+
+async def test_a_full_server_says_when_to_come_back() -> None:
+    engine = GatedEngine()
+    server = await running(engine, max_running_calls=1, max_waiting_calls=0)
+    try:
+        async with AsyncClient(server.address) as busy, AsyncClient(server.address) as other:
+            await busy.server_info()
+            work = asyncio.ensure_future(
+                busy.score("chair", responses=RESPONSES, references=REFERENCES)
+            )
+            await engine.begun.wait()
+            async with grpc.aio.insecure_channel(
+                server.address, options=[("grpc.enable_retries", 0)]
+            ) as channel:
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await pb_grpc.JudgeServiceStub(channel).GetServerInfo(
+                        pb.GetServerInfoRequest(), timeout=PATIENCE
+                    )
+                assert refused(caught.value) == (
+                    grpc.StatusCode.RESOURCE_EXHAUSTED,
+                    "SERVER_OVERLOADED",
+                )
+                trailers = dict(caught.value.trailing_metadata())
+                assert trailers["grpc-retry-pushback-ms"] == "500"
+                # Health answers whatever the load.
+                health = health_stub(channel)
+                answer = await health.Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
+                assert answer.status == health_pb2.HealthCheckResponse.SERVING
+            # The SDK heeds the pushback: it asks again, and gets through once there is room.
+            again = asyncio.ensure_future(patient(other))
+            await asyncio.sleep(0)
+            assert not work.done()
+            engine.may_score.set()
+            assert (await work).chair_i == 0.5
+            assert await again
+    finally:
+        await server.stop(0)
+
+
+async def test_a_server_that_stays_full_is_an_overloaded_error() -> None:
+    engine = GatedEngine()
+    server = await running(engine, max_running_calls=1, max_waiting_calls=0)
+    try:
+        async with AsyncClient(server.address) as busy, AsyncClient(server.address) as other:
+            await busy.server_info()
+            work = asyncio.ensure_future(
+                busy.score("chair", responses=RESPONSES, references=REFERENCES)
+            )
+            await engine.begun.wait()
+            with pytest.raises(OverloadedError) as caught:
+                await other.server_info()
+            assert caught.value.retry_after == 0.5
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+    finally:
+        await server.stop(0)
+
+
+async def test_a_deadline_reaches_the_work() -> None:
+    engine = GatedEngine()
+    server = await running(engine)
+    try:
+        # A busy machine may pass a short deadline before the work begins.
+        for seconds in (0.5, 5, 50):
+            async with AsyncClient(server.address, stream_timeout=seconds) as client:
+                with pytest.raises(DeadlineError):
+                    await client.score("chair", responses=RESPONSES, references=REFERENCES)
+            if engine.begun.is_set():
+                break
+        await until(lambda: engine.cancelled == 1)
+    finally:
+        await server.stop(0)
+
+
+async def test_a_defect_is_an_id_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    server = await running(GatedEngine(error=RuntimeError("secret text of a user")))
+    try:
+        async with AsyncClient(server.address) as client:
+            with pytest.raises(InternalError) as caught:
+                await client.score("chair", responses=RESPONSES, references=REFERENCES)
+        assert "secret" not in str(caught.value)
+        assert caught.value.metadata["error_id"] in str(caught.value)
+        assert caught.value.metadata["error_id"] in caplog.text
+    finally:
+        await server.stop(0)
+
+
+async def test_a_server_of_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hallujudge.judge_service.server import servicer
+
+    monkeypatch.setattr(servicer, "__version__", "9.3.0")
+    server = await running(Engine())
+    try:
+        async with AsyncClient(server.address) as client:
+            with pytest.raises(VersionMismatchError, match=r"release 9\.3\.0, this client"):
+                await client.score("chair", responses=RESPONSES, references=REFERENCES)
+    finally:
+        await server.stop(0)
+
+
+async def test_a_message_over_the_limit_is_refused() -> None:
+    server = await running(Engine(), max_message_bytes=1 << 16)
+    try:
+        async with AsyncClient(server.address) as client:
+            with pytest.raises(InvalidInputError, match="max_message_bytes"):
+                await client.score("chair", responses={"1": "dog " * 50_000}, references=REFERENCES)
+    finally:
+        await server.stop(0)
+
+
+async def test_a_report_over_the_limit_is_sent_in_pieces() -> None:
+    responses = [
+        {"image_id": str(n), "response": "A dog and a cat.", "shop": f"shop {n}"}
+        for n in range(400)
+    ]
+    references = {str(n): ["dog"] for n in range(400)}
+    server = await running(Engine(), max_message_bytes=1 << 16)
+    try:
+        async with AsyncClient(server.address) as client, AsyncClient.embedded() as here:
+            reports = [
+                await one.score(
+                    "chair", responses=responses, references=references, group_by=("shop",)
+                )
+                for one in (client, here)
+            ]
+    finally:
+        await server.stop(0)
+    assert len(reports[0].to_text()) > 1 << 16
+    assert reports[0].to_text() == reports[1].to_text()
+
+
+async def test_an_error_while_reading_items_is_not_a_network_error() -> None:
+    def broken() -> Iterator[ChairItem]:
+        yield ChairItem(id="1", response="A dog.", reference_objects=("dog",))
+        raise InvalidInputError("the third line is odd")
+
+    server = await running(Engine())
+    try:
+        async with AsyncClient(server.address) as client:
+            with pytest.raises(InvalidInputError, match="third line"):
+                await client.score_items(ScoreSpec(metric="chair"), broken())
+    finally:
+        await server.stop(0)
+
+
+async def test_stopping_early_stops_the_server_side() -> None:
+    engine = GatedEngine()
+    server = await running(engine)
+    items = (
+        ChairItem(id=str(n), response="A dog.", reference_objects=("dog",)) for n in range(100_000)
+    )
+    try:
+        async with AsyncClient(server.address) as client:
+            work = asyncio.ensure_future(client.score_items(ScoreSpec(metric="chair"), items))
+            await engine.begun.wait()
+            work.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await work
+        await until(lambda: engine.cancelled > 0)
+        # The reader was held back: nothing was scored, so few items were taken.
+        assert int(next(items).id) < 2_000
+    finally:
+        await server.stop(0)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (NotFoundError("n", reason="GRAPH_UNKNOWN"), NotFoundError),
+        (UnsupportedError("u"), UnsupportedError),
+    ],
+)
+async def test_the_same_error_from_both_backends(
+    error: HallujudgeError, kind: type[HallujudgeError]
+) -> None:
+    server = await running(GatedEngine(error=error))
+    try:
+        async with AsyncClient(server.address) as client:
+            with pytest.raises(kind) as caught:
+                await client.score("chair", responses=RESPONSES, references=REFERENCES)
+        assert (caught.value.message, caught.value.reason) == (error.message, error.reason)
+    finally:
+        await server.stop(0)
