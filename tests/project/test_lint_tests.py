@@ -62,6 +62,7 @@ def test_private_attributes_are_found(lint: ModuleType, source: str) -> None:
         "assert datetime.time(10) < noon",
         "self._own = cls._own = super()._own()\nos._exit(3)",
         "assert value.__class__ is int and value._ is None",
+        "assert row._replace(a=1)._fields == ('a',)",
         "# value._hidden\ntext = 'value._hidden'",
     ],
 )
