@@ -130,11 +130,14 @@ def test_a_message_that_is_absent_is_the_default() -> None:
     )
 
     # Another name than that of the message: hints alone make the pair.
-    found = fields.read(scoring_pb2.ScoreSpec(metric="m"))
-    assert found == {"metric": "m", "interval": Interval(confidence=0.9)}
+    found = fields.reader()(scoring_pb2.ScoreSpec(metric="m"))
+    assert dict(zip(fields.names, found, strict=True)) == {
+        "metric": "m",
+        "interval": Interval(confidence=0.9),
+    }
     message = scoring_pb2.ScoreSpec(metric="m", interval={"confidence": 2})  # type: ignore[arg-type]  # protobuf takes dictionaries
     with pytest.raises(MalformedError, match=r"^interval: the confidence is not in"):
-        fields.read(message)
+        fields.reader()(message)
 
 
 def test_pairs_of_positions() -> None:
@@ -167,4 +170,4 @@ def test_the_key_of_a_map_is_named() -> None:
     )
     message = infact_pb2.InfactTask(runs={"base": {"confidence": 2}})  # type: ignore[dict-item]  # protobuf takes dictionaries
     with pytest.raises(MalformedError, match=r"^runs\[base\]: too sure"):
-        fields.read(message)
+        fields.reader()(message)

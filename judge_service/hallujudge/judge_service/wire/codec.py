@@ -106,8 +106,8 @@ class Codecs:
 
     def fields(
         self, value_type: Any, descriptor: Descriptor, *, without: Iterable[str] = ()
-    ) -> Codec:
-        """Return the converter of a value's fields.
+    ) -> FieldTable:
+        """Return the fields of a value and its message.
 
         Args:
             value_type: The type of the value.
@@ -136,7 +136,7 @@ class Codecs:
                 if field not in plain
             ),
             tuple(shapes.items()),
-        ).codec()
+        )
 
     def _shapes_of(
         self, value_type: Any, ours: Mapping[str, ValueField], descriptor: Descriptor
@@ -157,7 +157,7 @@ class Codecs:
         fields = self.fields(value_type, descriptor)
         if getattr(value_type, "_fields", ()) == names and _all_plain(value_type, descriptor):
             return row_codec(value_type, descriptor)
-        return Codec(fields.write, reader_of(value_type, fields))
+        return Codec(fields.writer(), reader_of(value_type, fields))
 
     def _special(
         self, field: ValueField, theirs: FieldDescriptor, rearranged: Rearranged | None
@@ -210,12 +210,17 @@ class Codecs:
         if value:
             return pairs_codec(key, value, row.fields_by_name[value].has_presence)
         inner = get_args(hint)[1]
-        without = () if key in {field.name for field in fields_of(inner)} else (key,)
-        fields = self.fields(inner, row, without=without)
-        write, read, get_key = fields.write, reader_of(inner, fields), attrgetter(key)
+        keyed = key in {field.name for field in fields_of(inner)}
+        fields = self.fields(inner, row, without=() if keyed else (key,))
+        write, read, get_key = fields.writer(), each(reader_of(inner, fields)), attrgetter(key)
+
+        def read_rows(rows: Any) -> dict[str, Any]:
+            values = read(rows)
+            return dict(zip(map(get_key, values if keyed else rows), values, strict=True))
+
         return Codec(
             lambda content: [{**write(part), key: name} for name, part in content.items()],
-            lambda rows: dict(zip(map(get_key, rows), each(read)(rows), strict=True)),
+            read_rows,
         )
 
     def _map(self, hint: Any, theirs: FieldDescriptor) -> Codec:

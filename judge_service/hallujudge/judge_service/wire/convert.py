@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from google.protobuf.descriptor import Descriptor
 
@@ -34,7 +34,7 @@ from ..engine.spec import GraphSource, ScoreSpec
 from ..errors import InvalidInputError
 from . import reports, specs, tri_he
 from .codec import Codecs
-from .fields import Codec, Parts
+from .fields import Codec, Convert, Parts, maker_of
 from .hints import message_of
 from .places import MalformedError, invalid
 
@@ -90,17 +90,31 @@ _ValueT = TypeVar("_ValueT")
 # Items
 
 
-@cache
-def item_fields() -> Codec:
-    """Return the converter of what all items have."""
-    return CODECS.fields(Item, pb.Item.DESCRIPTOR, without=TASKS)
+class _ItemCodec(NamedTuple):
+    """The converter of one type of items: what all items have, and the task."""
+
+    kind: str
+    write_item: Convert
+    write_task: Convert
+    read_item: Convert
+    read_task: Convert
+    make: Callable[[list[Any]], Item]
 
 
 @cache
-def task_fields(kind: str) -> Codec:
-    """Return the converter of a task: what an item has beside the fields of all items."""
-    task = message_of(pb.Item.DESCRIPTOR.fields_by_name[kind])
-    return CODECS.fields(TASKS[kind], task, without=Item.__slots__)
+def _item_codec(kind: str) -> _ItemCodec:
+    item_type = TASKS[kind]
+    item = CODECS.fields(Item, pb.Item.DESCRIPTOR, without=TASKS)
+    message = message_of(pb.Item.DESCRIPTOR.fields_by_name[kind])
+    task = CODECS.fields(item_type, message, without=item.names)
+    return _ItemCodec(
+        kind,
+        item.writer(),
+        task.writer(),
+        item.reader(),
+        task.reader(),
+        maker_of(item_type, (*item.names, *task.names)),
+    )
 
 
 def item_to_proto(item: Item) -> pb.Item:
@@ -109,12 +123,12 @@ def item_to_proto(item: Item) -> pb.Item:
     Raises:
         InvalidInputError: A field can't be sent.
     """
-    kind = _KINDS[type(item)]
+    codec = _item_codec(_KINDS[type(item)])
+    parts: Parts = codec.write_item(item)
     try:
-        task = task_fields(kind).write(item)
+        parts[codec.kind] = codec.write_task(item)
     except MalformedError as err:
-        raise invalid(err, f"item {item.id!r}, {kind}") from None
-    parts: Parts = {**item_fields().write(item), kind: task}
+        raise invalid(err, f"item {item.id!r}, {codec.kind}") from None
     return pb.Item(**parts)
 
 
@@ -177,11 +191,12 @@ def _item(message: pb.Item) -> Item:
     kind = message.WhichOneof("task") or ""
     if kind not in TASKS:
         raise MalformedError(f"is missing; set one of {', '.join(TASKS)}", "task")
+    codec = _item_codec(kind)
     try:
-        task = task_fields(kind).read(getattr(message, kind))
+        task = codec.read_task(getattr(message, kind))
     except MalformedError as err:
         raise err.within(kind) from None
-    return TASKS[kind](**item_fields().read(message), **task)
+    return codec.make(codec.read_item(message) + task)
 
 
 def _checked(item: Item, item_type: type[Item]) -> Item:

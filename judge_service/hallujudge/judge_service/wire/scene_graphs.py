@@ -1,8 +1,8 @@
-"""Verdicts on the wire without the scene graphs that their items brought.
+"""Verdicts on the wire without the scene graphs of their items.
 
-A language model reads the whole scene graph, so that each claim's verdict holds all of it. Sent as
-it is, a graph of thousands of triplets would come back once for each claim, in messages that no
-client takes. The client has the graph, and puts it back.
+A language model reads the whole scene graph, so the references of each of its verdicts are all of
+it. Sent like this, a graph of thousands of triplets would come back once for each claim, in
+messages that no client accepts. The client has the graph and puts it back.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _Graph = tuple[Triplet, ...]
 
 
 def without_graphs(items: Sequence[Item], results: Sequence[ItemResult]) -> list[ItemResult]:
-    """The results to send: a claim that was held against its item's whole graph holds nothing.
+    """Return the results to send: claims that were checked against the whole graph, without it.
 
     Args:
-        items: What was scored.
-        results: One for each item, in order, whose graphs are those of the items.
+        items: The items.
+        results: One for each item, in order.
     """
     return [_each(*pair, _taken_out) for pair in zip(items, results, strict=True)]
 
 
 def with_graphs(items: Sequence[Item], results: Sequence[ItemResult]) -> list[ItemResult]:
-    """The results as they were before :func:`without_graphs`.
+    """Return the results as they were before :func:`without_graphs`.
 
     Args:
-        items: What was sent.
-        results: What came back, in order.
+        items: The items that were sent.
+        results: One for each item, in order.
     """
     return [_each(*pair, _put_back) for pair in zip(items, results, strict=True)]
 
