@@ -37,7 +37,7 @@ def chair(
     ] = None,
     allow_duplicates: AllowDuplicates = False,
     language: Language = "en",
-    variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
+    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
         "published"
     ),
     graph: Annotated[

@@ -41,7 +41,7 @@ def mementos(
     allow_missing: AllowMissing = False,
     allow_duplicates: AllowDuplicates = False,
     language: Language = "en",
-    variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
+    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
         "published"
     ),
     object_graph: Annotated[

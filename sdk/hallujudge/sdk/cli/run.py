@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from ..backends.base import BatchResult
     from ..report import HtmlPage
 
-__all__ = ["FORMATS", "ScoreCommand"]
+__all__ = ["BOTH", "FORMATS", "ScoreCommand"]
+
+BOTH = "both"
+"""Name that stands for the variants published and corrected, side by side."""
 
 FORMATS = ("table", "json", "markdown", "csv", "latex", "html")
 _WIDTH = 80
@@ -69,7 +72,27 @@ class ScoreCommand:
             HallujudgeError: The run can't start or go on.
         """
         _check_formats(self.formats)
+        if self.run.variant == BOTH:
+            from .variants import score_both
+
+            return score_both(self)
         unscored = UnscoredSummary()
+        report = self.score(unscored)
+        if report is None:
+            return ExitCode.FAILED
+        self.show(report)
+        self.note(*_claim_notes(report), *unscored.notes())
+        return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
+
+    def score(self, unscored: UnscoredSummary) -> Report | None:
+        """Score and write the results; None: the run was stopped, and what is kept was said.
+
+        Args:
+            unscored: Collects the unscored items.
+
+        Raises:
+            HallujudgeError: The run can't start or go on.
+        """
         with ExitStack() as stack:
             stack.enter_context(stop_on_sigterm())
             spec, items = self._read()
@@ -88,15 +111,13 @@ class ScoreCommand:
                     report = client.score_items(spec, items, on_batch=on_batch)
             except KeyboardInterrupt as err:
                 typer.echo(f"stopped by {stopped_by(err)}: {output.kept(len(items))}", err=True)
-                return ExitCode.FAILED
+                return None
             except BaseException:
                 if output.written:
                     typer.echo(output.kept(len(items)), err=True)
                 raise
             output.finish(report)
-        self._show(report)
-        self._note(*_claim_notes(report), *unscored.notes())
-        return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
+        return report
 
     def estimate(self) -> ExitCode:
         """Print the number of judge calls, tokens and cost, without calling a judge.
@@ -115,10 +136,10 @@ class ScoreCommand:
 
     def _read(self) -> tuple[ScoreSpec, ItemSource]:
         spec, items = self.run.spec(), self.run.items()
-        self._note(*graph_notes(spec), *items.notes)
+        self.note(*graph_notes(spec), *items.notes)
         return spec, items
 
-    def _note(self, *notes: str) -> None:
+    def note(self, *notes: str) -> None:
         """Print notes on standard error, unless only scores are wanted."""
         for note in () if self.quiet else notes:
             typer.echo(f"note: {in_flags(note)}", err=True)
@@ -128,7 +149,8 @@ class ScoreCommand:
             if result.outcome is Outcome.UNSCORED:
                 typer.echo(f"unscored {result.id}: {result.reason}: {result.detail}", err=True)
 
-    def _show(self, report: Report) -> None:
+    def show(self, report: Report) -> None:
+        """Print a report in the formats that were asked for."""
         from ..report import PRINTED, render_scores, render_table
 
         if self.quiet:

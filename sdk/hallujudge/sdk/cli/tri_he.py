@@ -46,7 +46,7 @@ def tri_he(
     ] = None,
     allow_duplicates: AllowDuplicates = False,
     language: Language = "en",
-    variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
+    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
         "published"
     ),
     extractor: Annotated[

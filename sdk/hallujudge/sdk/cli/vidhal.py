@@ -33,7 +33,7 @@ class VidhalOptions:
     """Whether references without an answer become unscored instead of stopping the run."""
     allow_duplicates: AllowDuplicates = False
     """Whether every answer of a duplicate id is scored."""
-    variant: Annotated[str, metric_option("--variant", help="published or corrected.")] = (
+    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
         "published"
     )
     """The variant."""

@@ -13,6 +13,7 @@ from .data import render_csv, render_latex, render_scores
 from .html import HtmlPage
 from .markdown import render_markdown
 from .table import render_table
+from .variants import render_variants
 
 __all__ = [
     "PRINTED",
@@ -23,6 +24,7 @@ __all__ = [
     "render_markdown",
     "render_scores",
     "render_table",
+    "render_variants",
 ]
 
 PRINTED: Mapping[str, Callable[[Report], str]] = {

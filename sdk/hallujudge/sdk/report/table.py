@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["render_table"]
+__all__ = ["print_to_text", "render_table", "score_table"]
 
 _MIN_WIDTH = 40
 _WITH_BOUNDS = 80
@@ -45,12 +45,33 @@ def render_table(report: Report, *, width: int = 80, color: bool = False) -> str
         Scores with intervals, coverage with bounds where items are unscored, notes, groups, and the
         signature; ends with a line feed.
     """
+    console = _console(width, color)
+    with console.capture() as capture:
+        _print(console, report)
+    return _without_padding(capture.get())
+
+
+def print_to_text(parts: Iterable[object], *, width: int) -> str:
+    """Return lines and tables as they look on a terminal without colours; ends with a line feed."""
+    console = _console(width, color=False)
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part)
+    return _without_padding(capture.get())
+
+
+def _without_padding(text: str) -> str:
+    # Cells are padded to their column's width; trailing blanks only get in the way of a copy.
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def _console(width: int, color: bool) -> Console:
     import io
 
     from rich.console import Console
 
     # Neither this process's terminal nor its environment has a say in the text.
-    console = Console(
+    return Console(
         file=io.StringIO(),
         _environ={},
         width=max(width, _MIN_WIDTH),
@@ -63,10 +84,6 @@ def render_table(report: Report, *, width: int = 80, color: bool = False) -> str
         emoji=False,
         legacy_windows=False,
     )
-    with console.capture() as capture:
-        _print(console, report)
-    # Cells are padded to their column's width; trailing blanks only get in the way of a copy.
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
 def _print(console: Console, report: Report) -> None:
@@ -94,7 +111,8 @@ def _print(console: Console, report: Report) -> None:
         console.print(f"  {line}")
 
 
-def _table(*headings: str) -> Table:
+def score_table(*headings: str) -> Table:
+    """Return an empty table with headings; values are aligned to the right."""
     from rich import box
     from rich.table import Table
 
@@ -115,7 +133,7 @@ def _scores(report: Report, width: int) -> Table:
     extra = ["unscored could make it"] if bounds else []
     if width >= _WITH_MEANINGS and not report.coverage.bounds and any(meanings.values()):
         extra.append("meaning")
-    table = _table("score", "value", interval_label(report), "n", *extra)
+    table = score_table("score", "value", interval_label(report), "n", *extra)
     for name, score in report.scores.items():
         figures = shown(score, bounds.get(name))
         cells = {"unscored could make it": figures.bound, "meaning": meanings.get(name, "")}
@@ -133,7 +151,11 @@ def _groups(values: Mapping[str, Mapping[str, Score]], width: int) -> Table:
     names = list(next(iter(values.values()), {}))
     # A cell holds an interval, which is 16 wide; a group's name and n want some 24.
     wide = 24 + 18 * len(names) <= width
-    table = _table("group", *names) if wide else _table("group", "score", "value", "interval", "n")
+    table = (
+        score_table("group", *names)
+        if wide
+        else score_table("group", "score", "value", "interval", "n")
+    )
     for value, scores in islice(values.items(), GROUP_LIMIT):
         label = cut(clean(value), _NAME_CHARS) or "(none)"
         figures = {name: shown(score) for name, score in scores.items()}

@@ -1,0 +1,93 @@
+"""``--variant both``: the variants published and corrected of one metric, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.metrics import Report
+
+from ..errors import InvalidInputError
+from .app import ExitCode
+from .run import BOTH, ScoreCommand
+from .unscored import UnscoredSummary
+
+__all__ = ["score_both"]
+
+_VARIANTS = ("published", "corrected")
+_VERDICTS = "verdicts.sqlite"
+
+
+def score_both(command: ScoreCommand) -> ExitCode:
+    """Score by both variants into one folder each, and print them side by side.
+
+    Raises:
+        InvalidInputError: The metric has other variants, or the responses can be read only once.
+        HallujudgeError: A run can't start or go on.
+    """
+    _check(command)
+    reports: list[Report] = []
+    for variant in _VARIANTS:
+        unscored = UnscoredSummary()
+        report = _of(command, variant).score(unscored)
+        if report is None:
+            return ExitCode.FAILED
+        command.note(*(f"{variant}: {note}" for note in unscored.notes()))
+        reports.append(report)
+    _print(command, reports)
+    unscored_items = any(report.coverage.unscored for report in reports)
+    return ExitCode.UNSCORED if unscored_items else ExitCode.OK
+
+
+def _check(command: ScoreCommand) -> None:
+    known = metric_entry(command.run.metric).variants
+    if set(known) != set(_VARIANTS):
+        raise InvalidInputError(
+            f"--variant {BOTH}: metric {command.run.metric} has the variants {', '.join(known)}; "
+            f"{BOTH} stands for {' and '.join(_VARIANTS)}"
+        )
+    if str(command.run.responses) == "-":
+        raise InvalidInputError(
+            f"--variant {BOTH} reads the responses twice, and standard input can be read once; "
+            "give a file"
+        )
+
+
+def _of(command: ScoreCommand, variant: str) -> ScoreCommand:
+    judges = dict(command.judges)
+    if _calls_models(command) and not judges.get("verdict_cache"):
+        # The second run asks the same questions: answers of the first one are not paid for again.
+        command.out.mkdir(parents=True, exist_ok=True)
+        judges["verdict_cache"] = str(command.out / _VERDICTS)
+    return replace(
+        command,
+        run=replace(command.run, variant=variant),
+        out=command.out / variant,
+        judges=judges,
+    )
+
+
+def _calls_models(command: ScoreCommand) -> bool:
+    options = command.run.options or {}
+    judged = options.get("judge", "matcher") != "matcher"
+    return command.server is None and (judged or options.get("extractor") == "llm")
+
+
+def _print(command: ScoreCommand, reports: list[Report]) -> None:
+    from ..report import PRINTED, render_variants
+
+    printed = [name for name in command.formats if name in PRINTED]
+    for name in printed:
+        for report in reports:
+            typer.echo(PRINTED[name](report), nl=False)
+    if not printed:
+        typer.echo(render_variants(reports), nl=False)
+        if not command.quiet:
+            typer.echo(f"written to {', '.join(str(_folder(command, r)) for r in reports)}")
+
+
+def _folder(command: ScoreCommand, report: Report) -> Path:
+    return command.out / report.variant

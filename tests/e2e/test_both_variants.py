@@ -1,0 +1,75 @@
+"""``--variant both``: two runs, one table, and no call paid twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import scripted_llm as llm
+from support.running import cli
+from support.tri_he_samples import FALSE, TRUE, answer, score
+
+ROOT = Path(__file__).resolve().parents[2]
+CAPTIONS = ROOT / "examples" / "captions.jsonl"
+OBJECTS = ROOT / "examples" / "references.json"
+
+
+@pytest.fixture
+def model() -> Iterator[llm.ScriptedLlm]:
+    server = llm.ScriptedLlm(llm.honest)
+    stop = server.in_thread()
+    yield server
+    stop()
+
+
+@pytest.mark.repo
+def test_both_variants_stand_side_by_side(tmp_path: Path) -> None:
+    common = ("score", "chair", "-r", CAPTIONS, "-R", OBJECTS)
+    run = cli(*common, "--variant", "both", "-o", tmp_path / "both")
+    assert run.returncode == 0, run.stderr
+    values = {}
+    for variant in ("published", "corrected"):
+        alone = cli(*common, "--variant", variant, "-o", tmp_path / variant)
+        assert alone.returncode == 0, alone.stderr
+        for name in ("report.json", "items.jsonl"):
+            assert (tmp_path / "both" / variant / name).read_bytes() == (
+                tmp_path / variant / name
+            ).read_bytes()
+        report = json.loads((tmp_path / variant / "report.json").read_text())
+        values[variant] = report["scores"]["chair_i"]["value"]
+    (row,) = [line.split() for line in run.stdout.splitlines() if line.startswith("chair_i ")]
+    difference = f"{values['corrected'] - values['published']:+.4f}"
+    assert row == [
+        "chair_i", f"{values['published']:.4f}", f"{values['corrected']:.4f}", difference
+    ]  # fmt: skip
+    assert all(len(line) <= 80 for line in run.stdout.splitlines()[:-1])
+
+
+def test_a_judge_is_asked_once_for_both(tmp_path: Path, model: llm.ScriptedLlm) -> None:
+    answers = [answer("1", TRUE, FALSE, question=f"{n}?") for n in range(3)]
+    flags = ("--judge", "llm", "--llm-url", model.url, "--llm-model", "m")
+    once = score(tmp_path, answers, *flags)
+    assert once.returncode == 0, once.stderr
+    alone = model.chats
+    both = score(tmp_path, answers, *flags, "--variant", "both")
+    assert both.returncode == 0, both.stderr
+    assert model.chats == 2 * alone
+
+
+@pytest.mark.repo
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("score", "pope", "-r", CAPTIONS, "--variant", "both"), "metric pope has the variants"),
+        (("score", "chair", "-r", "-", "-R", OBJECTS, "--variant", "both"), "standard input"),
+    ],
+)
+def test_what_both_cannot_mean_is_refused(
+    tmp_path: Path, command: tuple[str | Path, ...], said: str
+) -> None:
+    run = cli(*command, "-o", tmp_path / "out")
+    assert run.returncode == 2
+    assert said in run.stderr
+    assert not (tmp_path / "out").exists()
