@@ -32,7 +32,7 @@ CLOCK_OWNERS = frozenset({"time", "loop"})
 BY_NAME = frozenset({"getattr", "setattr", "delattr", "hasattr", "object"})
 # `super()._hook()` is an own attribute; `os._exit` and `sys._getframe` are documented functions.
 OWN = frozenset({"self", "cls", "super()", "os", "sys"})
-# A named tuple's `_fields`, `_replace`, `_asdict` and `_make` are documented; their names avoid fields.
+# A named tuple's `_fields`, `_replace`, `_asdict` and `_make` are documented: no fields of its own.
 PRIVATE = re.compile(r"_(?!(?:fields|replace|asdict|make)$)[^_]")
 ADVICE = {
     "elapsed-time": "asserts on elapsed time: prove the order of events instead",
