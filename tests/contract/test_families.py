@@ -197,6 +197,17 @@ def test_all_items_that_are_wrong_are_named() -> None:
     assert not any(cls.__name__ in told for cls in convert.TASKS.values())
 
 
+@pytest.mark.parametrize(
+    ("field", "content"),
+    [("response", 5), ("response", "half a character \ud800"), ("id", 5), ("label", 1.5)],
+)
+def test_a_field_that_cannot_be_sent_is_named(field: str, content: Any) -> None:
+    item = dataclasses.replace(PopeItem(id="1", response="Yes.", label="yes"), **{field: content})
+    place = field if field == "id" else f"pope.{field}"
+    with pytest.raises(InvalidInputError, match=rf"{place}: .* is not a value that can be sent"):
+        convert.item_to_proto(item)
+
+
 def test_items_of_the_metric_are_taken() -> None:
     (item,) = convert.items_from_proto(
         [pb.Item(id="1", pope=pope_pb2.PopeTask(label="yes"))], PopeItem

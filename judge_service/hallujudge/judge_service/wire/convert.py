@@ -129,7 +129,24 @@ def item_to_proto(item: Item) -> pb.Item:
         parts[codec.kind] = codec.write_task(item)
     except MalformedError as err:
         raise invalid(err, f"item {item.id!r}, {codec.kind}") from None
-    return pb.Item(**parts)
+    try:
+        return pb.Item(**parts)
+    except (TypeError, ValueError) as err:
+        raise _unsendable(item, parts, codec.kind) from err
+
+
+def _unsendable(item: Item, parts: Parts, kind: str) -> InvalidInputError:
+    """Return the error of an item with a field that protobuf does not take."""
+    task = getattr(pb.Item(), kind)
+    fields = [(pb.Item, "", parts | {kind: {}}), (type(task), f"{kind}.", parts[kind])]
+    for message, within, contents in fields:
+        for name, content in contents.items():
+            try:
+                message(**{name: content})
+            except (TypeError, ValueError):
+                problem = f"{content!r:.80} is not a value that can be sent; check its type"
+                return invalid(MalformedError(problem, f"item {item.id!r}, {within}{name}"))
+    return InvalidInputError(f"item {item.id!r} can't be sent")
 
 
 def item_from_proto(message: pb.Item) -> Item:
