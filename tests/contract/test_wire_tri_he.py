@@ -142,19 +142,17 @@ def test_graphs_that_the_client_has_stay_there(
         ItemResult(id="1", group_id="a", outcome=Outcome.SCORED, evidence=_judged(found, item))
         for item, found in pairs
     ]
-    over = [_convert.result_to_proto(result) for result in without_graphs(sent, results)]
-    assert not any(claim.references for message in over for claim in message.tri_he.claims)
+    over = [_convert.result_to_proto(result) for result in without_graphs(results)]
+    assert not any(message.tri_he.scene_graph for message in over)
     assert with_graphs(sent, [_convert.result_from_proto(message) for message in over]) == results
 
 
 def _judged(found: TriHeEvidence, item: TriHeItem) -> TriHeEvidence:
     """As a language model judges: by the whole graph, and nothing where it gives no verdict."""
-    graph = item.reference_triplets or ()
-    claims = tuple(
-        replace(claim, references=() if claim.verdict is Verdict.UNSCORED else graph)
-        for claim in found.claims
-    )
-    return replace(found, claims=claims)
+    claims = tuple(replace(claim, references=()) for claim in found.claims)
+    whole = any(claim.verdict is not Verdict.UNSCORED for claim in claims)
+    graph = (item.reference_triplets or ()) if whole else ()
+    return replace(found, claims=claims, scene_graph=graph)
 
 
 def test_what_a_matcher_kept_is_sent() -> None:
@@ -164,8 +162,8 @@ def test_what_a_matcher_kept_is_sent() -> None:
         id="1", group_id="a", outcome=Outcome.SCORED, evidence=TriHeEvidence(claims=(claim,))
     )
     item = TriHeItem(id="1", reference_triplets=graph)
-    assert with_graphs([item], without_graphs([item], [result])) == [result]
-    assert without_graphs([item], [result]) == [result]
+    assert with_graphs([item], without_graphs([result])) == [result]
+    assert without_graphs([result]) == [result]
 
 
 @given(found_claims)

@@ -76,7 +76,7 @@ class ShoutMetric(MetricBase):
 ENGINE = '''
 """The pipeline of the toy family."""
 
-from hallujudge.judge_service.engine.entry import MetricEntry
+from hallujudge.judge_service.engine.entry import MetricEntry, Trial
 from hallujudge.judge_service.engine.pipelines import TextPipeline
 from hallujudge.judge_service.engine.responses import ResponseCheck
 from hallujudge.metrics.shout import ShoutItem, ShoutMetric
@@ -99,7 +99,9 @@ ENTRIES = (
     MetricEntry(
         metric=ShoutMetric,
         item_type=ShoutItem,
-        trial=ShoutItem(id="trial", response="A dog!"),
+        trial=Trial(
+            item=ShoutItem(id="trial", response="A dog!"), score="loudness", value=1.0
+        ),
         open=_open,
     ),
 )
@@ -151,7 +153,6 @@ FILES = {
 
 @pytest.fixture
 def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    commands = list(score_app.registered_commands)
     for package, text in FILES.items():
         folder = tmp_path / "code" / package.__name__
         folder.mkdir(parents=True)
@@ -160,7 +161,8 @@ def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     FAMILIES.append("shout")
     yield
     FAMILIES.remove("shout")
-    score_app.registered_commands[:] = commands
+    kept = [command for command in score_app.registered_commands if command.name != "shout"]
+    score_app.registered_commands[:] = kept
     for package in FILES:
         sys.modules.pop(f"{package.__name__}.shout", None)
         vars(package).pop("shout", None)

@@ -57,7 +57,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         session = await self._engine.open(spec)
         items = self._items(spec, request.items, "items")
         _convert.check_unique(items)
-        results = without_graphs(items, await session.score(items))
+        results = without_graphs(await session.score(items))
         report = await asyncio.to_thread(session.report)
         return pb.ScoreResponse(
             results=[_convert.result_to_proto(result) for result in results],
@@ -111,7 +111,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         spec = _convert.spec_from_proto(request.spec)
         items = self._items(spec, request.items, "items")
         _convert.check_unique(items)
-        results = without_graphs(items, await self._engine.judge(spec, items))
+        results = without_graphs(await self._engine.judge(spec, items))
         return pb.JudgeResponse(results=[_convert.result_to_proto(result) for result in results])
 
     async def Normalize(
@@ -156,7 +156,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         if request.WhichOneof("message") != "batch":
             raise InvalidInputError("after the spec, every message of a stream must be a batch")
         items = self._items(spec, request.batch.items, "batch.items")
-        results = without_graphs(items, await session.score(items))
+        results = without_graphs(await session.score(items))
         return pb.ScoreStreamResponse(
             batch=pb.ResultBatch(results=[_convert.result_to_proto(result) for result in results])
         )

@@ -66,8 +66,8 @@ class ClaimVerdict:
     judge: str = ""
     """Who gave the verdict."""
     references: tuple[Triplet, ...] = ()
-    """The reference triplets that it was held against: those that a matcher kept, or the whole
-    scene graph, which a language model reads."""
+    """The reference triplets that it was checked against, as a matcher kept them. Empty: all of the
+    scene graph, which a language model reads and the item's evidence holds once."""
     span: tuple[int, int] | None = None
     """Where the claim stands in the response: first character, one past the last."""
     within_words: int | None = None

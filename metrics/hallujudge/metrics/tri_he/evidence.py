@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..framework.claims import ClaimVerdict
+from ..framework.claims import ClaimVerdict, Verdict
 from ..framework.result import JsonValue
+from ..framework.triplets import Triplet
 
-__all__ = ["TriHeEvidence"]
+__all__ = ["TriHeEvidence", "checked_against_all"]
+
+
+def checked_against_all(claim: ClaimVerdict) -> bool:
+    """Return whether a judge compared a claim with the whole scene graph."""
+    return claim.verdict is not Verdict.UNSCORED and not claim.references
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +26,9 @@ class TriHeEvidence:
     """Who took the claims from the response; empty: they were given."""
     judging: tuple[dict[str, JsonValue], ...] = field(default=())
     """Who was asked, in order: answers, reasons for going on, tokens, latency and cost."""
+    scene_graph: tuple[Triplet, ...] = ()
+    """The image's scene graph, once, where a claim was checked against all of it; such a claim has
+    no references of its own."""
     human_scores: tuple[float, ...] = ()
     """What people scored the response, one number for each annotator."""
 
@@ -30,6 +39,8 @@ class TriHeEvidence:
             line["extractor"] = self.extractor
         if self.judging:
             line["judging"] = list(self.judging)
+        if self.scene_graph:
+            line["scene_graph"] = [list(triplet) for triplet in self.scene_graph]
         if self.human_scores:
             line["human_scores"] = list(self.human_scores)
         return line

@@ -134,6 +134,7 @@ class TriHeEvidence(google.protobuf.message.Message):
     EXTRACTOR_FIELD_NUMBER: builtins.int
     JUDGING_FIELD_NUMBER: builtins.int
     HUMAN_SCORES_FIELD_NUMBER: builtins.int
+    SCENE_GRAPH_FIELD_NUMBER: builtins.int
     extractor: builtins.str
     """The extractor that found the claims. Empty: the claims were given."""
     @property
@@ -148,6 +149,10 @@ class TriHeEvidence(google.protobuf.message.Message):
     def human_scores(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
         """Human scores of the response, one for each annotator."""
 
+    @property
+    def scene_graph(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.Triplet]:
+        """The image's scene graph, where a claim was checked against all of it. A server leaves it out: the client sent it."""
+
     def __init__(
         self,
         *,
@@ -155,8 +160,9 @@ class TriHeEvidence(google.protobuf.message.Message):
         extractor: builtins.str = ...,
         judging: collections.abc.Iterable[Global___JudgePart] | None = ...,
         human_scores: collections.abc.Iterable[builtins.float] | None = ...,
+        scene_graph: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.Triplet] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["claims", b"claims", "extractor", b"extractor", "human_scores", b"human_scores", "judging", b"judging"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["claims", b"claims", "extractor", b"extractor", "human_scores", b"human_scores", "judging", b"judging", "scene_graph", b"scene_graph"]) -> None: ...
 
 Global___TriHeEvidence: typing_extensions.TypeAlias = TriHeEvidence
 

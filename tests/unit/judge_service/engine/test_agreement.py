@@ -1,0 +1,84 @@
+"""Reports say how a judge did on known data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hallujudge.judge_service.engine.agreement import (
+    agreement_note,
+    agreement_table,
+    best_measured,
+    measured_agreements,
+)
+from hallujudge.judge_service.engine.families.tri_he import ENTRY
+from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.engine.spec import ScoreSpec
+from hallujudge.judge_service.matchers import MatcherSettings
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def test_the_default_judge_is_said_to_call_most_true_claims_unsupported() -> None:
+    note = agreement_note("rules", "matcher", MatcherSettings())
+    assert "calls 60% of checked true claims unsupported" in note
+    assert "do not quote it as a rate" in note
+
+
+@pytest.mark.parametrize(
+    ("extractor", "judge", "settings"),
+    [
+        ("llm", "matcher", MatcherSettings()),
+        ("rules", "llm", MatcherSettings()),
+        ("rules", "matcher", MatcherSettings(support_above=0.123)),
+        ("rules", "matcher", MatcherSettings(model="mpnet")),
+    ],
+)
+def test_what_was_not_measured_is_said_so(
+    extractor: str, judge: str, settings: MatcherSettings
+) -> None:
+    assert "not measured together" in agreement_note(extractor, judge, settings)
+
+
+@pytest.mark.repo
+def test_the_page_has_the_table() -> None:
+    page = (ROOT / "docs/explanation/tri-he-validation.md").read_text(encoding="utf-8")
+    assert agreement_table(measured_agreements()) in page
+
+
+@pytest.mark.parametrize("extractor", ["rules", "sentences"])
+def test_corrected_takes_the_best_on_the_tuning_half(extractor: str) -> None:
+    best = best_measured(extractor, "published", "minilm")
+    assert best is not None
+    assert best.tuning == max(
+        each.tuning for each in measured_agreements() if each.extractor == extractor
+    )
+    published = next(
+        each
+        for each in measured_agreements()
+        if (each.extractor, each.keep_above, each.support_above) == (extractor, 0.5, 0.6)
+    )
+    assert best.check > published.check, "the choice holds on the half that it was not made by"
+
+
+@pytest.mark.parametrize(
+    ("variant", "options", "wanted"),
+    [
+        ("published", {}, "0.6"),
+        ("corrected", {"support_above": "0.7"}, "0.7"),
+        ("corrected", {"extractor": "given"}, "0.6"),
+    ],
+)
+def test_thresholds_of_a_variant(variant: str, options: dict[str, str], wanted: str) -> None:
+    pipeline = ENTRY.open(ScoreSpec(metric="tri-he", variant=variant, options=options), Resources())
+    assert pipeline.settings["judge.matcher_support_above"] == wanted
+    assert pipeline.notes
+
+
+def test_corrected_has_measured_thresholds() -> None:
+    best = best_measured("rules", "published", "minilm")
+    assert best is not None
+    pipeline = ENTRY.open(ScoreSpec(metric="tri-he", variant="corrected"), Resources())
+    assert pipeline.settings["judge.matcher_support_above"] == str(best.support_above)
+    assert f"{1 - best.true_supported:.0%} of checked true claims" in pipeline.notes[0]
