@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 import threading
 import weakref
@@ -81,6 +80,7 @@ class RunItems(Sequence[RunItem]):
         # Of each batch in the file: the position of its first item, and its place.
         self._starts: list[int] = []
         self._offsets: list[int] = []
+        self._end = 0
         self._count = 0
         self._lock = threading.Lock()
 
@@ -141,17 +141,43 @@ class RunItems(Sequence[RunItem]):
             # It lives as long as the items do.
             self._file = tempfile.TemporaryFile(prefix="hallujudge-")  # noqa: SIM115
             weakref.finalize(self, self._file.close)
+        data = _packed(items)
         with self._lock:
             self._starts.append(self._count)
             self._offsets.append(self._file.seek(0, 2))
-            pickle.dump(items, self._file, protocol=pickle.HIGHEST_PROTOCOL)
+            self._file.write(data)
+            self._end = self._file.tell()
 
     def _read(self, number: int) -> list[RunItem]:
+        ends = [*self._offsets[1:], self._end]
         with self._lock:
             self._file.seek(self._offsets[number])
-            # The file has no name: nobody else can have written to it.
-            items: list[RunItem] = pickle.load(self._file)  # noqa: S301
-        return items
+            data = self._file.read(ends[number] - self._offsets[number])
+        return _unpacked(data)
+
+
+def _packed(items: Sequence[RunItem]) -> bytes:
+    """Return items with their results as the messages of the wire, which hold all of both."""
+    from hallujudge.judge.v1 import judge_service_pb2 as pb
+    from hallujudge.judge_service.wire.convert import item_to_proto, result_to_proto
+
+    batch = pb.ItemBatch(items=[item_to_proto(entry.item) for entry in items])
+    results = pb.ResultBatch(results=[result_to_proto(entry.result) for entry in items])
+    first = batch.SerializeToString()
+    return len(first).to_bytes(8) + first + results.SerializeToString()
+
+
+def _unpacked(data: bytes) -> list[RunItem]:
+    from hallujudge.judge.v1 import judge_service_pb2 as pb
+    from hallujudge.judge_service.wire.convert import item_from_proto, result_from_proto
+
+    size = int.from_bytes(data[:8])
+    batch = pb.ItemBatch.FromString(data[8 : 8 + size])
+    results = pb.ResultBatch.FromString(data[8 + size :])
+    return [
+        RunItem(item=item_from_proto(item), result=result_from_proto(result))
+        for item, result in zip(batch.items, results.results, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
