@@ -16,7 +16,15 @@ from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import IdCheck, IdMap, numbered, refuse
 from .json_files import read_values
 from .qa import fields_of
-from .records import Record, canonical_id, choose_key, named, read_records, well_formed
+from .records import (
+    Record,
+    canonical_id,
+    choose_key,
+    named,
+    read_records,
+    response_value,
+    well_formed,
+)
 from .tables import structured
 
 __all__ = ["READERS", "read_chair"]
@@ -176,7 +184,7 @@ class _Captions:
         return coco_number(canonical_id(record.values[self._keys.id], record.place))
 
     def _text(self, record: Record) -> str | None:
-        text = record.values.get(self._keys.text)
+        text = response_value(record, self._keys.text)
         if text is None:
             return None
         if isinstance(text, str):

@@ -13,7 +13,7 @@ from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .keyword_text import LISTS, read_keyword_text
 from .qa import JoinCheck, fields_of
-from .records import Record, canonical_id, choose_key, read_records, well_formed
+from .records import Record, canonical_id, choose_key, read_records, response_value, well_formed
 from .tables import structured
 
 __all__ = ["READERS", "read_mementos"]
@@ -256,7 +256,7 @@ def _words(given: object, name: str, place: str) -> tuple[str, ...]:
 
 
 def _text(record: Record, key: str) -> str | None:
-    value = record.values.get(key)
+    value = response_value(record, key)
     if value is None:
         return None
     if not isinstance(value, str):

@@ -13,7 +13,7 @@ from .inputs import InputOptions, Responses
 from .joins import IdCheck, refuse
 from .json_files import read_values
 from .local_files import open_text
-from .records import Record, canonical_id, named, read_records, well_formed
+from .records import Record, canonical_id, named, read_records, response_value, well_formed
 
 __all__ = [
     "JoinCheck",
@@ -112,7 +112,7 @@ def text_of(record: Record, key: str) -> str | None:
     Raises:
         ArchiveError: It is neither a text nor a list of texts.
     """
-    value = record.values.get(key)
+    value = response_value(record, key)
     if value is None:
         return None
     if isinstance(value, str):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,15 @@ from hallujudge.metrics.framework.texts import well_formed
 from ..errors import ArchiveError
 from .json_files import named, read_values
 
-__all__ = ["Record", "canonical_id", "choose_key", "named", "read_records", "well_formed"]
+__all__ = [
+    "Record",
+    "canonical_id",
+    "choose_key",
+    "named",
+    "read_records",
+    "response_value",
+    "well_formed",
+]
 
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data")
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
@@ -159,3 +169,17 @@ def _kind(value: object) -> str:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def response_value(record: Record, key: str) -> object:
+    """Return the value of a response; what a failed call left is the text that stands for it.
+
+    Tools leave an object with an ``error``, or a data frame's NaN. Scoring recognises both as
+    failed calls, so that they are unscored and do not stop the run.
+    """
+    value = record.values.get(key)
+    if isinstance(value, Mapping) and value.get("error"):
+        return json.dumps({"error": value["error"]}, default=str)
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    return value
