@@ -64,8 +64,8 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
 
     Section 3 of the Mementos paper, which asks GPT-4 for the lists of the human and of the
     generated description together. The prompt is our own. An object of more than two words and a
-    behaviour that isn't in root form break the schema. A keyword is found in its description in any
-    form; one that doesn't stand there at all has the empty place ``(0, 0)``.
+    behaviour that is not in root form break the schema. A keyword is found in its description in
+    any form; one that does not occur has the empty position ``(0, 0)``.
     """
 
     template_name = "extract_keywords"

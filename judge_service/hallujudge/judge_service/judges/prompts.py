@@ -69,7 +69,7 @@ def questions_of(item: JudgeRequestItem, *, claims_per_call: int) -> list[Questi
 
     The scene graph comes first and depends on the image alone, so that all calls of an image begin
     with the same text and a server with a prefix cache reads it once. Neither the question nor the
-    response is in the prompt, as in the paper's: they can't sway the judge, and a claim that
+    response is in the prompt, as in the paper's: they cannot sway the judge, and a claim that
     comes up under two questions is asked about once.
 
     Args:

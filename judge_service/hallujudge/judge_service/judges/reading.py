@@ -46,8 +46,8 @@ def read_choice(reply: ChatReply, choices: Sequence[str]) -> ReadAnswer:
     """Return the choice that a whole reply consists of.
 
     White space, quotation marks, emphasis and a full stop around it are dropped and case is
-    ignored, for servers that can't constrain. A JSON string, and an object with ``verdict`` as its
-    only key, are read as the text that they hold.
+    ignored, for servers that cannot constrain replies. A JSON string, and an object with
+    ``verdict`` as its only key, are read as the text that they contain.
 
     Args:
         reply: The answer.
@@ -139,7 +139,7 @@ def _margin(
     first token where it differs; its log-probability is that of the path so far and of the token
     that it would have had there (what it would need after that is left out, so that the margin is
     never too large). Where no rival is among the reported tokens, the least likely reported one
-    stands in: the true margin is larger.
+    is used instead: the true margin is larger.
     """
     path = _path(tokens, start) if start >= 0 else []
     text = "".join(token.text[skipped:] for skipped, token in path)

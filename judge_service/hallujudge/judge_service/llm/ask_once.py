@@ -70,7 +70,7 @@ class AskOnce(Generic[_T]):
         label: str,
         has_fallback: bool = False,
     ) -> _T:
-        """Return the value of a call, which is made only if nobody made it before.
+        """Return the value of a call, which is made only if it was not made before.
 
         Args:
             key: Everything that the value depends on, from :func:`cache_key`.

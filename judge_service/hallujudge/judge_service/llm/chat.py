@@ -184,7 +184,7 @@ def parse_reply(body: bytes) -> ChatReply:
     """Parse a server's reply strictly.
 
     Raises:
-        CallFailedError: It isn't a chat completion: truncated, another layout, no choice.
+        CallFailedError: It is not a chat completion: truncated, another layout, no choice.
     """
     try:
         content = json.loads(body)

@@ -146,7 +146,7 @@ def file_counter(path: str | Path) -> TokenCounter:
     """Return a counter by a ``tokenizer.json``; the chat template is approximated.
 
     Raises:
-        MissingExtraError: The tokenizers package isn't installed.
+        MissingExtraError: The tokenizers package is not installed.
         InvalidInputError: The file cannot be read.
     """
     try:
@@ -173,7 +173,7 @@ async def counter_of(client: ChatClient) -> TokenCounter:
     """Return the best counter for a model's prompts: tokenizer file, server, or approximation.
 
     Raises:
-        MissingExtraError: A file is named, and the tokenizers package isn't installed.
+        MissingExtraError: A file is named, and the tokenizers package is not installed.
         InvalidInputError: The file cannot be read.
     """
     if client.settings.tokenizer:

@@ -1,8 +1,8 @@
-"""Fencing: judged text is data, and nothing in it can end its fence or speak as anybody else.
+"""Fencing: judged text is data, and nothing in it can end its fence or imitate another role.
 
 Three things are done to a text before it enters a prompt:
 
-* characters that can't be seen (zero-width, direction, tag and control characters) are dropped or
+* invisible characters (zero-width, direction, tag and control characters) are dropped or
   become spaces, so that nothing is hidden from a reader of the prompt;
 * what fences and chat templates are made of is replaced by look-alikes that no tokeniser treats as
   a mark: ``<`` and ``>`` (``<|eot_id|>``, ``</s>``, ``<start_of_turn>``, our own fence) become

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -127,6 +128,8 @@ class HttpEndpoint:
             raise CallFailedError(
                 FailureKind.CONNECTION, "the connection broke within the reply"
             ) from err
+        except aiohttp.ClientConnectorError as err:
+            raise CallFailedError(FailureKind.CONNECTION, _connection_problem(err)) from err
         except (aiohttp.ClientError, OSError) as err:
             raise CallFailedError(FailureKind.CONNECTION, _plain(err)) from err
 
@@ -181,6 +184,14 @@ class HttpEndpoint:
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
+
+
+def _connection_problem(err: aiohttp.ClientConnectorError) -> str:
+    """Why there is no connection, with the system's own word for it where it has one."""
+    cause = err.os_error
+    if isinstance(cause, ConnectionError) and cause.errno:
+        return f"no connection to {err.host}:{err.port}: {os.strerror(cause.errno)}"
+    return _plain(err)
 
 
 def _plain(err: BaseException) -> str:

@@ -30,11 +30,11 @@ class SharedLoads(Generic[_K, _V]):
         self._lock = threading.Lock()
 
     def get(self, key: _K, load: Callable[[], _V]) -> _V:
-        """The thing of a key, loaded in this thread if nobody has or does.
+        """Return the object of a key, loaded in this thread unless it is loaded already.
 
         Args:
             key: Which thing.
-            load: Loads it. No lock is held meanwhile: other keys don't wait for it.
+            load: Loads it. No lock is held meanwhile: other keys do not wait for it.
         """
         with self._lock:
             future = self._loads.get(key)

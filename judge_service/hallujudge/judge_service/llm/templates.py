@@ -1,4 +1,4 @@
-"""Prompt templates: files with a name, a version and a hash that stands in signatures."""
+"""Prompt templates: files with a name, a version, and a hash that is part of signatures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Template:
     name: str
     """Its name."""
     version: str
-    """Raised by hand whenever the meaning of the prompt changes."""
+    """Raised whenever the meaning of the prompt changes."""
     digest: str
     """SHA-256 of the file, in hexadecimal: changes with every byte of it."""
     parts: tuple[tuple[str, str], ...]

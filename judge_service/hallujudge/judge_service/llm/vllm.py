@@ -67,7 +67,7 @@ class VllmSettings:
         beginning; the next option has the server say how much was shared.
         ``--generation-config vllm`` keeps the model folder's own sampling defaults out: everything
         is sent with each request. JSON has no white space in it: a model that pads it would be cut
-        off in the middle, and tokens cost time. The key stands in the environment, not here.
+        off in the middle, and tokens cost time. The key is passed in the environment, not here.
         """
         if self.model.startswith("-"):
             raise InvalidInputError(f"{self.model!r} is not a model id: it begins with a dash")

@@ -241,6 +241,7 @@ async def test_nobody_at_the_address() -> None:
         client = client_of(server, retry=RetryPolicy(attempts=2, outage_seconds=0))
     failure = await failure_of(client)
     assert failure.kind is FailureKind.CONNECTION
+    assert f"no connection to 127.0.0.1:{server.port}: Connection refused" in failure.detail
 
 
 async def test_a_proxy_is_asked_for_the_address() -> None:
