@@ -87,11 +87,11 @@ BAD_FILES = {
     ),
     "duplicate id": (
         lines([*GOOD, {"image_id": 3, "caption": "b"}]),
-        ["more than once: 3 (1 in all)", "--allow-duplicates"],
+        ["duplicate image ids: 3 (1 in all)", "--allow-duplicates"],
     ),
     "42 and '42' are one id": (
         lines([{"image_id": 4, "caption": "b"}, {"image_id": "4", "caption": "b"}]),
-        ["more than once: 4 (1 in all)"],
+        ["duplicate image ids: 4 (1 in all)"],
     ),
     "deep nesting": ("[" * 200_000, ["nested too deeply"]),
 }
@@ -128,7 +128,10 @@ def test_references_of_other_images(folder: Path) -> None:
         ("{}", "references"),
         ('{"1": "dog"}', "references"),
         ('{"1": ["dog", 3]}', "references['1']"),
-        ('[{"image_id": 1, "objects": ["dog"]}, {"image_id": "1", "objects": []}]', "more than"),
+        (
+            '[{"image_id": 1, "objects": ["dog"]}, {"image_id": "1", "objects": []}]',
+            "duplicate image",
+        ),
         ('{"1": ["dog"', "cut off"),
     ],
 )

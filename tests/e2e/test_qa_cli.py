@@ -127,7 +127,11 @@ POPE_BAD = {
         QUESTIONS,
         ["that the references lack: 77"],
     ),
-    "a question twice": (ANSWERS, [*QUESTIONS, QUESTIONS[2]], ["stand more than once: 2"]),
+    "a question twice": (
+        ANSWERS,
+        [*QUESTIONS, QUESTIONS[2]],
+        ["duplicate questions in the file of questions: 2"],
+    ),
     "another label": (
         ANSWERS,
         [*QUESTIONS[:3], {**QUESTIONS[3], "label": "maybe"}],
@@ -241,7 +245,7 @@ INFACT_BAD: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "operator twice": ([LINE, LINE], ["q1 (base)"]),
     "line id twice": (
         [{**LINE, "id": 5}, {**LINE, "id": 5, "operator": "shuffle"}],
-        ["line ids stand more than once: 5"],
+        ["duplicate line ids: 5"],
     ),
     "confidence is NaN": ([{**LINE, "confidence": float("nan")}], ["NaN"]),
     "confidence is a text": ([{**LINE, "confidence": "NaN"}], ["q1 ('NaN')"]),

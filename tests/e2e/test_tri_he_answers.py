@@ -44,8 +44,8 @@ def test_claims_that_come_with_answers_are_told_of(tmp_path: Path) -> None:
         {"image_id": "2", "response": "A dog.", "claims": [FALSE]},
     ]
     ran = score(tmp_path, texts, kind="--responses")
-    assert "1 of 2 answers bring claims" in ran.stderr
-    assert "bring claims" not in score(tmp_path, [answer("1", TRUE)]).stderr
+    assert "1 of 2 answers contain claims" in ran.stderr
+    assert "contain claims" not in score(tmp_path, [answer("1", TRUE)]).stderr
 
 
 def test_answers_without_their_graph_may_be_left_unscored(tmp_path: Path) -> None:

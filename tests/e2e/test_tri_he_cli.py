@@ -253,7 +253,7 @@ def test_one_of_claims_and_responses(tmp_path: Path) -> None:
     texts = [{"image_id": "a", "response": "A man."}]
     assert_refused(score(tmp_path, texts), "no key 'claims'", "image_id, response")
     run = score(tmp_path, [answer("a", TRUE), answer("a", TRUE)])
-    assert_refused(run, "more than once", "a: What?", "--allow-duplicates")
+    assert_refused(run, "duplicate answers", "a: What?", "--allow-duplicates")
 
 
 def model_folder(tmp_path: Path, *files: str) -> Path:

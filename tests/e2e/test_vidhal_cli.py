@@ -110,7 +110,7 @@ VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
     "options that are no permutation": (
         PREDICTIONS,
         {**DISPLAY, "action_1": {"A": "1", "B": "1", "C": "3"}},
-        ["no permutation of the ranks: action_1"],
+        ["not a permutation of the ranks: action_1"],
     ),
     "options that are nothing": (PREDICTIONS, [], ["display orders are one JSON object"]),
     "answers that are numbers": (dict.fromkeys(PREDICTIONS, 1), DISPLAY, ["predictions.json"]),

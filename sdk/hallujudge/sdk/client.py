@@ -130,21 +130,21 @@ class _LoopThread:
             self._loop.close()
 
     def end_with(self, owner: object, client: AsyncClient) -> None:
-        """Ends the thread when nobody holds its owner any more, who need not have closed it."""
+        """End the thread when its owner is garbage-collected without having been closed."""
         self._finalizer = weakref.finalize(owner, self._abandon, client)
         # At the end of the process the thread, being a daemon, ends by itself.
         self._finalizer.atexit = False
 
     def forget(self) -> None:
-        """Leaves the end of the thread to :meth:`stop`."""
+        """Let only :meth:`stop` end the thread."""
         self._finalizer.detach()
 
     def _abandon(self, client: AsyncClient) -> None:
-        # Nothing to wait for: garbage is collected in any thread, and this one may be it.
+        # Never waits: garbage is collected in any thread, which may be the loop's own.
         asyncio.run_coroutine_threadsafe(_end(client), self._loop)
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Runs work to its end; Ctrl-C cancels it and waits until it has let go."""
+        """Run work to its end; Ctrl-C cancels it and waits for its cleanup."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -182,7 +182,7 @@ async def _wind_up() -> None:
 
 
 async def _settle() -> None:
-    """Waits until cancelled work has cleaned up behind itself."""
+    """Wait until cancelled work has cleaned up."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if others:
         await asyncio.wait(others, timeout=5)

@@ -88,7 +88,7 @@ def graph_source(name_or_path: str) -> GraphSource:
             reason="GRAPH_UNKNOWN",
             metadata={"graph": name_or_path},
         )
-    # A file name need not be text; what stands in signatures and on the wire must be.
+    # A file name need not be text; what signatures and messages hold must be.
     name = path.stem.encode(errors="replace").decode()
     # A broken JSON file must not pass for a table, which any text is.
     layout: GraphLayout = "json" if path.suffix.lower() == ".json" else "auto"
@@ -96,7 +96,7 @@ def graph_source(name_or_path: str) -> GraphSource:
 
 
 def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
-    """What is odd in the graphs that a user brought, but has a defined meaning.
+    """Return notes on oddities of the user's graphs that have a defined meaning.
 
     Raises:
         InvalidInputError: A graph is broken.

@@ -38,7 +38,7 @@ def analyze(run: str | Path, options: AnalysisOptions | None = None) -> Analysis
         options: What can be set.
 
     Raises:
-        ArchiveError: The folder holds no finished run, or files that are none of ours.
+        ArchiveError: The folder does not hold a complete run of hallujudge.
         UnsupportedError: The run's metric has no such analyses.
         InvalidInputError: A graph can't be read.
         NotFoundError: A graph is unknown.
@@ -75,7 +75,7 @@ def _analysis(run: Run, options: AnalysisOptions) -> Analysis:
     try:
         tables, notes = tables_of(run, options)
     except UnknownVariantError as err:
-        raise ArchiveError(f"{run.name}: its report is none of ours: {err}") from err
+        raise ArchiveError(f"{run.name}: report.json was not written by hallujudge: {err}") from err
     return Analysis(
         metric=run.metric,
         variant=run.variant,

@@ -1,4 +1,4 @@
-"""A finished run: the files that it left, checked as the input that they are, or its results."""
+"""A finished run: its files, which are checked, or its results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Run:
         """The run that left a folder.
 
         Raises:
-            ArchiveError: There is no report, or it is none of ours.
+            ArchiveError: There is no report, or hallujudge did not write it.
         """
         report = next(iter(read_records(folder / "report.json")), None)
         values = report.values if report is not None else {}

@@ -31,11 +31,11 @@ __all__ = ["tri_he_tables"]
 _PARTS = ("", "object_", "relation_")
 _STEP, _MOST_STEPS = 10, 30
 _NO_PLACES = (
-    "no trend: it isn't known where the claims stand, since they were given, or are in other words "
-    "than the answers"
+    "no trend: the claims have no position in the answers, since they were given or are worded "
+    "differently"
 )
 _NO_HUMAN = (
-    "no agreement with people: the answers bring no human_score (see InputOptions(human_keys=…))"
+    "no agreement with annotators: the answers have no human_score (see InputOptions(human_keys=…))"
 )
 _NO_SECOND = "no Krippendorff's alpha: no answer has scores of two annotators"
 
@@ -76,7 +76,7 @@ def _trend_over_placed(
     if known == claims:
         return [table], []
     left_out = f"{claims - known} of {claims} claims"
-    return [table], [f"trend: {left_out} are left out, since it isn't known where they stand"]
+    return [table], [f"trend: {left_out} are left out, since they have no position in the answer"]
 
 
 def _placed(answer: JudgedAnswer) -> JudgedAnswer:
@@ -95,8 +95,8 @@ def _people(
     notes = []
     if compared < rated:
         notes.append(
-            f"agreement with people: {rated - compared} of {rated} answers with human scores are "
-            "unscored and left out"
+            f"agreement with annotators: {rated - compared} of {rated} answers with human scores "
+            "are unscored and left out"
         )
     tables = [_agreement(scored, metric)] if compared else []
     alpha = _alpha(every)

@@ -70,7 +70,7 @@ class _Keys:
 
 
 class _Captions:
-    """An archive of captions, gone through once to check it and once to score it."""
+    """An archive of captions, read once to check it and once to score it."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class _Captions:
         options: InputOptions,
         group_by: tuple[str, ...],
     ) -> None:
-        # A generator could be gone through only once.
+        # A generator can be read only once.
         self._responses = (
             responses if isinstance(responses, (str, Path, Mapping)) else list(responses)
         )
@@ -110,7 +110,7 @@ class _Captions:
             return
         if duplicates := ids.duplicates(lambda: (caption.image_id for caption in self._captions())):
             raise refuse(
-                "image ids that stand more than once",
+                "duplicate image ids",
                 duplicates,
                 "Remove the copies, name the right key with InputOptions(id_key=…), or score "
                 "every one of them "
@@ -196,7 +196,7 @@ class _Captions:
     def _find_keys(self) -> _Keys:
         first = next(read_records(self._responses), None)
         if first is None:
-            raise ArchiveError("the archive of responses holds no record")
+            raise ArchiveError("the archive of responses has no record")
         text = choose_key(
             first,
             self._options.text_key,
@@ -240,11 +240,9 @@ def _read_objects(references: References) -> dict[str, _Objects]:
             duplicates.append(identifier)
         known[identifier] = shared.setdefault(objects, objects)
     if duplicates:
-        raise refuse(
-            "image ids that stand more than once in the references", duplicates, "Merge them"
-        )
+        raise refuse("duplicate image ids in the references", duplicates, "Merge their entries")
     if not known:
-        raise ArchiveError(f"the references hold no image: {references}")
+        raise ArchiveError(f"the references have no image: {references}")
     return known
 
 
@@ -305,7 +303,7 @@ def _coco_files(references: References) -> list[Path]:
 
 
 def _values(references: References) -> Iterator[object]:
-    """The values of a file as they stand; what is no file is one value."""
+    """Yield the values of a file; anything but a file is one value."""
     if isinstance(references, (str, Path)):
         yield from (placed.value for placed in read_values(Path(references)))
     else:

@@ -1,4 +1,4 @@
-"""What people scored a response, out of a record."""
+"""Human scores of a response, from a record."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MAX_SCORE = 1e9
 
 
 def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
-    """The scores of a record, one for each annotator who gave one.
+    """Return the scores of a record, one for each annotator who gave one.
 
-    A key holds a number, or several in a list, or by annotator in an object; null is no score.
+    A key holds a number, or several in a list, or by annotator in an object; null means no score.
 
     Args:
         record: The record.
@@ -31,7 +31,7 @@ def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
     """
     if missing := [key for key in keys if key not in record.values]:
         raise ArchiveError(
-            f"{record.place}: no key {missing[0]!r} for people's scores; found "
+            f"{record.place}: no key {missing[0]!r} for human scores; found "
             f"{', '.join(sorted(record.values))}. An annotator without a score has null"
         )
     found = tuple(
@@ -42,7 +42,7 @@ def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
     )
     if len(found) > _MAX_ANNOTATORS:
         raise ArchiveError(
-            f"{record.place}: {len(found)} people's scores; at most {_MAX_ANNOTATORS} are read"
+            f"{record.place}: {len(found)} human scores; at most {_MAX_ANNOTATORS} are read"
         )
     return found
 
@@ -63,6 +63,6 @@ def _number(value: object, place: str) -> float:
         if abs(number) <= _MAX_SCORE:
             return number
     raise ArchiveError(
-        f"{place}: {value!r:.60} is no score; give a number from {-_MAX_SCORE:g} to "
+        f"{place}: {value!r:.60} is not a score; give a number from {-_MAX_SCORE:g} to "
         f"{_MAX_SCORE:g}, or null"
     )

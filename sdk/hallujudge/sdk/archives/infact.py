@@ -57,7 +57,7 @@ def read_infact(
 
     Raises:
         ArchiveError: See :func:`read_items`; also where an operator is unknown, a question has no
-            base run, lines of one question contradict each other, or a confidence is no share.
+            base run, lines of one question contradict each other, or a confidence is not in [0, 1].
     """
     known = _known_questions(references)
     questions = _Gathering(options, known, group_by).read(kept(responses))
@@ -107,7 +107,7 @@ def _known_questions(references: References | None) -> dict[str, Mapping[str, ob
             duplicates.append(question)
         known[question] = record.values
     if duplicates:
-        raise refuse("questions stand more than once in the references", duplicates, "Merge them")
+        raise refuse("duplicate questions in the references", duplicates, "Merge their entries")
     return known
 
 
@@ -138,9 +138,9 @@ class _Gathering:
             keys = keys or self._keys(record)
             self._add(record, *keys)
         if not self._questions and not self._wrong:
-            raise ArchiveError("the archive of answers holds no record")
+            raise ArchiveError("the archive of answers has no record")
         for problem, places in self._wrong.items():
-            raise refuse(problem, places, _REMEDIES.get(problem, "Mend these lines"))
+            raise refuse(problem, places, _REMEDIES.get(problem, "Correct these lines"))
         return self._questions
 
     def _keys(self, first: Record) -> tuple[str, str]:
@@ -234,7 +234,7 @@ _UNKNOWN_OPERATOR = "operators are not known"
 _BAD_CONFIDENCE = "confidences are not a number from 0 to 1"
 _NO_REFERENCE = "answers are to questions that the references lack"
 _TWICE = "questions are answered more than once under one operator"
-_ID_TWICE = "line ids stand more than once"
+_ID_TWICE = "duplicate line ids"
 _NO_LABEL = "questions have no label"
 _BAD_TRUTH = "values of order_sensitive are neither true nor false"
 _BAD_DIMENSION = "dimensions are neither faithfulness nor factuality"

@@ -1,4 +1,4 @@
-"""What goes into a reader, and what comes out."""
+"""Input and output of archive readers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class InputOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSource:
-    """Checked items of an archive; read afresh each time it is gone through."""
+    """Checked items of an archive, read again for each iteration."""
 
     count: int
     """How many items there are."""

@@ -57,23 +57,23 @@ class IdMap:
 
 
 class IdCheck:
-    """Finds ids that stand twice, at eight bytes for each id."""
+    """Finds duplicate ids, at eight bytes per id."""
 
     def __init__(self) -> None:
         self._keys = array("Q")
 
     def add(self, identifier: str) -> None:
-        """Takes note of an id."""
+        """Add an id."""
         self._keys.append(cluster_key(identifier))
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def duplicates(self, again: Callable[[], Iterable[str]]) -> list[str]:
-        """Ids that stand more than once, in order of their second appearance.
+        """Return duplicate ids, in order of their second appearance.
 
         Args:
-            again: Goes through the ids once more; only called where there are duplicates.
+            again: Yields the ids again; only called if there are duplicates.
         """
         import numpy as np
 

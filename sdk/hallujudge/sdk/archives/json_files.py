@@ -27,7 +27,7 @@ _SPACE = re.compile(r"\s*")
 
 
 class Placed(NamedTuple):
-    """A JSON value and where it stands."""
+    """A JSON value and its line."""
 
     value: object
     """The value."""
@@ -128,7 +128,7 @@ class _Reader:
             raise self._error("there is more text after the end of the list")
 
     def _peek(self) -> str:
-        """The next character that is no white space; empty at the end of the file."""
+        """Return the next character that is not white space; empty at the end of the file."""
         while True:
             end = _space_end(self._buffer, self._at)
             self._skip(end - self._at)
@@ -219,7 +219,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(values) == len(pairs):
         return values
     duplicates = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
-    raise _RefusedError(f"keys of one object that stand more than once: {named(duplicates)}")
+    raise _RefusedError(f"duplicate keys in one object: {named(duplicates)}")
 
 
 def named(values: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ def read_keyword_text(path: Path) -> dict[str, tuple[str, ...]]:
     """The four lists of a file.
 
     Raises:
-        ArchiveError: A list is missing or stands twice; file and line are named.
+        ArchiveError: A list is missing or appears twice; file and line are named.
     """
     text, _ = decoded(read_bytes(path, _MAX_BYTES))
     return parse_keyword_text(text, place=str(path))
@@ -44,7 +44,7 @@ def parse_keyword_text(text: str, *, place: str) -> dict[str, tuple[str, ...]]:
     no list are left out. Nothing is evaluated.
 
     Raises:
-        ArchiveError: A list is missing, stands twice, has another number, or two lists stand in
+        ArchiveError: A list is missing, appears twice, has another number, or two lists are in
             one; its line is named.
     """
     raw: dict[str, str] = {}
@@ -59,7 +59,7 @@ def parse_keyword_text(text: str, *, place: str) -> dict[str, tuple[str, ...]]:
         current = _name(match, f"{place} line {number}")
         if current in raw:
             raise ArchiveError(
-                f"{place} line {number}: the list {match[0].split(':')[0].strip()!r} stands twice"
+                f"{place} line {number}: the list {match[0].split(':')[0].strip()!r} appears twice"
             )
         raw[current], places[current] = match["rest"].strip(), f"{place} line {number}"
     missing = [name for name in LISTS if name not in raw]
@@ -95,7 +95,7 @@ def _continued(value: str, line: str) -> str:
 
 
 def _inner(value: str, place: str) -> str:
-    """What stands between the brackets, or all of it where there are none."""
+    """Return the text between the brackets, or all of it if there are none."""
     before, bracket, rest = value.partition("[")
     if not bracket or (before.strip() and not before.rstrip().endswith(":")):
         return value.strip("[] \t")  # words without brackets, or with a stray one at an end

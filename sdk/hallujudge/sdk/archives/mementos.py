@@ -78,7 +78,7 @@ def _references(references: References | None) -> dict[str, _Reference] | None:
         known[identifier] = _Reference(text if text and text.strip() else None, record.values)
     if duplicates:
         raise refuse(
-            "image names that stand more than once in the references",
+            "duplicate image names in the references",
             duplicates,
             "Keep one description of each",
         )
@@ -95,7 +95,7 @@ class _Entry(NamedTuple):
 
 
 class _Descriptions:
-    """Descriptions or keywords, gone through once to check them and once to score them."""
+    """Descriptions or keywords, read once to check them and once to score them."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class _Descriptions:
         self._group_by = group_by
         first = next(iter(self._records), None)
         if first is None:
-            raise ArchiveError("the archive of responses holds no record")
+            raise ArchiveError("the archive of responses has no record")
         self._id_key = choose_key(
             first, options.id_key, _ID_KEYS, what="the image name", flag="InputOptions(id_key=…)"
         )
@@ -124,7 +124,7 @@ class _Descriptions:
             if entry.keywords is None and self._text_key is None:
                 raise ArchiveError(
                     f"{entry.record.place}: neither keywords nor a description; lists are "
-                    f"{', '.join(LISTS)}, and a description stands under "
+                    f"{', '.join(LISTS)}, and a description is under "
                     f"{', '.join(_RESPONSE_KEYS)} or the key that InputOptions(text_key=…) names"
                 )
         check.refuse(lambda: (entry.image for entry in self._entries()))
@@ -229,7 +229,7 @@ def _given_keywords(record: Record) -> Mapping[str, tuple[str, ...]] | None:
     """The keyword lists of a record, or of the evidence of an ``items.jsonl`` line; None: none.
 
     Raises:
-        ArchiveError: Some are there and some are not, or one is no list of texts.
+        ArchiveError: Some lists are missing, or one is not a list of texts.
     """
     values = record.values
     evidence = values.get("evidence")
@@ -271,14 +271,14 @@ def _evidence(values: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _domain(values: Mapping[str, object]) -> str:
-    # Whatever is no text is no known domain, and the item is told so; it is not the general one.
+    # Anything but a text is an unknown domain, not the general one; the item says so.
     holders = (values, _evidence(values), _kept_fields(values))
     domain = next(filter(None, (holder.get("domain") for holder in holders)), "")
     return well_formed(str(domain).strip())
 
 
 def _group(values: Mapping[str, object]) -> str:
-    """What an ``items.jsonl`` line is resampled with; empty: it is no such line."""
+    """Return the cluster of an ``items.jsonl`` line; empty if it is not such a line."""
     group = values.get("group_id") if "outcome" in values else None
     return well_formed(group) if isinstance(group, str) else ""
 

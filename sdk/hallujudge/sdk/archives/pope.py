@@ -88,10 +88,10 @@ def _read_questions(
     references = kept(references)
     question = next(_question_records(references), None)
     if question is None:
-        raise ArchiveError("the file of questions holds no record")
+        raise ArchiveError("the file of questions has no record")
     first = next(_records(responses), None)
     if first is None:
-        raise ArchiveError("the archive of answers holds no record")
+        raise ArchiveError("the archive of answers has no record")
     by = options.join if options.join != "auto" else _way_to_join(first, question)
     label_key = choose_key(question, None, _LABEL_KEYS, what="the label", flag="one of these names")
     with_category = by == "id" and all("category" in r.values for r in (first, question))
@@ -108,7 +108,7 @@ def _read_questions(
             bad.append(f"{identifier} ({record.values.get(label_key)!r:.40})")
         if key in table:
             duplicates.append(identifier)
-        # Texts, images and fields repeat; equal ones are one object, whatever the file is long.
+        # Texts, images and fields repeat; equal ones share one object, to save memory.
         text, image = optional_text(record, _QUESTION_KEYS), optional_text(record, _IMAGE_KEYS)
         fields = fields_of(group_by, record.values)
         table[key] = _Question(
@@ -120,10 +120,12 @@ def _read_questions(
         )
     if duplicates:
         raise refuse(
-            "questions stand more than once", duplicates, "Remove the copies, or join by text"
+            "duplicate questions in the file of questions",
+            duplicates,
+            "Remove the copies, or join by text",
         )
     if bad:
-        raise refuse("labels are neither yes nor no", bad, "Mend them in the questions")
+        raise refuse("labels are neither yes nor no", bad, "Correct them in the file of questions")
     return _Questions(by=by, table=table, with_category=with_category)
 
 
@@ -207,7 +209,7 @@ def _label(value: object) -> str | None:
 
 
 class _Answers:
-    """An archive of answers, gone through once to check it and once to score it."""
+    """An archive of answers, read once to check it and once to score it."""
 
     def __init__(
         self,
@@ -222,7 +224,7 @@ class _Answers:
         self._group_by = group_by
         first = next(_records(responses), None)
         if first is None:
-            raise ArchiveError("the archive of answers holds no record")
+            raise ArchiveError("the archive of answers has no record")
         self._text_key = choose_key(
             first,
             options.text_key,
@@ -259,7 +261,9 @@ class _Answers:
             if known is None and _label(record.values.get(self._label_key)) is None:
                 bad.append(f"{key} ({record.values.get(self._label_key)!r:.40})")
         if bad:
-            raise refuse("labels are neither yes nor no", bad, "Mend them in the answers")
+            raise refuse(
+                "labels are neither yes nor no", bad, "Correct them in the file of answers"
+            )
         check.refuse(lambda: map(self._key, _records(self._responses)))
         if others:
             raise refuse("answers are to other questions than theirs", others, self._remedy())
@@ -269,7 +273,7 @@ class _Answers:
         )
 
     def _other(self, record: Record, key: str) -> str:
-        """An answer that says it is to another question; where ids were asked for, they count."""
+        """Return a question that differs from the joined one; empty with join='id'."""
         if self._questions is None or self._options.join == "id":
             return ""
         known = self._questions.table.get(key)

@@ -1,4 +1,4 @@
-"""What the readers of answers share: mappings without duplicates, joins that name what is wrong."""
+"""What archive readers of answers share: mappings, joins, fields."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _MAX_CHARS = 1 << 30
 
 
 def kept(responses: Responses) -> Responses:
-    """The responses such that they can be gone through twice; a generator could not."""
+    """The responses so that they can be read twice, which a generator can't be."""
     return responses if isinstance(responses, (str, Path, Mapping)) else list(responses)
 
 
 def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mapping[str, object]:
-    """One JSON object, id -> value, in which no id stands twice.
+    """Return one JSON object, id -> value, without duplicate ids.
 
     Raises:
-        ArchiveError: It can't be read, is no object, or an id stands twice; each is named.
+        ArchiveError: It can't be read, is not an object, or has duplicate ids, which are named.
     """
     if isinstance(source, Mapping):
         return {canonical_id(key, what): value for key, value in source.items()}
@@ -63,7 +63,7 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
     if not isinstance(content, dict) or not content:
         raise ArchiveError(f"{path}: {what} are one JSON object with an entry for each id")
     if duplicates:
-        raise refuse(f"keys stand twice in one object of {path}", duplicates, "Remove one of each")
+        raise refuse(f"duplicate keys in one object of {path}", duplicates, "Remove one of each")
     return {canonical_id(key, f"{path}"): value for key, value in content.items()}
 
 
@@ -164,7 +164,7 @@ def _at(record: Mapping[str, object], key: str) -> object:
 
 
 class JoinCheck:
-    """Holds the ids of answers against those of their references.
+    """Compares the ids of answers with those of their references.
 
     Args:
         what: What an id names, in the plural, such as ``questions``.
@@ -184,7 +184,7 @@ class JoinCheck:
         return len(self._ids)
 
     def add(self, identifier: str) -> None:
-        """Takes note of an answer's id."""
+        """Add an answer's id."""
         self._ids.add(identifier)
         if self._known is not None:
             if identifier in self._known:
@@ -197,13 +197,13 @@ class JoinCheck:
         return [known for known in self._known or () if known not in self._met]
 
     def refuse(self, again: Callable[[], Iterable[str]]) -> None:
-        """Stops the run where ids stand twice, are unknown, or are missing.
+        """Stop the run if ids are duplicate, unknown or missing.
 
         Args:
-            again: Goes through the ids once more.
+            again: Yields the ids again.
 
         Raises:
-            ArchiveError: They do, and the user did not allow it; they are named.
+            ArchiveError: They are, and the user did not allow it; they are named.
         """
         if not self._options.allow_duplicates and (duplicates := self._ids.duplicates(again)):
             raise refuse(

@@ -1,4 +1,4 @@
-"""Records: the entries of an archive, whatever holds them, and their keys."""
+"""Records of an archive, from any kind of source, and their keys."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Record:
     position: int
     """Its place in the archive, from zero."""
     place: str
-    """Where it stands, for messages: file and line, or index."""
+    """Its place for messages: file and line, or index."""
 
 
 def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -> Iterator[Record]:
@@ -47,7 +47,7 @@ def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -
     records that were read from a table.
 
     Raises:
-        ArchiveError: The file can't be read, or an entry is no record; its place is named.
+        ArchiveError: The file can't be read, or an entry is not a record; its place is named.
     """
     for position, (value, place) in enumerate(_entries(source)):
         if isinstance(value, Record):
@@ -122,7 +122,7 @@ def canonical_id(value: object, place: str) -> str:
     """An id as text: 42, 42.0 and "42" are one id.
 
     Raises:
-        ArchiveError: The value is no id: null, empty, a truth value, a list.
+        ArchiveError: The value is not an id, such as null, an empty text, a boolean or a list.
     """
     if isinstance(value, str) and value.strip():
         return well_formed(value.strip())
@@ -141,12 +141,12 @@ def choose_key(
     Args:
         record: The first record.
         wanted: The key that the user named; None to look for one.
-        candidates: Usual keys, the likeliest first.
+        candidates: Usual keys, the most likely first.
         what: What is looked for, for the message.
         flag: The option that names the key, for the message.
 
     Raises:
-        ArchiveError: There is no such key; the keys that are there are named.
+        ArchiveError: There is no such key; the record's keys are named.
     """
     for key in (wanted,) if wanted else candidates:
         if key in record.values:

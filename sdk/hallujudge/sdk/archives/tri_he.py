@@ -76,7 +76,7 @@ class _Keys:
 
 
 class _Answers:
-    """An archive of answers, gone through once to check it and once to score it."""
+    """An archive of answers, read once to check it and once to score it."""
 
     def __init__(
         self,
@@ -108,8 +108,8 @@ class _Answers:
                 met.add(answer.image_id)
         if not self._options.allow_duplicates and (duplicates := ids.duplicates(self._all_keys)):
             raise refuse(
-                "answers to one question of one image, or of one id of their own "
-                f"({', '.join(_OWN_ID_KEYS)}), that stand more than once",
+                f"duplicate answers, by their own id ({', '.join(_OWN_ID_KEYS)}) or by image and "
+                "question",
                 duplicates,
                 "Remove the copies, or score every one of them with "
                 "InputOptions(allow_duplicates=True)",
@@ -145,7 +145,7 @@ class _Answers:
     def _given_note(self, given: int, total: int) -> tuple[str, ...]:
         if self._options.claims_only or not given:
             return ()
-        return (f"{given} of {total} answers bring claims, which are judged as they are",)
+        return (f"{given} of {total} answers contain claims, which are judged as they are",)
 
     def _scene(self, answer: _Answer) -> _Scene | None:
         """The scene graph of its image; None: it isn't known, and may be so."""
@@ -205,7 +205,7 @@ class _Answers:
     def _find_keys(self) -> _Keys:
         first = next(_flat(self._responses, self._options), None)
         if first is None:
-            raise ArchiveError("the archive of answers holds no record")
+            raise ArchiveError("the archive of answers has no record")
         identifier = choose_key(
             first,
             self._options.id_key,
@@ -218,7 +218,7 @@ class _Answers:
             found = ", ".join(sorted(first.values))
             raise ArchiveError(
                 f"{first.place}: no key {_CLAIMS!r} for the claims; found {found}. In Tri-HE's own "
-                "file they stand under K_triplets, where K is the value of "
+                "file they are under K_triplets, where K is the value of "
                 "InputOptions(model_key=…)"
             )
         text_keys = [key for key in _TEXT_KEYS if key in first.values]
@@ -270,7 +270,7 @@ def _instance(
         raise _no_answers(instance, key, place)
     values: dict[str, object] = {**instance, "image_id": image.values.get("id")}
     values["response"] = instance.get(key)
-    # Whoever gives the file as answers wants claims taken from them, whatever else it has.
+    # A file that is given as answers has its claims extracted, even if it holds claims too.
     if options.claims_only and claims in instance:
         values[_CLAIMS] = instance[claims]
     if "triplets" in image.values:
@@ -300,7 +300,7 @@ def _read_scenes(references: References) -> dict[str, _Scene]:
             duplicates.append(identifier)
         scenes[identifier] = _scene_of(record)
     if duplicates:
-        raise refuse("images that stand more than once in the references", duplicates, "Merge them")
+        raise refuse("duplicate images in the references", duplicates, "Merge their entries")
     if not scenes:
         raise ArchiveError(f"the references hold no scene graph: {references}")
     return scenes
@@ -336,7 +336,7 @@ def _scene_of(record: Record) -> _Scene:
     if key is None:
         raise ArchiveError(
             f"{record.place}: no scene graph: looked for {', '.join(_TRIPLETS)}; found "
-            f"{', '.join(sorted(record.values)) or 'none'}. Images' triplets may stand in the "
+            f"{', '.join(sorted(record.values)) or 'none'}. Triplets of images may be in the "
             "answers, or in the file of references"
         )
     value = structured(record.values[key])

@@ -63,7 +63,7 @@ def _read_display(source: object) -> dict[str, dict[str, int]]:
             display[video] = ranks
     if odd:
         raise refuse(
-            "display orders are no permutation of the ranks",
+            "display orders that are not a permutation of the ranks",
             odd,
             'Each is an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
         )
@@ -91,9 +91,7 @@ def _read_videos(references: References) -> dict[str, _Video]:
             duplicates.append(video)
         videos[video] = _Video(_captions(record), record.values)
     if duplicates:
-        raise refuse(
-            "videos stand more than once in the annotations", duplicates, "Remove the copies"
-        )
+        raise refuse("duplicate videos in the annotations", duplicates, "Remove the copies")
     if not videos:
         raise ArchiveError("the annotations hold no video")
     return videos
@@ -145,7 +143,7 @@ def _more_displays(
 
 
 class _Answers:
-    """An archive of answers, gone through once to check it and once to score it."""
+    """An archive of answers, read once to check it and once to score it."""
 
     def __init__(
         self,
@@ -162,7 +160,7 @@ class _Answers:
         self._group_by = group_by
         first = next(self._records(), None)
         if first is None:
-            raise ArchiveError("the archive of answers holds no record")
+            raise ArchiveError("the archive of answers has no record")
         self._id_key = choose_key(
             first, options.id_key, _VIDEO_KEYS, what="the video", flag="InputOptions(id_key=…)"
         )

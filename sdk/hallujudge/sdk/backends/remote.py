@@ -252,7 +252,7 @@ async def _answers(call: Any) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
 
 
 class _ServerStatus:
-    """The status that a server ended a call with, whatever else gRPC says of it."""
+    """The status with which a server ended a call, even if gRPC reports another."""
 
     def __init__(self, call: Any) -> None:
         self._error: grpc.aio.AioRpcError | None = None

@@ -1,4 +1,4 @@
-"""``hallujudge doctor``: what works here, what is missing and how to get it."""
+"""``hallujudge doctor``: checks of this installation, and advice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Finding:
 
 
 def examine(server: str | None, judges: Mapping[str, object]) -> ExitCode:
-    """Runs every check and prints what it found; an optional part that is missing is no failure."""
+    """Run every check and print the findings; a missing optional part is not a failure."""
     findings = list(_findings(server, judges))
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")

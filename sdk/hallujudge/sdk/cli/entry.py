@@ -1,4 +1,4 @@
-"""Parses, calls one function, and maps errors to exit codes."""
+"""Entry point: parse arguments, call a command, map errors to exit codes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["command_tree", "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line.
+    """Run the command line.
 
     Args:
-        arguments: What was given; None: what this process was started with.
+        arguments: The arguments; None for those of this process.
 
     Returns:
         The exit code.
@@ -42,7 +42,7 @@ def command_tree() -> typer.Typer:
 
 
 def _run(command: Callable[[], object]) -> int:
-    """Runs a command; a user's mistake becomes one line on standard error.
+    """Run a command; a user error becomes one line on standard error.
 
     Returns:
         The exit code.
@@ -65,7 +65,7 @@ def _run(command: Callable[[], object]) -> int:
             return int(ExitCode.BAD_INPUT)
         return _fail(f"{err.format_message()} (--help shows the options)", ExitCode.BAD_INPUT)
     except BrokenPipeError:
-        # The reader of our output left, as `head` does; there is nobody to tell.
+        # The reader of our output ended, as `head` does.
         sys.stderr.close()
         return ExitCode.FAILED
     except OSError as err:

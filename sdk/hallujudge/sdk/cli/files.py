@@ -1,4 +1,4 @@
-"""Files that commands leave."""
+"""Files that commands write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["write_file"]
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Writes a file, and makes its folder where there is none.
+    """Write a file, and create its folder if it does not exist.
 
     Raises:
         OutputError: It can't be written.

@@ -1,4 +1,4 @@
-"""``hallujudge graph``: look at synonym graphs and grow them."""
+"""``hallujudge graph``: show, check and extend synonym graphs."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def _open(name: str) -> SynonymGraph:
 
 
 def _patch_of(name: str) -> GraphPatch | None:
-    """A patch file's content; None where the file is no patch but a graph."""
+    """Return a patch file's content; None if the file is a graph."""
     from hallujudge.synonym_graphs.tools import PATCH_FORMAT, parse_patch
 
     path = Path(name)
@@ -280,7 +280,7 @@ def _earlier_patch(out: Path) -> GraphPatch | None:
         return None
     patch = _patch_of(str(out))
     if patch is None:
-        raise InvalidInputError(f"--out {out} is there and is no patch; name another file")
+        raise InvalidInputError(f"--out {out} exists and is not a patch file; name another file")
     return patch
 
 

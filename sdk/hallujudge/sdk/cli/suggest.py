@@ -1,4 +1,4 @@
-"""``hallujudge graph suggest``: whom it asks for roots, and what it writes down."""
+"""``hallujudge graph suggest``: sources of roots, and the patch file."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _SHOWN_ENTRIES = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Who is asked for roots, beside spelling and shared words."""
+    """Sources of roots, beside spelling and shared words."""
 
     embeddings: str = ""
     """Encoder that compares meanings; empty: none."""
     wordnet: str = ""
     """WordNet's folder; empty: where this machine has it; ``none``: not asked."""
     llm: Mapping[str, str | None] | None = None
-    """Settings of the language model that were given; it is asked where settings name one."""
+    """Settings of the language model that were given."""
 
 
 def unknown_words(items: Path, kind: str, domain: str) -> Counter[str]:
     """Unknown keyword -> in how many items it is.
 
     Raises:
-        InvalidInputError: The file is no ``items.jsonl``.
+        InvalidInputError: The file is not an ``items.jsonl``.
     """
     counts: Counter[str] = Counter()
     for record in read_records(items):

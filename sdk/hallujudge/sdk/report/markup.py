@@ -1,4 +1,4 @@
-"""HTML that is escaped by construction: text becomes markup in one place only."""
+"""HTML that is always escaped: text becomes markup in one place only."""
 
 from __future__ import annotations
 

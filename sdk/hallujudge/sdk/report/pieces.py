@@ -1,4 +1,4 @@
-"""Pieces that views of items are made of: marked responses, listings, facts."""
+"""Parts of the views of items: marked responses, lists, facts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Mark(NamedTuple):
     wrong: bool
     """Whether it is hallucinated; else it is supported."""
     title: str
-    """What a pointer that rests on it is told."""
+    """Text of its tooltip."""
 
 
 def marked(response: str, marks: Sequence[Mark]) -> Markup:
@@ -43,7 +43,7 @@ def marked(response: str, marks: Sequence[Mark]) -> Markup:
     """
     text = response[:_RESPONSE_CHARS]
     owner = [-1] * len(text)
-    # What is painted later covers what was painted before.
+    # Later marks cover earlier ones.
     for index in sorted(range(len(marks)), key=lambda i: (marks[i].wrong, -i)):
         start, end = (min(max(at, 0), len(text)) for at in marks[index][:2])
         owner[start:end] = [index] * max(end - start, 0)
@@ -80,7 +80,7 @@ def listing(label: str, entries: Iterable[str], style: str = "") -> Iterator[Mar
 
 
 def item_facts(item: Item) -> Markup:
-    """Everything an item says beside its response, under the names of its fields."""
+    """Return an item's fields other than its response, by name."""
     told = {
         entry.name.replace("_", " "): value
         for entry in fields(item)
@@ -90,7 +90,7 @@ def item_facts(item: Item) -> Markup:
 
 
 def facts(told: Mapping[str, object]) -> Markup:
-    """Names and values, whatever the values are; nothing where there are none."""
+    """Return names and values of any kind; nothing if there are none."""
     rows = [
         part
         for key, value in islice(told.items(), _LIST_ENTRIES)

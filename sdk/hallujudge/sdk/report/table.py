@@ -70,7 +70,7 @@ def _console(width: int, color: bool) -> Console:
 
     from rich.console import Console
 
-    # Neither this process's terminal nor its environment has a say in the text.
+    # The text does not depend on this process's terminal or environment.
     return Console(
         file=io.StringIO(),
         _environ={},

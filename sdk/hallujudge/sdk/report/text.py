@@ -1,4 +1,4 @@
-"""What all renderers say alike: numbers, intervals, coverage, the signature's lines."""
+"""What renderers share: numbers, intervals, coverage, lines of the signature."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
 ]
 
 GROUP_LIMIT = 100
-"""Groups that a rendering shows of one field; the rest stands in report.json."""
+"""Most groups of one key that are rendered; report.json has all."""
 
 ABSENT = "–"
 
-# Characters that steer a terminal or a page instead of being read: controls, bidirectional
+# Characters that control a terminal or a page: control codes, bidirectional
 # overrides, line separators, and halves of surrogate pairs, which no file in UTF-8 can hold.
 _UNREADABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -37,7 +37,7 @@ _UNREADABLE = re.compile(
 
 
 def clean(text: str) -> str:
-    """The text with every character that steers instead of being read replaced, one for one.
+    """Return the text with every control character replaced, one for one.
 
     The length stays the same, so that spans stay right. Line feeds and tabs stay.
     """

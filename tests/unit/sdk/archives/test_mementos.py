@@ -86,7 +86,7 @@ def test_nothing_in_a_keyword_text_is_evaluated() -> None:
     ("text", "says"),
     [
         (TEXT.replace("Action list 2: [play]\n", ""), "line 3.*Action list 2.*missing"),
-        (TEXT + "Object list 2: [x]\n", "line 5.*stands twice"),
+        (TEXT + "Object list 2: [x]\n", "line 5.*appears twice"),
         (TEXT + "Object list 3: [x]\n", "line 5.*list 3"),
         (TEXT.replace("[]", "[cat] Object list 1: [dog]"), "line 3.*a line has one list"),
         ("", "line 1.*missing"),
@@ -191,7 +191,7 @@ def test_a_reference_in_latin_1_is_read_and_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("references", "says"),
     [
-        ("image_name,description\na,x\na,y\n", "more than once.*a"),
+        ("image_name,description\na,x\na,y\n", "duplicate image names.*a"),
         ("image_name,description\nb,x\n", "the references lack: a"),
         ("image_name,description\na,x\nb,y\n", "have no answer: b"),
         ("image_name,description\na,x,y\n", "line 2: 3 columns"),
