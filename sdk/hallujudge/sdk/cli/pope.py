@@ -65,9 +65,9 @@ def pope(
     )
     code = scoring.execute()
     if all_parsers and code in (ExitCode.OK, ExitCode.UNSCORED):
-        table = compare_parsers(scoring.run.items())
+        table = compare_parsers(scoring.items())
         write_parsers(run.out, table)
-        if "table" in scoring.formats and not scoring.quiet:
+        if scoring.prints_table:
             typer.echo(parsers_text(table))
     return code
 

@@ -34,10 +34,7 @@ if TYPE_CHECKING:
     from ..backends.base import BatchResult
     from ..report import HtmlPage
 
-__all__ = ["BOTH", "FORMATS", "ScoreCommand"]
-
-BOTH = "both"
-"""Name that stands for the variants published and corrected, side by side."""
+__all__ = ["FORMATS", "ScoreCommand"]
 
 FORMATS = ("table", "json", "markdown", "csv", "latex", "html")
 _WIDTH = 80
@@ -72,10 +69,6 @@ class ScoreCommand:
             HallujudgeError: The run can't start or go on.
         """
         _check_formats(self.formats)
-        if self.run.variant == BOTH:
-            from .variants import score_both
-
-            return score_both(self)
         unscored = UnscoredSummary()
         report = self.score(unscored)
         if report is None:
@@ -118,6 +111,15 @@ class ScoreCommand:
                 raise
             output.finish(report)
         return report
+
+    @property
+    def prints_table(self) -> bool:
+        """Whether tables are printed."""
+        return "table" in self.formats and not self.quiet
+
+    def items(self) -> ItemSource:
+        """Return the items that are scored, read again."""
+        return self.run.items()
 
     def estimate(self) -> ExitCode:
         """Print the number of judge calls, tokens and cost, without calling a judge.

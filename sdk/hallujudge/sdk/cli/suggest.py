@@ -19,7 +19,15 @@ from ..errors import InvalidInputError
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs.tools import GraphPatch, RootChooser, Similarity, WordNet
 
-__all__ = ["Sources", "decided", "kept", "show_patch", "suggested", "unknown_words"]
+__all__ = [
+    "Sources",
+    "decided",
+    "kept",
+    "open_similarity",
+    "show_patch",
+    "suggested",
+    "unknown_words",
+]
 
 NO_WORDNET = "none"
 """Said in a folder's place: WordNet is not asked, though it may be there."""
@@ -81,7 +89,7 @@ def suggested(
     from hallujudge.synonym_graphs.tools import GraphPatch, PatchEntry, suggest_roots
 
     words = sorted(counts, key=lambda word: (-counts[word], word))
-    wordnet, similarity = _wordnet(sources.wordnet), _similarity(sources.embeddings)
+    wordnet, similarity = _wordnet(sources.wordnet), open_similarity(sources.embeddings)
     choose = _chooser(sources.llm or {}, kind)
     try:
         ranked = suggest_roots(
@@ -193,7 +201,8 @@ def _chooser(given: Mapping[str, str | None], kind: str) -> RootChooser | None:
     )
 
 
-def _similarity(model: str) -> Similarity | None:
+def open_similarity(model: str) -> Similarity | None:
+    """Return how alike two words are by a sentence encoder; None without a model's name."""
     if not model:
         return None
     from hallujudge.judge_service.matchers import MatcherSettings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
@@ -10,36 +10,63 @@ import typer
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Report
 
+from ..archives import ItemSource
 from ..errors import InvalidInputError
 from .app import ExitCode
-from .run import BOTH, ScoreCommand
+from .run import ScoreCommand
 from .unscored import UnscoredSummary
 
-__all__ = ["score_both"]
+__all__ = ["BOTH", "BothVariants"]
+
+BOTH = "both"
+"""Name that stands for the variants published and corrected, side by side."""
 
 _VARIANTS = ("published", "corrected")
 _VERDICTS = "verdicts.sqlite"
 
 
-def score_both(command: ScoreCommand) -> ExitCode:
-    """Score by both variants into one folder each, and print them side by side.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BothVariants:
+    """A scoring run by the variants published and corrected, into one folder each."""
 
-    Raises:
-        InvalidInputError: The metric has other variants, or the responses can be read only once.
-        HallujudgeError: A run can't start or go on.
-    """
-    _check(command)
-    reports: list[Report] = []
-    for variant in _VARIANTS:
-        unscored = UnscoredSummary()
-        report = _of(command, variant).score(unscored)
-        if report is None:
-            return ExitCode.FAILED
-        command.note(*(f"{variant}: {note}" for note in unscored.notes()))
-        reports.append(report)
-    _print(command, reports)
-    unscored_items = any(report.coverage.unscored for report in reports)
-    return ExitCode.UNSCORED if unscored_items else ExitCode.OK
+    command: ScoreCommand
+    """The run, whose variant is ``both``."""
+
+    def execute(self) -> ExitCode:
+        """Score by both variants and print them side by side.
+
+        Raises:
+            InvalidInputError: The metric has other variants, or the responses can be read only
+                once.
+            HallujudgeError: A run can't start or go on.
+        """
+        command = self.command
+        _check(command)
+        reports: list[Report] = []
+        for variant in _VARIANTS:
+            unscored = UnscoredSummary()
+            report = _of(command, variant).score(unscored)
+            if report is None:
+                return ExitCode.FAILED
+            command.note(*(f"{variant}: {note}" for note in unscored.notes()))
+            reports.append(report)
+        _print(command, reports)
+        unscored_items = any(report.coverage.unscored for report in reports)
+        return ExitCode.UNSCORED if unscored_items else ExitCode.OK
+
+    @property
+    def prints_table(self) -> bool:
+        """Whether tables are printed."""
+        return self.command.prints_table
+
+    def items(self) -> ItemSource:
+        """Return the items that are scored, read again."""
+        return self.command.items()
+
+    def estimate(self) -> ExitCode:
+        """Print the number of judge calls: those of one variant, since the other repeats them."""
+        _check(self.command)
+        return _of(self.command, _VARIANTS[0]).estimate()
 
 
 def _check(command: ScoreCommand) -> None:
