@@ -1,6 +1,6 @@
-"""Reading answers: yes or no, a choice, an order. Every reading has a name.
+"""Answer parsers: yes or no, a choice, an order. Every parser has a name.
 
-The tools that score these benchmarks read the same sentence differently; which reading was used is
+The tools that score these benchmarks parse the same sentence differently; which parser was used is
 part of every score's signature. ``docs/decisions/answer-parsing.md`` compares them.
 """
 

@@ -60,7 +60,7 @@ _EITHER = re.compile(r"(?<![\w'])([A-Z])\s*(?:\bor\b|\band\b|/|&)\s*([A-Z])(?![\
 
 
 def read_choice(response: str, options: Mapping[str, str] | None = None) -> ParsedChoice:
-    """The option that an answer chose.
+    """Return the option that an answer chose.
 
     In order: the answer is a letter and nothing else; it begins with one (``B. opening the door``,
     ``(b) …``); it names one (``Answer: B``, ``option B is …``); it is the text of an option; one
@@ -154,7 +154,7 @@ def _bracketed(text: str, options: _Options) -> list[str]:
 def _contained(text: str, options: _Options) -> list[str]:
     padded = f" {folded(text)} "
     found = [letter for letter, option in options.texts.items() if f" {option} " in padded]
-    # "left" stands inside "top left", which is then the one that was meant.
+    # "left" is part of "top left": the longer option was meant.
     longest = [
         letter
         for letter in found
@@ -187,7 +187,7 @@ def _lone(text: str, options: _Options) -> list[str]:
 
 
 def read_free_answer(response: str, label: str) -> ParsedChoice:
-    """An answer where no options are known, held against its label.
+    """Parse an answer whose options are not known, by comparison with its label.
 
     The words of the label stand for "the label was given"; any other answer is read as its own
     words. Unread are empty answers, those that say they don't know, and letters of options.

@@ -11,14 +11,14 @@ __all__ = ["AnswerEvidence"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerEvidence:
-    """What an answer's score rests on."""
+    """What an answer's score is based on."""
 
     answer: str | None
     """What was read: ``yes``, ``no`` or a letter; None: the answer could not be read."""
     label: str
     """What is right."""
     correct: bool
-    """Whether the reading counts the answer as right."""
+    """Whether the variant counts the answer as right."""
     how: str
     """The parser, or the rule of a parser with several, that read it."""
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 __all__ = ["MAX_KEPT_CHARS", "remembered"]
 
 MAX_KEPT_CHARS = 400
-"""Longer answers hardly ever come twice."""
+"""Longer answers rarely repeat."""
 
 _KEPT_ANSWERS = 1 << 15
 _ResultT = TypeVar("_ResultT")

@@ -20,17 +20,17 @@ class ParsedOrder(NamedTuple):
     letters: tuple[str, ...]
     """The options that were read, in order; as much as could be read where the order is invalid."""
     problem: str
-    """Why it is no order of all options: ``empty``, ``partial``, ``repeated``, ``unknown``; or
+    """Why it is not an order of all options: ``empty``, ``partial``, ``repeated``, ``unknown``; or
     empty."""
 
     @property
     def valid(self) -> bool:
-        """Whether every option stands in it once."""
+        """Whether it names every option once."""
         return not self.problem
 
 
 def read_order_published(response: str, options: Mapping[str, str]) -> ParsedOrder:
-    """VidHal's own reading: parts between commas, each exactly one of the shown letters.
+    """Parse an order as VidHal's script does: shown letters, separated by commas.
 
     The released evaluation gives 0 to orders that are too short. It stops with an error at a part
     that is no letter, and scores an order that repeats one as though it were right in part; here
@@ -56,7 +56,7 @@ def read_order_published(response: str, options: Mapping[str, str]) -> ParsedOrd
 
 
 def read_order(response: str, options: Mapping[str, str]) -> ParsedOrder:
-    """Our reading: the same and more ways to write an order.
+    """Parse an order however it is written.
 
     Letters in either case, separated by anything (``B > A > C``, ``1. B 2. A 3. C``, ``BAC``), also
     after words such as ``the order is``; lists; captions in order.
@@ -122,7 +122,7 @@ def _parts(response: str, mark: str) -> list[str]:
 
 
 def _by_text(response: str, options: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The order in which captions stand in the answer; None where none does."""
+    """Return the order of the captions in the answer; None if it contains none."""
     texts = {folded(caption): letter for letter, caption in options.items() if folded(caption)}
     lines = _parts(response, "\n")
     named = [texts[line] for line in map(folded, lines) if line in texts]

@@ -1,4 +1,4 @@
-"""Answers that say they are no answer."""
+"""Answers that state uncertainty."""
 
 from __future__ import annotations
 

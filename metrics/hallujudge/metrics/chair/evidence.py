@@ -14,9 +14,9 @@ class MentionVerdict(NamedTuple):
     """An object that a caption mentions, and whether the image lacks it."""
 
     word: str
-    """The word as the reading took it."""
+    """The word as the object matcher found it."""
     object: str
-    """The object that it stands for."""
+    """The object that the word names."""
     start: int
     """First character of the mention in the caption."""
     end: int
@@ -27,7 +27,7 @@ class MentionVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChairEvidence:
-    """What a caption's CHAIR scores rest on."""
+    """What a caption's CHAIR scores are based on."""
 
     mentions: tuple[MentionVerdict, ...]
     """Every mention, in the order of the caption."""

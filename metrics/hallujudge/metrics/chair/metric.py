@@ -25,12 +25,12 @@ class FoundMention(Protocol):
 
     @property
     def word(self) -> str:
-        """The word as the reading took it."""
+        """The word as the object matcher found it."""
         ...
 
     @property
     def object(self) -> str:
-        """The object that it stands for."""
+        """The object that the word names."""
         ...
 
     @property

@@ -119,7 +119,7 @@ def krippendorff_alpha(
         ``ratio`` where a rating is below zero: such numbers have no ratio.
 
     Raises:
-        ValueError: The level is unknown, or a rating is no finite number where it must be one.
+        ValueError: The level is unknown, or a rating must be a finite number and is not.
 
     Source: Krippendorff, Computing Krippendorff's Alpha-Reliability (2011).
     """
@@ -156,12 +156,14 @@ def _difference(level: Level, totals: Counter[Hashable]) -> Callable[[Hashable, 
     if level == "ordinal":
         ranks = _ordinal_ranks(totals, numbers)
         return lambda one, other: (ranks[one] - ranks[other]) ** 2
-    raise ValueError(f"there is no level {level!r}; choose nominal, ordinal, interval or ratio")
+    raise ValueError(f"unknown level {level!r}; choose nominal, ordinal, interval or ratio")
 
 
 def _number(value: Hashable) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"the rating {value!r} is no finite number; only nominal ratings may be")
+        raise ValueError(
+            f"the rating {value!r} is not a finite number; use level nominal for other ratings"
+        )
     return float(value)
 
 

@@ -21,7 +21,7 @@ __all__ = ["MetricBase"]
 class MetricBase:
     """What every metric declares, and what all metrics do alike.
 
-    The value of an option stands in a field of the option's name; empty stands for the default.
+    A field of an option's name holds the option's value; empty means the default.
 
     Attributes:
         variant: The variant's name; empty: the first one.

@@ -13,12 +13,12 @@ __all__ = ["ClaimVerdict", "Part", "Verdict"]
 
 
 class Verdict(enum.Enum):
-    """What a judge says of a claim."""
+    """A judge's verdict on a claim."""
 
     SUPPORTED = "supported"
-    """The scene graph says it, or implies it."""
+    """The scene graph states or implies the claim."""
     NOT_SUPPORTED = "not_supported"
-    """It can't be had from the scene graph: hallucinated."""
+    """The scene graph does not support the claim: it is hallucinated."""
     UNSCORED = "unscored"
     """The judge gave no verdict that can be read; a reason says why. Never guessed."""
 
@@ -50,7 +50,7 @@ class Part(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimVerdict:
-    """A claim and what was said of it."""
+    """A claim and its verdict."""
 
     triplet: ClaimParts
     """The claim: a triplet, or a sentence in the sentence-level baseline."""
@@ -64,12 +64,12 @@ class ClaimVerdict:
     """How sure the judge was: for a matcher the distance to the threshold, for a language model the
     log-probability of its answer less that of the best other one."""
     judge: str = ""
-    """Who gave the verdict."""
+    """Name of the judge."""
     references: tuple[Triplet, ...] = ()
     """The reference triplets that it was checked against, as a matcher kept them. Empty: all of the
     scene graph, which a language model reads and the item's evidence holds once."""
     span: tuple[int, int] | None = None
-    """Where the claim stands in the response: first character, one past the last."""
+    """Position in the response: first character, one past the last."""
     within_words: int | None = None
     """How many words the response has up to the claim's end; None where its place isn't known."""
     prediction_error: bool = False

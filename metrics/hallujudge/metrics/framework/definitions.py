@@ -38,7 +38,7 @@ class Paper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantDefinition:
-    """A named reading of a metric."""
+    """A variant of a metric."""
 
     name: str
     """Its name, such as ``published``."""

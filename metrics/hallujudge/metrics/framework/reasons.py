@@ -133,7 +133,7 @@ class UnscoredReason(enum.StrEnum):
     NO_VERDICTS = (
         "NO_VERDICTS",
         "None of the response's claims has a verdict.",
-        "Read the first claim's reason, which stands in the detail.",
+        "Read the first claim's reason, in the detail.",
     )
     KEYWORDS_MISSING = (
         "KEYWORDS_MISSING",

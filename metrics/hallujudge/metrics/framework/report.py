@@ -24,10 +24,10 @@ class Score:
     ci_high: float | None
     """Upper end of the interval."""
     n: int
-    """How many items the value rests on."""
+    """How many items the value is based on."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The score as it stands in ``report.json``."""
+        """Return the score as ``report.json`` has it."""
         return {"value": self.value, "ci_low": self.ci_low, "ci_high": self.ci_high, "n": self.n}
 
 
@@ -58,7 +58,7 @@ class Coverage:
     empty when there are none."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The coverage as it stands in ``report.json``."""
+        """Return the coverage as ``report.json`` has it."""
         return {
             "items": self.items,
             "scored": self.scored,
@@ -94,7 +94,7 @@ class Report:
     totals: Mapping[str, float] = field(default_factory=dict)
     """The sums that scores are made of."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings that stand in the signature, in full."""
+    """Settings behind the signature, in full."""
     notes: tuple[str, ...] = ()
     """What a reader must know before quoting a number, one sentence each."""
 

@@ -17,20 +17,20 @@ JsonValue: TypeAlias = (
 
 
 class Outcome(enum.Enum):
-    """What became of an item."""
+    """Whether an item was scored."""
 
     SCORED = "scored"
     """It has statistics and counts in every score."""
 
     UNSCORED = "unscored"
-    """It has none, and a reason says why. Never the same as wrong."""
+    """It has no statistics, and a reason says why. Unscored is not wrong."""
 
 
 class Evidence(Protocol):
-    """What an item's outcome rests on; every protocol has its own shape."""
+    """What an item's outcome is based on; every family has its own shape."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The evidence as it stands in ``items.jsonl``."""
+        """Return the evidence as ``items.jsonl`` has it."""
         ...
 
 
@@ -70,7 +70,7 @@ class ItemResult:
     scores: Mapping[str, float | None] = field(default_factory=dict)
     """The item's own scores; None where one is not defined."""
     evidence: Evidence | None = None
-    """What the outcome rests on."""
+    """What the outcome is based on."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Values that results may be grouped by."""
 

@@ -16,7 +16,7 @@ WRONG, RIGHT, UNREAD = range(3)
 
 
 class ParsedRun(NamedTuple):
-    """What an answer says, held against its label."""
+    """An answer and whether it is the label."""
 
     answer: str | None
     """What was read; None: nothing could be."""

@@ -25,7 +25,7 @@ class RunVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfactEvidence:
-    """What a question's scores rest on."""
+    """What a question's scores are based on."""
 
     label: str
     """What is right, as it was read."""

@@ -1,4 +1,4 @@
-"""What a Mementos item's outcome rests on: keywords, and which of them match."""
+"""Evidence of a Mementos item: keywords, and which of them match."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class KeywordEvidence:
     near: tuple[NearKeyword, ...] = ()
     """Near misses."""
     reference_spans: tuple[Span, ...] = ()
-    """Where the reference keywords stand in the human description; empty: they were given."""
+    """Positions of the reference keywords in the human description; empty: they were given."""
     predicted_spans: tuple[Span, ...] = ()
-    """Where the predicted keywords stand in the model's description."""
+    """Positions of the predicted keywords in the model's description."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Everything but the keyword lists, which stand beside it."""
+        """Return everything but the keyword lists, which :class:`MementosEvidence` writes."""
         spans: dict[str, JsonValue] = {}
         if self.reference_spans:
             spans["reference_spans"] = [list(span) for span in self.reference_spans]
@@ -74,16 +74,16 @@ class KeywordEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MementosEvidence:
-    """What a description's scores rest on.
+    """What a description's scores are based on.
 
-    The keyword lists stand under the names that ``--keywords`` reads, so that ``items.jsonl`` can
+    The keyword lists have the names that ``--keywords`` reads, so that ``items.jsonl`` can
     be scored again with another graph, and nothing is extracted twice.
     """
 
     domain: str = ""
     """The domain whose graphs were used."""
     extractor: str = ""
-    """Who took the keywords from the texts; empty: they were given."""
+    """The extractor that found the keywords; empty: they were given."""
     episode_length: int | None = None
     """How many events the sequence shows: the reference behaviours, unless it was given."""
     objects: KeywordEvidence = field(default_factory=KeywordEvidence)

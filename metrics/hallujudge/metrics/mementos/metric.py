@@ -161,8 +161,8 @@ def _pooled_scores(kind: str) -> tuple[ScoreDefinition, ...]:
 class MementosMetric(MetricBase):
     """Mementos (Wang et al., 2024, papers/mementos.txt, section 2.3).
 
-    Object and behaviour keywords of a model's description of an image sequence are held against
-    those of the human description, after synonyms were brought to one word:
+    Object and behaviour keywords of a model's description of an image sequence are compared with
+    those of the human description, after synonyms were mapped to one word:
 
     * ``recall`` = reference keywords named / reference keywords
     * ``precision`` = reference keywords named / those and the wrong predictions
@@ -172,8 +172,8 @@ class MementosMetric(MetricBase):
     paper's Tables 1 and 2 have it. With ``average="pooled"`` keywords of all sequences are added up
     first.
 
-    ``published`` follows the released script to the last digit; what it does that one may not
-    expect is listed at ``hallujudge.synonym_graphs.KeywordMatcher``. Beside that:
+    ``published`` follows the released script to the last digit; its
+    unexpected behaviour is listed at ``hallujudge.synonym_graphs.KeywordMatcher``. Beside that:
 
     * a share of nothing counts as 0, also where the reference names nothing;
     * sequences whose keyword file is missing are left out silently; here such an item is unscored
@@ -190,7 +190,7 @@ class MementosMetric(MetricBase):
         matcher: How keywords were matched, for the signature.
         object_graph: Which graph matched objects, for the signature.
         behavior_graph: Which graph matched behaviours.
-        extractor: Who took keywords from texts that brought none.
+        extractor: Name of the extractor of keywords.
         domain: The domain of items that name none.
     """
 

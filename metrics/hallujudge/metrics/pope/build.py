@@ -77,7 +77,7 @@ class PopeBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectCounts:
-    """How often objects stand in images, alone and together."""
+    """How often images show objects, alone and together."""
 
     images: Mapping[str, int]
     """Object -> images that show it."""

@@ -43,7 +43,7 @@ class PopeCounts(NamedTuple):
     tn: int
     """No to what is not there."""
     fn: int
-    """No to what is there, or no yes to it where the reading counts that alike."""
+    """No to what is there, and unread answers to it where the variant counts them alike."""
     unparsed: int
     """Answers that could not be read."""
 

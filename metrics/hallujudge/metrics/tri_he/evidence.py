@@ -23,17 +23,17 @@ class TriHeEvidence:
     claims: tuple[ClaimVerdict, ...]
     """Every claim with its verdict, in the order of the response."""
     extractor: str = ""
-    """Who took the claims from the response; empty: they were given."""
+    """The extractor that found the claims; empty: they were given."""
     judging: tuple[dict[str, JsonValue], ...] = field(default=())
-    """Who was asked, in order: answers, reasons for going on, tokens, latency and cost."""
+    """The judges that were called, in order: verdicts, fallbacks, tokens, latency and cost."""
     scene_graph: tuple[Triplet, ...] = ()
     """The image's scene graph, once, where a claim was checked against all of it; such a claim has
     no references of its own."""
     human_scores: tuple[float, ...] = ()
-    """What people scored the response, one number for each annotator."""
+    """Human scores of the response, one for each annotator."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """``claims``, with who made and who judged them where that is known."""
+        """Return the claims with their extractor and judges, where these are known."""
         line: dict[str, JsonValue] = {"claims": [claim.to_json() for claim in self.claims]}
         if self.extractor:
             line["extractor"] = self.extractor

@@ -19,10 +19,10 @@ class TriHeItem(Item):
     response: str | None = None
     """What the model wrote. None: only its claims are known."""
     claims: tuple[ClaimParts, ...] | None = None
-    """Claims already taken from the response. None: the extractor takes them."""
+    """Claims of the response. None: the extractor takes them from it."""
     reference_triplets: tuple[Triplet, ...] | None = None
     """The image's scene graph. None: no reference is known."""
     reference_objects: tuple[str, ...] = ()
-    """Objects of the image beside those that the triplets name."""
+    """Objects of the image that the triplets do not name."""
     human_scores: tuple[float, ...] = ()
-    """What people scored the response, one number for each annotator; for agreement alone."""
+    """Human scores of the response, one for each annotator; only for agreement."""

@@ -73,7 +73,7 @@ class TriHeMetric(MetricBase):
     A claim is hallucinated where its verdict is ``not_supported``. Questions of one image share
     their ``group_id``, which is also the cluster of intervals.
 
-    ``published`` follows the released script. What it does that one may not expect:
+    ``published`` follows the released script. Its unexpected behaviour:
 
     * a claim whose verdict could not be read (``null``) stays in the denominator, so that a judge
       that fails lowers the rate;
@@ -92,8 +92,8 @@ class TriHeMetric(MetricBase):
 
     Attributes:
         variant: ``published`` or ``corrected``.
-        judge: Who gave the verdicts, for the signature.
-        extractor: Who took the claims from the answers, for the signature; ``given`` if nobody.
+        judge: Name of the judge, for the signature.
+        extractor: Name of the extractor, for the signature; ``given`` if claims were given.
     """
 
     name: ClassVar[Literal["tri-he"]] = "tri-he"

@@ -298,18 +298,18 @@ def human_agreement(
 ) -> Agreement:
     """Agreement of people with the annotated order (section 3.4, Figure 3; 8.2, Table 4).
 
-    A majority is more than half: a video with 0.5 stands in the paper's table of misaligned ones.
+    A majority is more than half: a video with 0.5 is in the paper's table of misaligned ones.
 
     Args:
         choices: Video -> for each person, whether they chose the annotated order.
         groups: Video -> group.
 
     Raises:
-        ValueError: Nobody was asked about some video.
+        ValueError: A video has no answers.
     """
     empty = [video for video, people in choices.items() if not people]
     if empty:
-        raise ValueError(f"nobody was asked about {', '.join(empty[:5])}")
+        raise ValueError(f"no answers about {', '.join(empty[:5])}")
     videos = {video: sum(people) / len(people) for video, people in choices.items()}
     members: dict[str, list[float | None]] = {}
     for video, value in videos.items():

@@ -11,7 +11,7 @@ __all__ = ["OrderEvidence"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderEvidence:
-    """What an order's scores rest on."""
+    """What an order's scores are based on."""
 
     order: tuple[str, ...]
     """The letters that were read, in order."""

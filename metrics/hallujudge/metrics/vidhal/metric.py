@@ -262,7 +262,7 @@ class VidhalOrderingMetric(MetricBase):
             scored = _by_letters(response, tuple(display.items()), self.variant)
             if scored is not None:
                 return scored
-        # Sorted: of two letters with one caption, which is meant must not hang on the file.
+        # Sorted, so that the order in the file does not decide between letters with one caption.
         shown = tuple(sorted(display.items()))
         options = {letter: captions[rank - 1] if captions else "" for letter, rank in shown}
         return _ordered(_PARSERS[self.variant](response, options), shown, self.variant)

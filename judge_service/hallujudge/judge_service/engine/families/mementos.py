@@ -42,7 +42,7 @@ DOMAINS = ("daily_life", "robotics", "comics")
 GENERAL = "general"
 """The domain of items that name none."""
 EXTRACTORS = ("rules", "llm", GIVEN)
-"""Who takes keywords from descriptions that bring none."""
+"""What takes keywords from descriptions without keywords."""
 
 _ROLES = ("objects", "behaviors")
 _MATCHER = "keywords-1"
@@ -88,7 +88,7 @@ class _Graphs:
 
 
 class MementosPipeline:
-    """Takes keywords from descriptions that bring none, and matches them by their domain's graphs.
+    """Extracts keywords from descriptions, and matches them by their domain's graphs.
 
     Args:
         metric: What is counted, and how.
@@ -119,7 +119,7 @@ class MementosPipeline:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Every graph with its content hash, and who extracts."""
+        """Every graph with its content hash, and the extractor."""
         objects, behaviors = self._graphs
         return {
             **objects.settings(),
@@ -153,7 +153,7 @@ class MementosPipeline:
         )
 
     def _problem(self, item: MementosItem) -> Problem | None:
-        """Why an item can't be scored, before anybody is asked."""
+        """Return why an item can't be scored, before the extractor runs."""
         domain = item.fields["domain"]
         for graphs in self._graphs:
             if not graphs.cover(domain):

@@ -42,12 +42,12 @@ _WORD = re.compile(r"\S+")
 
 
 class TriHePipeline:
-    """Takes claims from answers that bring none, has all of them judged, and counts.
+    """Extracts claims from answers without claims, has all claims judged, and counts verdicts.
 
     Args:
         metric: What is counted, and how.
         judge: Gives the verdicts.
-        extractor: Takes claims from answers.
+        extractor: Finds claims in answers.
         options: The spec's options, for the report.
         responses: Recognises missing responses.
         notes: Sentences for the report.
@@ -105,7 +105,7 @@ class TriHePipeline:
         return [results[index] for index in range(len(answers))]
 
     async def _claims(self, items: Mapping[int, TriHeItem]) -> dict[int, ExtractedClaims]:
-        """Given claims as they are, the others taken from the answers in one go."""
+        """Return given claims as they are; extract the others together."""
         texts = {i: item.response for i, item in items.items() if item.claims is None}
         found = await self._extractor.extract([text or "" for text in texts.values()])
         taken = dict(zip(texts, found, strict=True))
@@ -119,10 +119,10 @@ class TriHePipeline:
     async def estimate(
         self, items: Sequence[Item], counter: TokenCounter | None = None
     ) -> list[Estimate]:
-        """What each language model would be asked, were it asked about everything.
+        """Return the calls that each language model would get, without calling it.
 
-        Nobody is asked. Answers are taken apart first where that costs nothing; the claims of the
-        others can't be known, and are not in the judges' figures.
+        Claims are extracted first where that costs nothing. The claims of other answers are not
+        known, and are not in the judges' figures.
 
         Args:
             items: The run's items.
@@ -149,7 +149,7 @@ class TriHePipeline:
         ]
 
     def _problem(self, item: TriHeItem) -> Problem | None:
-        """Why an item can't be scored at all, before anybody is asked."""
+        """Return why an item can't be scored, before any judge is called."""
         if item.claims is None and self._extractor.reads_texts:
             return self._responses.problem(item.response) or _graph_problem(item)
         if any(not part.strip() for claim in item.claims or () for part in claim):
@@ -178,7 +178,7 @@ class TriHePipeline:
 def _with_places(
     item: TriHeItem, claims: ExtractedClaims, verdicts: Sequence[ClaimVerdict]
 ) -> tuple[ClaimVerdict, ...]:
-    """The verdicts with what only the item knows: places, its whole graph, kinds of error."""
+    """Return the verdicts with what the item adds: positions and kinds of error."""
     graph = item.reference_triplets or ()
     scene = Scene.of(graph, item.reference_objects, canonical=lemma_key)
     starts = [word.start() for word in _WORD.finditer(item.response or "")]
@@ -204,7 +204,7 @@ def _request(item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestIte
 
 
 def _without_claims(item: TriHeItem, problem: Problem) -> ItemResult:
-    """An item that nobody judged; people's scores of it tell of each other all the same."""
+    """Return an unscored item. Its human scores are kept, so that agreement can be computed."""
     known = TriHeEvidence(claims=(), human_scores=item.human_scores) if item.human_scores else None
     return unscored(item, *problem, known)
 
@@ -260,7 +260,7 @@ def _matcher_settings(options: Mapping[str, str], variant: str, extractor: str) 
 
 
 def _refuse_folders(options: Mapping[str, str]) -> None:
-    """Keeps callers from afar off this machine's disk: they name models by id.
+    """Reject paths from remote callers: they may only name models by id.
 
     Raises:
         InvalidInputError: An option is, or may be, a path.
