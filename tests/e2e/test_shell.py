@@ -111,6 +111,25 @@ def test_responses_come_from_standard_input(folder: Path, name: str, packed: boo
 
 
 def test_two_archives_do_not_share_standard_input(folder: Path) -> None:
-    run = cli(*arguments(folder, "--responses", "-", "--references", "-"))
+    run = cli("score", "chair", "-r", "-", "-R", "-", "-o", folder / "out")
     assert run.returncode == 2
     assert "both responses and references are standard input" in run.stderr
+
+
+def test_quiet_prints_scores_only_and_verbose_lists_unscored_items(folder: Path) -> None:
+    with (folder / "captions.jsonl").open("a") as stream:
+        stream.write(json.dumps({"image_id": 4, "caption": None, "n": 1}) + "\n")
+    quiet = cli(*arguments(folder, "--allow-duplicates", "-q"))
+    assert quiet.returncode == 3
+    assert [line.split()[0] for line in quiet.stdout.splitlines()] == [
+        "chair_i",
+        "chair_s",
+        "recall",
+        "mean_words",
+    ]
+    assert quiet.stderr == ""
+    verbose = cli(*arguments(folder, "--allow-duplicates", "-v"))
+    assert "unscored 4#2: RESPONSE_MISSING" in verbose.stderr
+    both = cli(*arguments(folder, "-q", "-v"))
+    assert (both.returncode, both.stdout) == (2, "")
+    assert "--quiet and --verbose are both given" in both.stderr

@@ -201,3 +201,20 @@ def test_a_wrong_layout_is_named(
     with pytest.raises(ArchiveError) as caught:
         read_items(metric, path, {"1": ["dog"]})
     assert f"given.jsonl {said}" in str(caught.value)
+
+
+def test_lmms_eval_samples_of_chair_bring_their_objects(tmp_path: Path) -> None:
+    row = {
+        "doc_id": 0,
+        "target": "",
+        "filtered_resps": ["A dog."],
+        "coco_cap_chair_i": {"answer": ["dog", "cat"], "pred": ["dog"], "image_id": 42},
+    }
+    path = tmp_path / "samples.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    (item,) = read_items("chair", path, None)
+    assert (item.id, item.response, item.reference_objects) == (  # type: ignore[attr-defined]
+        "42",
+        "A dog.",
+        ("dog", "cat"),
+    )

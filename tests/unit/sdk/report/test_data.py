@@ -1,0 +1,56 @@
+"""Reports as plain scores, CSV and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from hallujudge.metrics import Coverage, Report, Score
+from hallujudge.sdk.report import PRINTED, render_csv, render_latex, render_scores
+
+
+def score(name: str, value: float | None) -> Score:
+    ends = (None, None) if value is None else (value / 2, 1.0)
+    return Score(name=name, value=value, ci_low=ends[0], ci_high=ends[1], n=3)
+
+
+@pytest.fixture
+def report() -> Report:
+    scores = {"chair_i": score("chair_i", 1 / 3), "recall": score("recall", None)}
+    return Report(
+        metric="chair",
+        variant="published",
+        signature="chair|var:published|n:3",
+        scores=scores,
+        groups={"model": {"=1+1": {"chair_i": score("chair_i", 0.5)}}},
+        coverage=Coverage(items=3, scored=3, unscored=0),
+    )
+
+
+def test_scores_are_names_and_values_with_all_digits(report: Report) -> None:
+    assert render_scores(report) == "chair_i 0.3333333333333333\nrecall  -\n"
+
+
+def test_csv_holds_groups_and_no_formulas(report: Report) -> None:
+    rows = list(csv.DictReader(io.StringIO(render_csv(report))))
+    assert [(row["group_by"], row["group"], row["score"]) for row in rows] == [
+        ("", "", "chair_i"),
+        ("", "", "recall"),
+        ("model", "'=1+1", "chair_i"),
+    ]
+    assert float(rows[0]["value"]) == 1 / 3
+    assert rows[1]["value"] == rows[1]["ci_low"] == ""
+
+
+def test_latex_is_escaped_and_quotes_the_signature(report: Report) -> None:
+    text = render_latex(report)
+    assert r"chair\_i & 0.3333 & [0.1667, 1.0000] & 3 \\" in text
+    assert r"recall & -- &  & 3 \\" in text
+    assert text.endswith("\\end{tabular}\n% chair|var:published|n:3\n")
+
+
+def test_every_printed_format_ends_with_a_line_feed(report: Report) -> None:
+    assert sorted(PRINTED) == ["csv", "json", "latex", "markdown"]
+    assert all(render(report).endswith("\n") for render in PRINTED.values())
