@@ -58,6 +58,7 @@ LANGUAGE_OPTION = OptionDefinition(
 
 _SHOWN_CHARS = 80
 _REPEATING_CHARS = 40
+_START_CHARS = 5
 
 
 @cache
@@ -88,9 +89,13 @@ class ResponseCheck:
         whole = (*failure_texts(), *self._more)
         self._beginnings = tuple(_folded(text[:-1]) for text in whole if text.endswith("*"))
         self._texts = frozenset(_folded(text) for text in whole if not text.endswith("*"))
+        # Nearly all responses are told from failure texts by their first characters.
+        self._width = min([_START_CHARS, *map(len, self._beginnings)])
+        self._starts = {text[: self._width] for text in (*self._beginnings, *self._texts)}
         # White space may double a text's length before it is folded.
         self._head = 2 * max(map(len, whole))
-        self._failed = lru_cache(maxsize=4096)(self._is_failure)
+        # Short answers repeat; long ones would only fill the cache.
+        self._repeating = lru_cache(maxsize=4096)(self._checked)
 
     @property
     def signature(self) -> str:
@@ -123,6 +128,11 @@ class ResponseCheck:
         """
         if text is None:
             return UnscoredReason.RESPONSE_MISSING, f"{what} is null or absent"
+        if len(text) < _REPEATING_CHARS:
+            return self._repeating(text, what)
+        return self._checked(text, what)
+
+    def _checked(self, text: str, what: str) -> Problem | None:
         if len(text) > MAX_RESPONSE_CHARS:
             return (
                 UnscoredReason.RESPONSE_TOO_LONG,
@@ -135,8 +145,7 @@ class ResponseCheck:
             return None
         if not text or text.isspace():
             return UnscoredReason.RESPONSE_EMPTY, f"{what} is {text[:_SHOWN_CHARS]!r}"
-        # Short answers repeat; long ones would only fill the cache.
-        if self._failed(text) if len(text) < _REPEATING_CHARS else self._is_failure(text):
+        if self._is_failure(text):
             return (
                 UnscoredReason.RESPONSE_FAILED,
                 f"{what} is a failure text: {text[:_SHOWN_CHARS]!r}",
@@ -155,6 +164,13 @@ class ResponseCheck:
         return UnscoredReason.LANGUAGE_UNSUPPORTED, f"{what} is not English: {found}"
 
     def _is_failure(self, text: str) -> bool:
+        start = _folded(text[: 4 * _START_CHARS])
+        if (
+            not start.startswith("{")
+            and len(start) >= self._width
+            and start[: self._width] not in self._starts
+        ):
+            return False
         head = _folded(text[: self._head])
         if head.startswith(self._beginnings):
             return True

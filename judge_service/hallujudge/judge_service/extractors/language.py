@@ -100,7 +100,10 @@ def language_problem(text: str) -> str | None:
     read = text[:_READ_CHARS]
     if not read.isascii() and (script := _other_script(read)):
         return f"most of its letters are not Latin (such as {script!r})"
-    words = [word.lower() for word in _WORD.findall(read)]
+    words = _WORD.findall(read.lower())
+    # Nearly all responses end here.
+    if _FOREIGN.isdisjoint(words) and not _ENGLISH.isdisjoint(words):
+        return None
     english = sum(word in _ENGLISH for word in words)
     foreign = [word for word in words if word in _FOREIGN]
     if len(foreign) > english and (found := _language_of(foreign, english, len(words))):
