@@ -86,6 +86,7 @@ def child(archive: str, server: str, out: str) -> None:
         report = client.score(
             "chair",
             responses=archive,
+            keep_items=False,
             on_batch=lambda batch: items.writelines(
                 json.dumps(result.to_json()) + "\n" for result in batch.results
             ),

@@ -118,6 +118,14 @@ def test_large_runs_keep_their_items_in_a_file(client: Client) -> None:
         assert item.evidence is not None
 
 
+def test_items_need_not_be_kept(client: Client, tmp_path: Path) -> None:
+    report = scored(client, keep_items=False)
+    assert report == scored(client)
+    assert len(report.items) == 0
+    with pytest.raises(InvalidInputError, match="holds 0 of its 3 items; score with keep_items"):
+        report.save(tmp_path)
+
+
 def test_reports_are_shown_and_become_tables(client: Client) -> None:
     report = scored(client, "pope")
     assert "accuracy" in str(report)

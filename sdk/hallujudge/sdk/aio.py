@@ -104,12 +104,15 @@ class AsyncClient:
         from .runs import RunItems, RunReport
 
         spec, source = await _read(run)
-        items = RunItems()
+        items, done = RunItems(), 0
         with progress_bar(len(source)) if run.progress else nullcontext(_no_bar) as step:
 
             def on_batch(batch: BatchResult) -> None:
-                items.add(batch)
-                step(len(items))
+                nonlocal done
+                done += len(batch.items)
+                step(done)
+                if run.keep_items:
+                    items.add(batch)
                 if run.on_batch is not None:
                     run.on_batch(batch)
 

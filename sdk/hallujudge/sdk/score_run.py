@@ -53,6 +53,8 @@ class ScoreRun:
     """Is called with each batch of results, in the order of the responses."""
     progress: bool = False
     """Whether a progress bar is shown on standard error."""
+    keep_items: bool = True
+    """Whether the report holds the items; False saves time and memory in runs of many items."""
 
     def paths(self) -> tuple[Path, ...]:
         """Return the files that the run reads."""

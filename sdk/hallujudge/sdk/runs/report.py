@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
 
-from ..errors import MissingExtraError
+from ..errors import InvalidInputError, MissingExtraError
 from .lines import response_of
 
 if TYPE_CHECKING:
@@ -210,8 +210,8 @@ class RunReport(Report):
             The folder.
 
         Raises:
-            InvalidInputError: The folder holds a file that the run read and that would be
-                overwritten.
+            InvalidInputError: The report does not hold its items, or the folder holds a file that
+                the run read and that would be overwritten.
             OutputError: The files can't be written.
         """
         from ..backends.base import BatchResult
@@ -219,6 +219,11 @@ class RunReport(Report):
         from .folder import RunFolder
         from .recompute import statistic_names
 
+        if len(self.items) != self.coverage.items:
+            raise InvalidInputError(
+                f"the report holds {len(self.items)} of its {self.coverage.items} items; score "
+                "with keep_items=True to save it"
+            )
         with RunFolder(
             Path(folder),
             statistic_names(self.metric),
