@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from oracles import chair_published as oracle  # noqa: E402
 
-from hallujudge.synonym_graphs import Matcher, parse_graph  # noqa: E402
+from hallujudge.synonym_graphs import ObjectMatcher, parse_graph  # noqa: E402
 
 CHAIR = needs.goldens_or_none("chair")
 SMALL_TABLE = "person, man, people\ndog, puppy\ntraffic light, stop light\nchair, seat\ntoilet\ncar"
@@ -69,7 +69,7 @@ def _each(step: Callable[[str], object], captions: list[str]) -> None:
         step(caption)
 
 
-def stages(matcher: Matcher, captions: list[str], rounds: int) -> dict[str, float]:
+def stages(matcher: ObjectMatcher, captions: list[str], rounds: int) -> dict[str, float]:
     """Time the stages of the fast path by doing ever more of it."""
     cache = matcher._chunks
     assert cache is not None
@@ -106,7 +106,7 @@ def main() -> None:
     table, captions = load(options.captions)
     graph = parse_graph(table, layout="table", name="bench")
     oracle.mentions("warm up the imports", table)
-    cold = Matcher(graph, "published")
+    cold = ObjectMatcher(graph, "published")
     cold_time = timed(lambda: [cold.find(caption) for caption in captions])
     warm = min(timed(lambda: [cold.find(c) for c in captions]) for _ in range(options.rounds))
     split = min(

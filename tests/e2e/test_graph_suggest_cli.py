@@ -205,7 +205,7 @@ def test_a_file_that_is_no_patch_is_not_written_over(
 
 def test_bad_sources_are_refused(inputs: tuple[str, Path], tmp_path: Path) -> None:
     code, _, notes = suggest(inputs, tmp_path, "--wordnet", tmp_path / "nowhere")
-    assert (code, "holds no WordNet" in notes) == (2, True)
+    assert (code, "has no WordNet database" in notes) == (2, True)
     code, _, notes = suggest(inputs, tmp_path, "--llm-url", "http://127.0.0.1:9/v1")
     assert (code, "llm_model" in notes) == (2, True)
     damaged = write_wordnet(tmp_path / "damaged")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from oracles.chair_published import mentions
 
-from hallujudge.synonym_graphs import Matcher, compile_matcher, load_graph, parse_graph
+from hallujudge.synonym_graphs import ObjectMatcher, compile_matcher, load_graph, parse_graph
 
 GOLDENS = Path(
     os.environ.get("HALLUJUDGE_GOLDENS")
@@ -59,14 +59,14 @@ def table() -> str:
 
 @pytest.mark.parametrize("name", FILES)
 def test_fast_matcher_equals_the_published_run(name: str, table: str) -> None:
-    matcher = Matcher(parse_graph(table, layout="table", name="coco"), "published")
+    matcher = ObjectMatcher(parse_graph(table, layout="table", name="coco"), "published")
     for _, caption, expected in load(name):
         assert [m[:2] for m in matcher.find(caption)] == expected
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_spans_equal_those_of_the_exact_path(name: str, table: str) -> None:
-    matcher = Matcher(parse_graph(table, layout="table", name="coco"), "published")
+    matcher = ObjectMatcher(parse_graph(table, layout="table", name="coco"), "published")
     for _, caption, _ in load(name)[::10]:
         assert matcher.find(caption) == matcher.find_by_tokens(caption)
 

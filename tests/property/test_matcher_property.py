@@ -9,7 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles.chair_published import mentions
 
-from hallujudge.synonym_graphs import Matcher, Mention, compile_matcher, load_graph, parse_graph
+from hallujudge.synonym_graphs import (
+    Mention,
+    ObjectMatcher,
+    compile_matcher,
+    load_graph,
+    parse_graph,
+)
 from hallujudge.synonym_graphs.chair_rules import PUBLISHED_READS_AS
 from hallujudge.synonym_graphs.singular import published_singular
 
@@ -116,7 +122,7 @@ CAPTIONS = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def matcher() -> Matcher:
+def matcher() -> ObjectMatcher:
     graph = parse_graph(TABLE, layout="table", name="small")
     return compile_matcher(graph, variant="published")
 
@@ -127,19 +133,19 @@ def pairs(found: list[Mention]) -> list[tuple[str, str]]:
 
 @SETTINGS
 @given(caption=CAPTIONS)
-def test_fast_equals_the_published_procedure(matcher: Matcher, caption: str) -> None:
+def test_fast_equals_the_published_procedure(matcher: ObjectMatcher, caption: str) -> None:
     assert pairs(matcher.find(caption)) == mentions(caption, TABLE)
 
 
 @SETTINGS
 @given(caption=CAPTIONS)
-def test_spans_are_the_same_as_on_the_exact_path(matcher: Matcher, caption: str) -> None:
+def test_spans_are_the_same_as_on_the_exact_path(matcher: ObjectMatcher, caption: str) -> None:
     assert matcher.find(caption) == matcher.find_by_tokens(caption)
 
 
 @SETTINGS
 @given(caption=CAPTIONS)
-def test_spans_slice_to_the_word(matcher: Matcher, caption: str) -> None:
+def test_spans_slice_to_the_word(matcher: ObjectMatcher, caption: str) -> None:
     end = 0
     # A compound such as "toilet seat" reads as another word, and its span holds both.
     for mention in matcher.find(caption):
@@ -164,6 +170,6 @@ def test_corrected_spans_lie_in_the_caption_and_in_order(caption: str) -> None:
 
 @settings(SETTINGS, max_examples=max(50, EXAMPLES // 5))
 @given(caption=CAPTIONS)
-def test_a_cold_cache_changes_nothing(matcher: Matcher, caption: str) -> None:
-    cold = Matcher(matcher.graph, "published")
+def test_a_cold_cache_changes_nothing(matcher: ObjectMatcher, caption: str) -> None:
+    cold = ObjectMatcher(matcher.graph, "published")
     assert cold.find(caption) == matcher.find(caption) == cold.find(caption)

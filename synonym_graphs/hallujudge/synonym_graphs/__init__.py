@@ -1,4 +1,4 @@
-"""Synonym graphs: which words name which object, and where a caption mentions it.
+"""Synonym graphs, and the matchers that find their words in captions and keyword lists.
 
 >>> graph = load_graph("coco")
 >>> matcher = compile_matcher(graph, variant="corrected")
@@ -16,7 +16,7 @@ from .graph import QualifierRule, SuppressRule, SynonymGraph
 from .keywords.matcher import KeywordMatcher, compile_keywords
 from .keywords.values import KeywordCounts, KeywordMatch, KeywordPair, KeywordVariant, NearMiss
 from .objects.lexicon import Variant
-from .objects.matcher import Matcher, Mention, compile_matcher
+from .objects.matcher import Mention, ObjectMatcher, compile_matcher
 from .words import clean_word
 
 __all__ = [
@@ -30,9 +30,9 @@ __all__ = [
     "KeywordPair",
     "KeywordVariant",
     "Layout",
-    "Matcher",
     "Mention",
     "NearMiss",
+    "ObjectMatcher",
     "QualifierRule",
     "SuppressRule",
     "SynonymGraph",

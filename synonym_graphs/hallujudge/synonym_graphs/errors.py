@@ -1,11 +1,11 @@
-"""Errors of this package.
+"""Errors of the synonym graph package.
 
 ::
 
     GraphError (ValueError)
-    ├── GraphFormatError     the text is not a graph: unreadable, too large, wrong layout
-    ├── GraphInvalidError    the text is a graph, but one that contradicts itself
-    └── GraphNotFoundError   no graph of that name, and no file at that path
+    ├── GraphFormatError     the file is not a graph: unreadable, too large, wrong layout
+    ├── GraphInvalidError    the file is a graph, but contradicts itself
+    └── GraphNotFoundError   no graph has this name, and no file has this path
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Iterable
 
 
 class GraphError(ValueError):
-    """The root of this package's errors."""
+    """Base class of this package's errors."""
 
 
 class GraphFormatError(GraphError):
-    """A graph file cannot be read as one.
+    """A file cannot be read as a synonym graph.
 
     Attributes:
         source: The file or name that was read.
-        place: Where in it: a line ("line 3") or a JSON path ("$.categories.cat"); may be empty.
+        place: A line ("line 3") or a JSON path ("$.categories.cat"); may be empty.
     """
 
     def __init__(self, message: str, *, source: str, place: str = "") -> None:
@@ -46,16 +46,16 @@ class GraphInvalidError(GraphError):
         tail = f"; and {more} more" if more > 0 else ""
         super().__init__(
             f"{name}: {len(self.problems)} problem(s): {shown}{tail}. "
-            "Mend the file; `hallujudge graph validate` has the whole list."
+            "Correct the file; `hallujudge graph validate` prints the whole list."
         )
 
 
 class GraphNotFoundError(GraphError):
-    """Neither a shipped graph nor a file goes by this name.
+    """No shipped graph and no file has this name.
 
     Attributes:
-        value: What was asked for.
-        shipped: The names that would have worked.
+        value: The name or path that was given.
+        shipped: The names of the shipped graphs.
     """
 
     def __init__(self, value: str, *, shipped: Iterable[str]) -> None:

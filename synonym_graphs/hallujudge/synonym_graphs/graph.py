@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualifierRule:
-    """Qualifiers that change nothing about the word they stand before ("baby" elephant)."""
+    """Qualifiers that do not change which object the next word names ("baby" elephant)."""
 
     qualifiers: tuple[str, ...]
-    """The words that may stand in front."""
+    """The qualifiers."""
     heads: tuple[str, ...]
-    """The words they may stand in front of; the pair is read as this word."""
+    """The words that may follow them; a pair counts as its second word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuppressRule:
-    """A word that does not count where another one is mentioned too."""
+    """A word that does not count in captions that also mention another word."""
 
     form: str
     """The word that is dropped ("seat")."""
@@ -35,14 +35,14 @@ class SuppressRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SynonymGraph:
-    """A directed graph from surface forms to the root words they stand for.
+    """A directed graph from surface forms to their root words.
 
-    A graph is an immutable value: two graphs are equal when their digests are. Most forms have one
-    root. A form may have several if it is declared ambiguous; the caller then chooses (in the
-    Mementos protocol the root that the reference uses wins), and a matcher reports the first.
+    A graph is an immutable value: two graphs are equal if their digests are equal. Most forms have
+    one root. A form that is declared ambiguous may have several. The caller then chooses one: the
+    Mementos protocol chooses the root that the reference uses, an object matcher the first.
 
-    It departs from the table of the published CHAIR script in that multi-word names, qualifiers and
-    exceptions are part of the graph and so of its digest, and not lines of code beside it.
+    Unlike the table of the published CHAIR script, the graph contains the multi-word names,
+    qualifiers and exceptions, which the script keeps in code. They are part of the digest.
     """
 
     name: str
@@ -56,50 +56,50 @@ class SynonymGraph:
     ambiguous: frozenset[str] = frozenset()
     """Forms that may have more than one root."""
     compounds: tuple[tuple[str, str | None], ...] = ()
-    """Multi-word forms read as a unit, each with the form it reads as, or None: names nothing."""
+    """Multi-word forms, each with the form that it counts as; None: it names no object."""
     qualifiers: tuple[QualifierRule, ...] = ()
     """Qualifier rules."""
     suppress: tuple[SuppressRule, ...] = ()
     """Suppress rules."""
     rows: tuple[tuple[str, ...], ...] = ()
-    """For a table: its entries exactly as written, on which the published variant is defined."""
+    """For a table: its entries exactly as written, which the published variant needs."""
     pairs: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
-    """For a released Mementos graph: its entries exactly as written (a keyword, the keyword after
-    it or nothing, the roots), on which the published matching is defined."""
+    """For a released Mementos graph: its entries exactly as written, which published matching
+    needs. Each has a keyword, the keyword after it (may be empty) and the roots."""
     digest: str = field(init=False)
     """SHA-256 of the canonical JSON, in hexadecimal."""
     _lookup: dict[str, tuple[str, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Fill in what follows from the content."""
+        """Compute the digest and the lookup table from the content."""
         digest = hashlib.sha256(self.to_json().encode()).hexdigest()
         object.__setattr__(self, "digest", digest)
         object.__setattr__(self, "_lookup", dict(self.edges))
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether both hold the same content."""
+        """Return whether both graphs have the same content."""
         if not isinstance(other, SynonymGraph):
             return NotImplemented
         return self.digest == other.digest
 
     def __hash__(self) -> int:
-        """Hash the digest."""
+        """Return the hash of the digest."""
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        """Show the label and the size."""
+        """Return the label and the size."""
         return f"<SynonymGraph {self.label}: {len(self.roots)} roots, {len(self.edges)} forms>"
 
     @property
     def label(self) -> str:
-        """Name, version and the first digits of the digest: ``coco-1@1a2b3c4d``."""
+        """The name, the version and the first digits of the digest: ``coco-1@1a2b3c4d``."""
         return f"{self.name}-{self.version}@{self.digest[:8]}"
 
     def roots_of(self, form: str) -> tuple[str, ...]:
         """Return every root of a form; empty if the graph does not know it.
 
-        Upper case, extra blanks and other spellings of the same letters (composed, wide) do not
-        matter, and a plural is tried in the singular.
+        The lookup ignores case, extra blanks and letter variants (composed, wide). A form that is
+        not found is looked up again in the singular.
         """
         words = clean_word(form).split()
         found = self._lookup.get(" ".join(words))
@@ -119,8 +119,8 @@ class SynonymGraph:
     def table_entries(self) -> dict[str, str]:
         """Entry as written -> category, as the published script reads a table; the last row wins.
 
-        Two tables with equal entries give equal published numbers, in whatever order their rows
-        and entries are. Empty for a graph that is not a table.
+        Tables with equal entries give equal published numbers, whatever the order of their rows.
+        Empty for a graph that is not a table.
         """
         return {entry: row[0] for row in self.rows for entry in row}
 

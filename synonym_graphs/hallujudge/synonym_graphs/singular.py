@@ -1,4 +1,4 @@
-"""Singular forms, the published way and ours; both remember what they worked out."""
+"""Singular forms of words by the published rule and by the corrected one, both cached."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Final
 
 _CACHE_SIZE: Final = 1 << 16
 _LONGEST: Final = 64
-"""Longer words are worked out anew each time, so that the caches stay small."""
+"""Longer words bypass the caches, which keeps them small."""
 
+# Nouns for which textblob's rules return a wrong singular, for example "leaves" -> "leave".
 _IRREGULAR: Final = {
     "calves": "calf",
     "canoes": "canoe",
@@ -34,16 +35,16 @@ CHANGED_ENDINGS: Final = (
     *("s", "a", "i", "ae", "eaux", "ice", "our"),
     *("men", "people", "children", "teeth", "geese", "feet", "brethren", "kine", "oxen"),
 )
-"""Endings of every plain word that textblob's rules change; the tests hold them against its tables.
+"""Endings of every plain word that textblob's rules change; a test compares them with its tables.
 
-Three words in four end otherwise, and trying some two hundred rules on each was most of the time
-that a first pass over an archive took.
+Three words in four have another ending. Skipping them avoids trying about two hundred rules on
+each, which dominated the first pass over an archive.
 """
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _published(word: str) -> str:
-    # One rule of textblob's cuts words that begin with "oxen", however they end.
+    # One of textblob's rules shortens words that begin with "oxen", whatever their ending.
     plain = word.isascii() and word.isalpha() and word.islower()
     if plain and not word.endswith(CHANGED_ENDINGS) and not word.startswith("oxen"):
         return word
@@ -53,20 +54,20 @@ def _published(word: str) -> str:
 
 
 def load_singulars() -> None:
-    """Import the library of singular forms; without this call the first plural does."""
+    """Import textblob's inflection rules, which the first plural would import otherwise."""
     import textblob.en.inflect  # noqa: F401
 
 
 def published_singular(word: str) -> str:
-    """Return what textblob's ``singularize`` makes of a word, slips included ("glass": "glas")."""
+    """Return textblob's ``singularize`` of a word, including its errors ("glass": "glas")."""
     return _published(word) if len(word) <= _LONGEST else _published.__wrapped__(word)
 
 
 def singular(word: str) -> str:
-    """Return the singular of a lower-case noun: textblob's rule, with its slips mended.
+    """Return the singular of a lower-case noun by textblob's rule, with known errors corrected.
 
-    It departs from the published rule for words that end in "ss", "us" or "is", which stay as they
-    are, and for a short list of irregular nouns that the rule gets wrong.
+    Unlike the published rule, it keeps words that end in "ss", "us" or "is", and it has a short
+    list of irregular nouns.
     """
     known = _IRREGULAR.get(word)
     if known is not None:

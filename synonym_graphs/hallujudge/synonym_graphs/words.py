@@ -1,4 +1,4 @@
-"""One spelling for a word, however it was typed."""
+"""Normalised spelling of words."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ __all__ = ["SMALL_WORDS", "clean_word"]
 SMALL_WORDS: Final = frozenset(
     ("a", "an", "the", "of", "to", "in", "on", "at", "up", "down", "out", "off", "with", "for")
 ) | {"over", "and"}
-"""Words that say nothing of their own about a thing or an action."""
+"""Function words, which do not identify an object or a behaviour."""
 
 _LONGEST: Final = 256
-"""Longer texts are no words; they are worked out anew each time, so that the cache stays small."""
+"""Longer texts are not words. They bypass the cache, which keeps it small."""
+# The soft hyphen, zero-width characters, the word joiner and the byte order mark.
 _INVISIBLE: Final = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 _QUOTES: Final = {ord("’"): "'", ord("‘"): "'", ord("‐"): "-", ord("‑"): "-"}
 
@@ -22,8 +23,8 @@ _QUOTES: Final = {ord("’"): "'", ord("‘"): "'", ord("‐"): "-", ord("‑"):
 def clean_word(word: str) -> str:
     """Return the word in lower case, composed, with single blanks and plain quotation marks.
 
-    Composed and decomposed letters, wide letters, invisible marks and the several apostrophes are
-    no differences between words.
+    Spellings that differ only in composed or wide letters, invisible characters or the kind of
+    apostrophe become equal.
 
     >>> clean_word(" Cafe\u0301  Table ") == clean_word("café table")
     True
@@ -35,5 +36,6 @@ def clean_word(word: str) -> str:
 def _clean(word: str) -> str:
     if word.isascii():
         return " ".join(word.lower().split())
+    # Case folding can decompose letters, so the result is normalised again.
     plain = unicodedata.normalize("NFKC", word).translate(_INVISIBLE).translate(_QUOTES)
     return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())

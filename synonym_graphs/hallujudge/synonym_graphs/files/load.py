@@ -1,4 +1,4 @@
-"""Graphs by name or path."""
+"""Loading of synonym graphs by name or path."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def shipped_graphs() -> tuple[str, ...]:
 def load_graph(name_or_path: str | os.PathLike[str]) -> SynonymGraph:
     """Load a shipped graph by its name, or any graph file by its path, and validate it.
 
-    A path object, or text with a separator or a suffix, is a path; other text is a shipped name
-    first and a path in the working directory second.
+    Text that equals the name of a shipped graph loads that graph. Any other text, and every path
+    object, is a path.
 
     Raises:
-        GraphNotFoundError: There is neither such a name nor such a file.
+        GraphNotFoundError: No shipped graph and no file has this name.
         GraphFormatError: The file cannot be read as a graph.
         GraphInvalidError: The graph contradicts itself.
     """
@@ -49,21 +49,21 @@ def load_graph(name_or_path: str | os.PathLike[str]) -> SynonymGraph:
 
 
 def graph_from_bytes(data: bytes, *, name: str, source: str) -> SynonymGraph:
-    """Read and validate a graph file's content: text of any layout, or a released pickle.
+    """Parse and validate the content of a graph file: text of any layout, or a released pickle.
 
     Args:
-        data: The content. It is untrusted: nothing in it is executed, and it is bounded.
-        name: The graph's name, where the content has none.
-        source: What messages call the content.
+        data: The content. It is untrusted: nothing in it is executed, and its size is limited.
+        name: The graph's name if the content has none.
+        source: The name of the content in error messages.
 
     Raises:
-        GraphFormatError: It cannot be read as a graph.
+        GraphFormatError: The content cannot be read as a graph.
         GraphInvalidError: The graph contradicts itself.
     """
     if is_pickle(data) or source.endswith(_PICKLES):
         words = read_released_pickle(data, source=source)
         return _checked(released_graph(words, name=name, limit=MAX_FORMS))
-    # A broken JSON file must not pass for a table, which any text is.
+    # Any text is a valid table, so the suffix keeps a broken JSON file from being read as one.
     layout: Layout = "json" if source.lower().endswith(_SUFFIX) else "auto"
     return _checked(parse_graph(_decoded(data, source), layout=layout, name=name))
 
@@ -82,7 +82,7 @@ def _checked(graph: SynonymGraph) -> SynonymGraph:
 
 
 def _read(path: Path, shown: str) -> bytes:
-    """Read a file of untrusted size and content, and no more of it than the bound."""
+    """Return the content of a file, and refuse one that is larger than the limit."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -91,13 +91,13 @@ def _read(path: Path, shown: str) -> bytes:
     except IsADirectoryError as err:
         raise GraphFormatError("is a directory; give a graph file in it", source=shown) from err
     except (OSError, ValueError) as err:
-        # A path with a null character, or one too long, is refused before it is looked for.
+        # A path with a null character or of excessive length cannot name a file.
         if isinstance(err, ValueError) or not path.is_absolute():
             raise GraphNotFoundError(shown, shipped=shipped_graphs()) from err
         raise GraphFormatError(f"cannot be read ({err.strerror})", source=shown) from err
     if len(data) > MAX_BYTES:
         raise GraphFormatError(
-            f"more than {MAX_BYTES} bytes; split the graph, or check that it is one", source=shown
+            f"more than {MAX_BYTES} bytes; check that it is a graph, or split it", source=shown
         )
     return data
 

@@ -1,4 +1,4 @@
-"""From text to graph: the JSON layout and the table layout."""
+"""Parsing of graph files: the JSON layouts and the table layout."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .released import is_released, released_graph, released_pairs
 Layout: TypeAlias = Literal["json", "table", "auto"]
 
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""The largest graph file that is read."""
+"""The maximum size of a graph file."""
 MAX_FORMS: Final = 500_000
-"""The most surface forms a graph may have."""
+"""The maximum number of surface forms of a graph."""
 FORMAT: Final = "hallujudge-synonyms/1"
 _TOP: Final = frozenset(
     [
@@ -29,26 +29,27 @@ _TOP: Final = frozenset(
 
 
 def parse_graph(text: str, *, layout: Layout = "auto", name: str) -> SynonymGraph:
-    """Read a graph from text.
+    """Parse a graph from text.
 
     Args:
-        text: The file's content. It is untrusted: nothing in it is executed, and it is bounded.
-        layout: ``json`` for our own layout and the plain ones (``{form: root}``,
-            ``{root: [forms]}``, networkx's node-link); ``table`` for the published CHAIR layout,
-            one category per line, entries between commas, the first one the root; ``auto`` tells
-            them apart by the first character.
-        name: The name of a table's graph, and what messages call the text.
+        text: The file's content. It is untrusted: nothing in it is executed, and its size is
+            limited.
+        layout: ``json`` for Hallujudge's layout and the plain ones (``{form: root}``,
+            ``{root: [forms]}``, networkx's node-link). ``table`` for the published CHAIR layout:
+            one category per line, entries separated by commas, the root first. ``auto`` chooses by
+            the first character.
+        name: The name of a table's graph, and of the text in error messages.
 
     Returns:
-        The graph. It is not validated beyond its layout; see ``validate_graph``.
+        The graph. Only its layout is validated; see ``validate_graph``.
 
     Raises:
-        GraphFormatError: The text is too large, or not in that layout; says where.
-        GraphInvalidError: A plain graph's links go in a circle.
+        GraphFormatError: The text is too large or not in that layout; the error names the place.
+        GraphInvalidError: The links of a plain graph form a cycle.
     """
     if len(text) > MAX_BYTES:
         raise GraphFormatError(
-            f"{len(text)} characters, and at most {MAX_BYTES} are read; split the graph",
+            f"{len(text)} characters exceed the limit of {MAX_BYTES}; split the graph",
             source=name,
         )
     if layout == "auto":
@@ -74,7 +75,7 @@ def _parse_table(text: str, name: str) -> SynonymGraph:
         entries = [clean_word(entry) for entry in raw.split(",")]
         _check_row(entries, number, name)
         rows.append(tuple(raw.split(", ")))
-        # An entry of two rows: the last row wins, as in the published script.
+        # The last row of a repeated entry wins, as in the published script.
         edges.update(dict.fromkeys(filter(None, entries), entries[0]))
         if len(edges) > MAX_FORMS:
             raise GraphFormatError(
@@ -124,32 +125,32 @@ def _parse_json(text: str, name: str) -> SynonymGraph:
     except json.JSONDecodeError as err:
         place = f"line {err.lineno}, column {err.colno}"
         raise GraphFormatError(
-            f"not JSON ({err.msg}); mend it there; a table is read from a .txt file, or with "
+            f"not JSON ({err.msg}); correct it there, or give a table as a .txt file or with "
             "layout='table'",
             source=name,
             place=place,
         ) from err
     except ValueError as err:
-        raise GraphFormatError(f"can't be read as JSON: {err}", source=name) from err
-    return _Reader(name).graph(data)
+        raise GraphFormatError(f"cannot be read as JSON: {err}", source=name) from err
+    return _JsonParser(name).graph(data)
 
 
 def _no_constant(value: str) -> object:
-    raise ValueError(f"{value} has no place in a graph")
+    raise ValueError(f"{value} is not allowed in a graph; write a word")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object. The decoder would keep a key's last value, and a word would lose its root."""
+    """Return an object, and refuse repeated keys, of which the decoder would keep the last one."""
     values: dict[str, object] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"{key!r:.60} stands twice in one object; keep one, or join them")
+            raise ValueError(f"{key!r:.60} appears twice in one object; keep one or join them")
         values[key] = value
     return values
 
 
-class _Reader:
-    """Reads parsed JSON, and says where it is not as expected."""
+class _JsonParser:
+    """Builds a graph from decoded JSON; its errors name the JSON path."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -157,7 +158,7 @@ class _Reader:
     def graph(self, data: object) -> SynonymGraph:
         top = self._object(data, "$")
         if "format" not in top and is_released(top):
-            return released_graph(top, name=self._source, limit=MAX_FORMS)  # type: ignore[arg-type]  # is_released looked
+            return released_graph(top, name=self._source, limit=MAX_FORMS)  # type: ignore[arg-type]  # checked by is_released
         if "format" not in top and (plain := plain_graph(top, self._source)) is not None:
             return plain
         unknown = sorted(set(top) - _TOP)
@@ -190,7 +191,7 @@ class _Reader:
         )
 
     def _released(self, top: dict[str, object]) -> SynonymGraph:
-        """A released Mementos graph, as ``to_json`` writes it."""
+        """Return a released Mementos graph, as ``to_json`` writes it."""
         name = self._string(top.get("name"), "$.name")
         pairs: list[tuple[str, str, tuple[str, ...]]] = []
         for i, item in enumerate(self._list(top["pairs"], "$.pairs")):

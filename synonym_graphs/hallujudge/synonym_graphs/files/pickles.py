@@ -1,9 +1,9 @@
-"""The released ``.pkl`` graphs, read without unpickling anything.
+"""Reading of the released ``.pkl`` graphs without unpickling.
 
-A pickle is a program, and running one from a stranger is running a stranger's code. The opcodes of
-the released graphs are listed here one by one and interpreted by hand: they can build dicts, lists
-and texts, and one inert stand-in for the class that the release pickled. Whatever else a file asks
-for is refused by its name before anything happens.
+A pickle is a program, and unpickling an untrusted file executes untrusted code. This module
+interprets only the opcodes that occur in the released graphs. They build dicts, lists and strings,
+and one inert placeholder for the class that the release pickled. Every other opcode and every
+other name is refused before it has an effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from .parse import MAX_BYTES, MAX_FORMS
 
 __all__ = ["is_pickle", "read_released_pickle"]
 
-_STAND_INS: Final = frozenset({("__main__", "ObjectGraph"), ("__main__", "ActionGraph")})
+_PLACEHOLDERS: Final = frozenset({("__main__", "ObjectGraph"), ("__main__", "ActionGraph")})
+# Room for MAX_FORMS forms at about eight opcodes each.
 _MAX_OPCODES: Final = 4_000_000
 _TEXTS: Final = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
 _PUTS: Final = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
@@ -27,7 +28,7 @@ _MARK: Final = object()
 
 
 class _Instance:
-    """Stands for the released graph object; it has no behaviour, only what was put into it."""
+    """A placeholder for the released graph object: it has a state and no behaviour."""
 
     __slots__ = ("state",)
 
@@ -36,33 +37,33 @@ class _Instance:
 
 
 class _ClassName:
-    """Stands for a class that was named; it can't be called."""
+    """A placeholder for a named class; it cannot be called."""
 
     __slots__ = ()
 
 
 def is_pickle(data: bytes) -> bool:
-    """Whether bytes are a pickle of any protocol; nothing in them is executed.
+    """Return whether bytes are a pickle of any protocol; nothing in them is executed.
 
-    From protocol 2 on the first byte says so. Older ones are text, which would pass for a table:
-    they are those bytes that are opcodes up to a last full stop.
+    From protocol 2 on, the first byte identifies a pickle. Older pickles are text, which could be
+    mistaken for a table. They are recognised by being opcodes up to the final full stop.
     """
     return data[:1] == b"\x80" or _is_old_pickle(data.rstrip())
 
 
 def read_released_pickle(data: bytes, *, source: str) -> dict[str, dict[str, list[str]]]:
-    """Read a released graph: ``{word: {second word or '': [roots]}}``.
+    """Return the content of a released graph: ``{word: {second word or '': [roots]}}``.
 
     Args:
         data: The file's bytes; nothing in them is executed.
-        source: What messages call the file.
+        source: The name of the file in error messages.
 
     Raises:
-        GraphFormatError: The file is no such graph, is too large, or names a class or a function.
+        GraphFormatError: The file is not such a graph, is too large, or names a class or function.
     """
     if len(data) > MAX_BYTES:
         raise GraphFormatError(
-            f"more than {MAX_BYTES} bytes; no released graph is as large", source=source
+            f"more than {MAX_BYTES} bytes; a released graph is smaller", source=source
         )
     value = _Machine(source).run(data)
     if isinstance(value, _Instance):
@@ -72,14 +73,14 @@ def read_released_pickle(data: bytes, *, source: str) -> dict[str, dict[str, lis
 
 
 def _plain_words(value: object, source: str) -> dict[str, dict[str, list[str]]]:
-    """The graph anew, out of nothing but dicts, lists and texts, and of bounded size.
+    """Return a copy of the graph that has only dicts, lists and strings and a limited size.
 
-    A few bytes of a pickle can name one list a million times.
+    A few bytes of a pickle can refer to one list a million times.
     """
     plain: dict[str, dict[str, list[str]]] = {}
     count = 0
     if not isinstance(value, dict):
-        raise GraphFormatError("holds no graph: expected a dict of words", source=source)
+        raise GraphFormatError("is not a graph: expected a dict of words", source=source)
     for word, ways in value.items():
         if not isinstance(ways, dict):
             raise GraphFormatError(f"{word!r:.60} has no dict of roots", source=source)
@@ -94,7 +95,7 @@ def _plain_words(value: object, source: str) -> dict[str, dict[str, list[str]]]:
 
 
 class _Machine:
-    """Interprets the few opcodes that a graph of dicts, lists and texts needs."""
+    """Interprets the opcodes that a graph of dicts, lists and strings needs."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -113,10 +114,10 @@ class _Machine:
             raise
         except (ValueError, IndexError, KeyError, TypeError, AttributeError) as err:
             raise GraphFormatError(
-                f"not a pickle that can be read ({err}); give the graph as JSON",
+                f"cannot be read as a pickle ({err}); give the graph as JSON",
                 source=self._source,
             ) from err
-        raise GraphFormatError("the pickle has no end: is it cut off?", source=self._source)
+        raise GraphFormatError("the pickle has no end; download it again", source=self._source)
 
     def _step(self, name: str, argument: Any, place: int) -> None:
         stack = self._stack
@@ -138,16 +139,16 @@ class _Machine:
             _FILL[name](self)
         else:
             raise self._error(
-                f"the opcode {name} builds something else than dicts, lists and texts", place
+                f"the opcode {name} builds something other than dicts, lists and strings", place
             )
 
     def _name(self, opcode: str, argument: Any, place: int) -> None:
-        """A class or function is named: the released classes become stand-ins, others stop it."""
+        """Push a placeholder for a released class, and refuse every other class or function."""
         if opcode == "GLOBAL":
             module, _, name = str(argument).partition(" ")
         else:
             name, module = self._stack.pop(), self._stack.pop()
-        if (module, name) not in _STAND_INS:
+        if (module, name) not in _PLACEHOLDERS:
             raise self._error(
                 f"names {module}.{name}, which is refused: a graph needs no class or function. "
                 "Nothing was executed",
@@ -158,14 +159,14 @@ class _Machine:
     def _new(self) -> None:
         arguments, cls = self._stack.pop(), self._stack.pop()
         if arguments != () or not isinstance(cls, _ClassName):
-            raise ValueError("an object is made of something else than the released class")
+            raise ValueError("an object is not of the released class")
         self._stack.append(_Instance())
 
     def _build(self) -> None:
         state = self._stack.pop()
         target = self._stack[-1]
         if not isinstance(target, _Instance):
-            raise ValueError("a state is given to something that has none")  # noqa: TRY004  # of the file
+            raise ValueError("a state is set on a value that is not an object")  # noqa: TRY004  # of the file
         target.state = state
 
     def _set_item(self) -> None:
@@ -239,17 +240,17 @@ def _is_old_pickle(data: bytes) -> bool:
 
 def _dict(value: object) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise ValueError("an entry is put into something that is no dict")  # noqa: TRY004  # of the file
+        raise ValueError("an item is set on a value that is not a dict")  # noqa: TRY004  # of the file
     return value
 
 
 def _list(value: object) -> list[object]:
     if not isinstance(value, list):
-        raise ValueError("an entry is put into something that is no list")  # noqa: TRY004  # of the file
+        raise ValueError("a value is appended to a value that is not a list")  # noqa: TRY004  # of the file
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("a key is no text")  # noqa: TRY004  # of the file
+        raise ValueError("a key is not a string")  # noqa: TRY004  # of the file
     return value

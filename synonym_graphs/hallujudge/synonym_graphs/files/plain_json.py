@@ -1,7 +1,7 @@
-"""Graphs in the plain JSON layouts that people write by hand or save from networkx.
+"""Parsing of the plain JSON layouts that people write by hand or save from networkx.
 
-Read are ``{form: root}``, ``{root: [forms]}`` and networkx's node-link layout (``nodes`` with
-``links`` or ``edges``, each with ``source`` and ``target``, an edge leading from form to root).
+The layouts are ``{form: root}``, ``{root: [forms]}`` and networkx's node-link layout: ``nodes``
+with ``links`` or ``edges``, each with a ``source`` (the form) and a ``target`` (the root).
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ _VERSION = "plain"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plain:
-    """What a plain layout says."""
+    """The content of a plain layout."""
 
     links: Iterable[tuple[str, str]]
-    """Form -> root."""
+    """Pairs of form and root."""
     words: tuple[str, ...] = ()
-    """Words that need no link to be there."""
+    """Words that belong to the graph even without a link."""
     roots: frozenset[str] = frozenset()
-    """Words that are roots though they may lead to a wider one."""
+    """Words that are roots even if they lead to another root."""
     ambiguous: frozenset[str] = field(default_factory=frozenset)
     """Words that may lead to several roots."""
     blocked: tuple[str, ...] = ()
-    """Words that name nothing."""
+    """Words that name no object."""
 
 
 def plain_graph(data: Mapping[str, object], name: str) -> SynonymGraph | None:
-    """Return the graph of a plain layout, or None if the data has none of them.
+    """Return the graph of a plain layout, or None if the data is in no plain layout.
 
-    A form may lead to its root over other forms. Where it leads to several roots it must be
-    declared ambiguous, which takes our own layout or edges of networkx with ``ambiguous`` set. What
-    ``SynonymGraph.to_networkx`` notes at nodes and edges is read, so that a graph which is saved
-    from there comes back with the same words and roots.
+    A form may lead to its root through other forms. A form with several roots must be declared
+    ambiguous, in Hallujudge's layout or by ``ambiguous`` on an edge of networkx. The attributes
+    that ``SynonymGraph.to_networkx`` sets are read, so that a graph saved from there has the same
+    words and roots again.
 
     Raises:
-        GraphFormatError: An entry is not of the layout.
-        GraphInvalidError: The links go in a circle; its words are named.
+        GraphFormatError: A value does not have the layout.
+        GraphInvalidError: The links form a cycle; the error names its words.
     """
     plain = _plain(data, name)
     if plain is None:
@@ -53,7 +53,7 @@ def plain_graph(data: Mapping[str, object], name: str) -> SynonymGraph | None:
         words |= {form: None, root: None}
         if form != root:
             targets.setdefault(form, {})[root] = None
-    _refuse_circles(targets, name)
+    _refuse_cycles(targets, name)
     roots = {word: None for word in words if word in plain.roots or word not in targets}
     return SynonymGraph(
         name=name,
@@ -70,8 +70,8 @@ def _plain(data: Mapping[str, object], name: str) -> _Plain | None:
     if isinstance(nodes := data.get("nodes"), list) and isinstance(linked, list):
         if data.get("directed") is False:
             raise GraphFormatError(
-                "an undirected graph does not say which word is the root; save a DiGraph with "
-                "edges from form to root",
+                "an undirected graph does not determine the roots; save a DiGraph with edges from "
+                "form to root",
                 source=name,
                 place="$.directed",
             )
@@ -87,7 +87,7 @@ _Placed = list[tuple[dict[str, object], str]]
 
 
 def _objects(values: list[object], name: str, place: str) -> _Placed:
-    """Objects, each with its place."""
+    """Return objects, each with its place in the file."""
     placed: _Placed = []
     for index, value in enumerate(values):
         if not isinstance(value, dict):
@@ -115,7 +115,7 @@ def _lists(data: Mapping[str, object], name: str) -> Iterator[tuple[str, str]]:
     for key, forms in data.items():
         root = _word(key, name, key)
         yield root, root
-        assert isinstance(forms, list), "_plain looked"
+        assert isinstance(forms, list), "checked by _plain"
         for index, form in enumerate(forms):
             yield _word(form, name, f"$[{key!r}][{index}]"), root
 
@@ -126,15 +126,15 @@ def _word(value: object, name: str, place: str) -> str:
     return clean_word(value)
 
 
-def _refuse_circles(targets: Mapping[str, Mapping[str, None]], name: str) -> None:
+def _refuse_cycles(targets: Mapping[str, Mapping[str, None]], name: str) -> None:
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_edges_from((form, root) for form, roots in targets.items() for root in roots)
     problems = [
-        "a cycle: " + " -> ".join(sorted(circle))
-        for circle in nx.strongly_connected_components(graph)
-        if len(circle) > 1
+        "a cycle: " + " -> ".join(sorted(cycle))
+        for cycle in nx.strongly_connected_components(graph)
+        if len(cycle) > 1
     ]
     if problems:
         raise GraphInvalidError(sorted(problems), name=name)
@@ -143,7 +143,7 @@ def _refuse_circles(targets: Mapping[str, Mapping[str, None]], name: str) -> Non
 def _terminals(
     word: str, targets: Mapping[str, dict[str, None]], roots: Mapping[str, None]
 ) -> dict[str, None]:
-    """The roots where the ways from a word end, the nearest and first written one first."""
+    """Return the roots that a word leads to, the nearest and first written ones first."""
     found: dict[str, None] = {}
     seen: set[str] = set()
     waiting = [word]

@@ -1,4 +1,4 @@
-"""The graphs that Mementos released: ``{word: {second word or '': [roots]}}``."""
+"""Parsing of the graphs that Mementos released: ``{word: {second word or '': [roots]}}``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["is_released", "released_graph", "released_json", "released_pairs"]
 RELEASED_VERSION: Final = "released"
 
 Pair = tuple[str, str, tuple[str, ...]]
-"""A keyword, the keyword after it (or nothing), and the roots they may stand for, as written."""
+"""A keyword, the keyword after it (may be empty) and their roots, as written."""
 
 
 def is_released(data: Mapping[str, object]) -> bool:
-    """Whether parsed JSON has the released layout: words, each with an object of lists."""
+    """Return whether decoded JSON has the released layout: words, each with an object of lists."""
     return bool(data) and all(
         isinstance(ways, dict) and all(isinstance(roots, list) for roots in ways.values())
         for ways in data.values()
@@ -31,26 +31,26 @@ def released_graph(
 ) -> SynonymGraph:
     """Return the graph of a released layout.
 
-    Its entries are kept exactly as they are written (a blank before ``pick up``, a comma behind
-    ``arrange``), since the published matching compares them so. Beside them stand cleaned edges, by
-    which words are looked up and drawn. Words of a released graph point at each other freely, so
-    that circles mean nothing there and are allowed.
+    The graph keeps the entries exactly as written (a blank before ``pick up``, a comma after
+    ``arrange``), because published matching compares them so. It also has edges between cleaned
+    words, for lookups and drawings. Words of a released graph may lead to each other, so cycles
+    are allowed.
 
     Args:
-        data: The parsed file.
-        name: The graph's name, and what messages call the file.
-        limit: How many entries it may have.
+        data: The decoded file.
+        name: The graph's name, and the name of the file in error messages.
+        limit: The maximum number of entries.
 
     Raises:
-        GraphFormatError: An entry is not of the layout, or there are too many.
+        GraphFormatError: A value does not have the layout, or there are too many entries.
     """
-    # Sorted: the order of words means nothing, and a pickle and its JSON copy are one graph.
+    # Sorted, so that a pickle and its JSON copy are equal graphs: word order has no meaning.
     pairs = tuple(sorted(_pairs(data, name, limit)))
     return released_pairs(pairs, name=name, version=RELEASED_VERSION)
 
 
 def released_pairs(pairs: tuple[Pair, ...], *, name: str, version: str) -> SynonymGraph:
-    """Return the graph of entries as they are written."""
+    """Return the graph of entries as written."""
     edges: dict[str, dict[str, None]] = {}
     roots: dict[str, None] = {}
     for word, second, targets in pairs:
@@ -72,7 +72,7 @@ def released_pairs(pairs: tuple[Pair, ...], *, name: str, version: str) -> Synon
 
 
 def released_json(data: Mapping[str, object]) -> str:
-    """Return a released graph as JSON text, such as a server can be sent."""
+    """Return a released graph as JSON text, which can be sent to a server."""
     return json.dumps(data, ensure_ascii=False, indent=1)
 
 

@@ -1,4 +1,4 @@
-"""Checks that every graph must pass, and what a table may be told of."""
+"""Validation of graphs, and notes on tables."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from .parse import MAX_FORMS
 
 
 def validate_graph(graph: SynonymGraph) -> tuple[str, ...]:
-    """Return every problem of a graph, as sentences; empty if it is sound.
+    """Return every problem of a graph as a sentence; empty if the graph is valid.
 
-    A problem means that the graph contradicts itself: a cycle (its words are named), a form with
-    two roots that is not declared ambiguous, a root that is no category, a blank form, a rule
-    about words that the graph does not know, too many forms. What a table only says twice is
-    no problem; ``table_notes`` tells of that.
+    Problems are contradictions: a cycle (its words are named), a form with two roots that is not
+    declared ambiguous, a root that is not a category, a blank form, a rule about unknown words, or
+    too many forms. An entry of two rows of a table is not a problem; see ``table_notes``.
     """
     if len(graph.edges) > MAX_FORMS:
-        return (f"{len(graph.edges)} forms, and at most {MAX_FORMS} are allowed",)
+        return (f"{len(graph.edges)} forms exceed the limit of {MAX_FORMS}; split the graph",)
     checks = (_blanks, _roots, _several_roots, _cycles, _compounds, _rules)
     return tuple(problem for check in checks for problem in check(graph))
 
 
 def table_notes(graph: SynonymGraph) -> tuple[str, ...]:
-    """Return what is odd in a table but has a defined meaning: an entry that stands in two rows."""
+    """Return a note on each entry of a table that is in several rows, which is allowed."""
     rows: dict[str, list[str]] = defaultdict(list)
     for row in graph.rows:
         for entry in dict.fromkeys(row):
             rows[entry].append(row[0])
     return tuple(
-        f"{entry!r} stands in the rows of {', '.join(map(repr, roots))}; the last one counts"
+        f"{entry!r} is in the rows of {', '.join(map(repr, roots))}; the last one counts"
         for entry, roots in rows.items()
         if len(roots) > 1
     )
@@ -55,7 +54,7 @@ def _roots(graph: SynonymGraph) -> Iterator[str]:
             yield f"{form!r} has no root"
         for root in roots:
             if root not in known:
-                yield f"{form!r} leads to {root!r}, which is no category"
+                yield f"{form!r} leads to {root!r}, which is not a category"
 
 
 def _several_roots(graph: SynonymGraph) -> Iterator[str]:
@@ -64,26 +63,26 @@ def _several_roots(graph: SynonymGraph) -> Iterator[str]:
             named = ", ".join(map(repr, roots))
             yield f"{form!r} has the roots {named}; declare it ambiguous or keep one"
     for form in sorted(graph.ambiguous - {form for form, _ in graph.edges}):
-        yield f"{form!r} is declared ambiguous, but is no form"
+        yield f"{form!r} is declared ambiguous, but is not a form"
 
 
 def _cycles(graph: SynonymGraph) -> Iterator[str]:
-    """Follow forms to roots and compounds to what they read as."""
+    """Find cycles in the links from forms to roots and from compounds to forms."""
     if graph.pairs:
-        return  # Words of a released graph point at each other by design.
+        return  # Words of a released graph lead to each other by design.
     import networkx as nx
 
     links: nx.DiGraph[str] = nx.DiGraph()
     links.add_edges_from((f, root) for f, roots in graph.edges for root in roots if f != root)
     links.add_edges_from((f, target) for f, target in graph.compounds if target is not None)
-    # Of a table the edges keep the last row only, which would hide that two rows contradict.
+    # The edges of a table have only the last row of an entry, which hides contradictory rows.
     links.add_edges_from(
         (entry, root) for root, *entries in map(_cleaned, graph.rows) for entry in entries if entry
     )
     links.remove_edges_from(list(nx.selfloop_edges(links)))
     for tied in nx.strongly_connected_components(links):
         if len(tied) > 1:
-            # Sought from a fixed word on: the same graph has the same message every time.
+            # The search starts at a fixed word, so that a graph always has the same message.
             path = [one for one, _ in nx.find_cycle(links.subgraph(tied), min(tied))]
             yield "a cycle: " + " -> ".join([*path, path[0]])
 
@@ -100,7 +99,7 @@ def _compounds(graph: SynonymGraph) -> Iterator[str]:
         if target is None and form in known and not graph.rows:
             yield f"{form!r} is blocked, but is also a form of {known[form][0]!r}"
         if target is not None and target not in known and not graph.rows:
-            yield f"{form!r} reads as {target!r}, which is no form"
+            yield f"{form!r} reads as {target!r}, which is not a form"
 
 
 def _rules(graph: SynonymGraph) -> Iterator[str]:
@@ -108,7 +107,7 @@ def _rules(graph: SynonymGraph) -> Iterator[str]:
     for rule in graph.suppress:
         for word in (rule.form, rule.beside):
             if word not in known and not graph.rows:
-                yield f"a suppress rule names {word!r}, which is no form"
+                yield f"a suppress rule names {word!r}, which is not a form"
     for qualifier in graph.qualifiers:
         if not qualifier.qualifiers or not qualifier.heads:
             yield "a qualifier rule has no words"

@@ -1,4 +1,4 @@
-"""Matching keyword lists by a synonym graph, as Mementos does it and as it was meant."""
+"""Matching of keyword lists by a synonym graph, as Mementos does it and corrected."""
 
 from __future__ import annotations
 
@@ -9,48 +9,56 @@ from operator import not_
 from typing import Final
 
 from ..graph import SynonymGraph
-from .spelling import Nearness, Notes, Spelling
-from .tables import Taking, Wanted, apart, tables_of, takings, tallied, wanted_of
+from .spelling import Nearness, ReferenceNotes, Spelling
+from .tables import (
+    Match,
+    ReferenceLayout,
+    count_unique,
+    disjoint,
+    lay_out,
+    match_predictions,
+    tables_of,
+)
 from .values import KeywordCounts, KeywordMatch, KeywordPair, KeywordVariant
 
 __all__ = ["KeywordMatcher", "compile_keywords"]
 
 _made: Final = tuple.__new__
-"""Makes a named tuple of a tuple, without looking at it once more."""
+"""Builds a named tuple from a tuple without the cost of its constructor."""
 _LISTS_KEPT: Final = 1 << 12
 _LONGEST_KEPT: Final = 64
-"""Longer lists are laid out anew each time, so that what is kept stays small."""
+"""Longer lists bypass the caches, which keeps them small."""
 
 
 class KeywordMatcher:
     """Matches predicted keywords with reference keywords by the synonyms of a graph.
 
     ``published`` is the procedure of the released Mementos script (Wang et al., 2024, section 2.3),
-    to the last digit. Predictions are gone through in order; each takes the first reference keyword
-    that is left and is among the roots of the prediction, or (``pairs``) of the prediction and the
-    one behind it together. Its slips are kept, since they are in the published numbers:
+    to the last digit. It processes the predictions in order. Each prediction matches the first
+    unmatched reference keyword that is one of the prediction's roots. With ``pairs``, the roots of
+    the prediction together with the next one count as well. The script's known bugs are kept:
 
-    * synonymy is directional: ``couch`` may lead to ``sofa`` and not the other way about;
-    * it is greedy: an early prediction may take the reference keyword that only a later one names;
-    * once all reference keywords are taken, the predictions that are left count as *one* wrong
-      prediction together, whatever their number: precision is inflated;
-    * entries count as they are written, with blanks and commas (`` pick up``, ``arrange,``);
-    * a prediction that the graph does not know still counts as right where it is spelt like a
-      reference keyword, but that keyword stays free for another prediction.
+    * Synonymy is directional: ``couch`` may lead to ``sofa`` but not ``sofa`` to ``couch``.
+    * Matching is greedy: an early prediction may match the only keyword that a later one names.
+    * Once every reference keyword is matched, all remaining predictions count as *one* wrong
+      prediction, which inflates precision.
+    * Entries are compared as written, with blanks and commas (`` pick up``, ``arrange,``).
+    * A prediction that the graph does not know is right if it is spelt like a reference keyword,
+      but another prediction can still match that keyword.
 
-    ``corrected`` counts every leftover prediction, and compares roots on both sides: a reference
-    keyword that is no root stands for its own root (of several, for the one that a prediction
-    reaches, else the first); words that the graph does not know as they are written are looked up
-    in one spelling (composed letters, lower case, single blanks, singular). On a released graph,
-    whose roots are the reference's own words, nothing but the leftovers changes.
+    ``corrected`` counts every remaining prediction and compares roots on both sides. A reference
+    keyword that is not a root stands for its root: of several, the one that a prediction reaches,
+    else the first. Words that the graph does not know as written are looked up in normal spelling
+    (composed letters, lower case, single blanks, singular). On a released graph, whose roots are
+    the reference's own words, only the count of remaining predictions changes.
 
     A matcher is safe to use from several threads.
 
     Args:
         graph: The graph.
         variant: ``published`` or ``corrected``.
-        pairs: Whether two predictions in a row may be read together. The released script does so
-            for behaviours, and not for objects.
+        pairs: Whether two consecutive predictions may match together. The released script allows
+            it for behaviours but not for objects.
     """
 
     __slots__ = (
@@ -58,139 +66,141 @@ class KeywordMatcher:
         "_nearness",
         "_notes",
         "_pairs",
-        "_said",
+        "_predictions",
+        "_references",
         "_spelling",
         "_tables",
-        "_wanted",
         "graph",
         "variant",
     )
 
     def __init__(self, graph: SynonymGraph, variant: KeywordVariant, *, pairs: bool) -> None:
         self.graph = graph
-        """The graph it matches by."""
+        """The synonym graph."""
         self.variant = variant
-        """The variant it follows."""
+        """``published`` or ``corrected``."""
         self._corrected: Final = variant == "corrected"
         self._tables: Final = tables_of(graph)
         self._pairs: Final = pairs
         self._spelling: Final = Spelling(graph, self._tables)
         self._nearness: Final = Nearness(self._spelling, self._tables.roots)
-        # One reference is met with every model's prediction, and short lists come again.
-        self._wanted: Final = lru_cache(maxsize=_LISTS_KEPT)(self._wanted_of)
-        self._said: Final = lru_cache(maxsize=_LISTS_KEPT)(self._said_of)
+        # A reference list recurs with every model's predictions, and short lists recur often.
+        self._references: Final = lru_cache(maxsize=_LISTS_KEPT)(self._reference_of)
+        self._predictions: Final = lru_cache(maxsize=_LISTS_KEPT)(self._prediction_of)
         self._notes: Final = lru_cache(maxsize=_LISTS_KEPT)(self._nearness.notes)
 
     def __repr__(self) -> str:
-        """Show graph and variant."""
+        """Return the graph's label and the variant."""
         return f"<KeywordMatcher {self.graph.label} {self.variant}>"
 
     def counts(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordCounts:
-        """Return how many keywords match, and nothing else: the fast way."""
+        """Return how many keywords match; faster than ``match``."""
         return self.counts_many([(reference, predicted)])[0]
 
     def counts_many(
         self, pairs: Iterable[tuple[Sequence[str], Sequence[str]]]
     ) -> list[KeywordCounts]:
         """Return the counts of many pairs of (reference, predicted) lists, in order."""
-        lay_out, hear = self._wanted, self._said
+        reference_of, predicted_of = self._references, self._predictions
         found: list[KeywordCounts] = []
-        for given, predicted in pairs:
-            reference, said = tuple(given), tuple(predicted)
-            words, told = hear(said) if len(said) <= _LONGEST_KEPT else self._said_of(said)
-            wanted = lay_out(reference) if len(reference) <= _LONGEST_KEPT else None
-            if wanted is None:
-                wanted = self._laid_out(reference, words)
-            # Only predictions that name a reference keyword can take one, and they are few; the
-            # others are wrong wherever they stand.
-            naming = wanted.names & told
-            hits, size = len(naming), wanted.size
-            plain = len(told) == len(words) and wanted.heads.isdisjoint(naming)
-            if hits < size and (not hits or (plain and (hits == 1 or apart(wanted, naming)))):
-                # Each names a keyword that no other names, and keywords are left.
-                found.append(_made(KeywordCounts, (hits, len(told) - hits, size - hits)))
-            elif hits and plain and wanted.single:
-                found.append(self._contested(wanted, words))
+        for given, said in pairs:
+            reference, predicted = tuple(given), tuple(said)
+            short = len(predicted) <= _LONGEST_KEPT
+            words, different = (predicted_of if short else self._prediction_of)(predicted)
+            layout = reference_of(reference) if len(reference) <= _LONGEST_KEPT else None
+            if layout is None:
+                layout = self._layout(reference, words)
+            # Only predictions that name a reference keyword can match one, and they are few. All
+            # others are wrong, whatever their position.
+            naming = layout.names & different
+            hits, size = len(naming), layout.size
+            plain = len(different) == len(words) and layout.heads.isdisjoint(naming)
+            if hits < size and (not hits or (plain and (hits == 1 or disjoint(layout, naming)))):
+                # Each names a keyword that no other prediction names, and keywords remain.
+                found.append(_made(KeywordCounts, (hits, len(different) - hits, size - hits)))
+            elif hits and plain and layout.unique:
+                found.append(self._count_unique(layout, words))
             else:
-                found.append(self._walked(wanted, words))
+                found.append(self._count_any(layout, words))
         return found
 
-    def _contested(self, wanted: Wanted, words: tuple[str, ...]) -> KeywordCounts:
-        """Count where predictions may take each other's keyword, or the last one."""
-        said, size, masks = len(words), wanted.size, wanted.masks
+    def _count_unique(self, layout: ReferenceLayout, words: tuple[str, ...]) -> KeywordCounts:
+        """Count lists without repeats, of which several predictions may name the same keyword."""
+        count, size, masks = len(words), layout.size, layout.masks
         naming = [*filter(None, map(masks.get, words))]
-        hits, right, last = tallied(size, naming, stop=not self._corrected)
+        hits, right, last = count_unique(size, naming, stop=not self._corrected)
         if last is None:
-            return _made(KeywordCounts, (hits, said - right, size - hits))
+            return _made(KeywordCounts, (hits, count - right, size - hits))
         # The released script adds all leftover predictions as one object.
         end = words.index([*filter(masks.__contains__, words)][last]) + 1
-        return KeywordCounts(hits, end - right + (end < said), 0)
+        return KeywordCounts(hits, end - right + (end < count), 0)
 
-    def _walked(self, wanted: Wanted, words: tuple[str, ...]) -> KeywordCounts:
-        """Count any lists, also such as say a thing twice, or are read two predictions at once."""
-        right, end = takings(wanted, words, self._tables.pairs)
-        hits = len({wanted.keywords[place] for _, _, place in right})
+    def _count_any(self, layout: ReferenceLayout, words: tuple[str, ...]) -> KeywordCounts:
+        """Count lists of any kind, including repeats and pairs of predictions."""
+        right, end = match_predictions(layout, words, self._tables.pairs)
+        hits = len({layout.keywords[place] for _, _, place in right})
         wrong = self._wrong(words, _marks(len(words), right), end)
-        return KeywordCounts(hits, wrong, wanted.size - hits)
+        return KeywordCounts(hits, wrong, layout.size - hits)
 
     def match(self, reference: Sequence[str], predicted: Sequence[str]) -> KeywordMatch:
-        """Return which keywords match, which don't, and what they come close to."""
+        """Return which keywords match, which do not, and which ones nearly match."""
         given, said = tuple(reference), tuple(predicted)
-        words, _ = (self._said if len(said) <= _LONGEST_KEPT else self._said_of)(said)
-        wanted = self._laid_out(given, words)
-        right, end = takings(wanted, words, self._tables.pairs)
-        matched, marks, missing = _sides(wanted, said, right)
-        hits = wanted.size - (
-            sum(missing) if wanted.single else len({*compress(wanted.keywords, missing)})
+        short = len(said) <= _LONGEST_KEPT
+        words, _ = (self._predictions if short else self._prediction_of)(said)
+        layout = self._layout(given, words)
+        right, end = match_predictions(layout, words, self._tables.pairs)
+        matched, marks, missing = _sides(layout, said, right)
+        hits = layout.size - (
+            sum(missing) if layout.unique else len({*compress(layout.keywords, missing)})
         )
         hallucinated = tuple(dict.fromkeys(compress(said, marks)))
         if words is said and end == len(words):
             wrong = len(hallucinated)
         else:
             wrong = self._wrong(words, marks, end)
-        about = self._noted(given)
+        notes = self._notes_of(given)
         unknown = self._spelling.unknown(said)
         parts = (
-            _made(KeywordCounts, (hits, wrong, wanted.size - hits)),
+            _made(KeywordCounts, (hits, wrong, layout.size - hits)),
             tuple(matched),
             hallucinated,
             tuple(dict.fromkeys(compress(given, missing))),
-            tuple(sorted({*about.unknown, *unknown})) if unknown else about.unknown,
-            self._nearness.near(hallucinated, about, missing),
+            tuple(sorted({*notes.unknown, *unknown})) if unknown else notes.unknown,
+            self._nearness.near(hallucinated, notes, missing),
         )
         return _made(KeywordMatch, parts)
 
     def knows(self, word: str) -> bool:
-        """Tell whether the graph knows a keyword, in any spelling."""
+        """Return whether the graph knows a keyword, in any spelling."""
         return not self._spelling.unknown((word,))
 
     def _wrong(self, words: tuple[str, ...], marks: bytearray, end: int) -> int:
-        """How many different predictions count as wrong."""
+        """Return how many different predictions count as wrong."""
         if end == len(words) or self._corrected:
             return len({*compress(words, marks)})
         # The released script adds all leftover predictions as one object.
         return len({*compress(words[:end], marks)}) + 1
 
-    def _laid_out(self, reference: tuple[str, ...], predicted: tuple[str, ...]) -> Wanted:
+    def _layout(self, reference: tuple[str, ...], predicted: tuple[str, ...]) -> ReferenceLayout:
         keep = len(reference) <= _LONGEST_KEPT
-        wanted = (self._wanted if keep else self._wanted_of)(reference)
-        if wanted is not None:
-            return wanted
+        layout = (self._references if keep else self._reference_of)(reference)
+        if layout is not None:
+            return layout
         keywords = map(self._spelling.canonical, reference)
         roots = tuple(self._spelling.as_root(keyword, predicted) for keyword in keywords)
-        return wanted_of(roots, reference, self._tables, pairs=self._pairs)
+        return lay_out(roots, reference, self._tables, pairs=self._pairs)
 
-    def _noted(self, reference: tuple[str, ...]) -> Notes:
+    def _notes_of(self, reference: tuple[str, ...]) -> ReferenceNotes:
         keep = len(reference) <= _LONGEST_KEPT
         return (self._notes if keep else self._nearness.notes)(reference)
 
-    def _said_of(self, predicted: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
-        """Predictions in the graph's spelling, where the variant asks for it, and as a set."""
+    def _prediction_of(self, predicted: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
+        """Return predictions as a list and as a set; ``corrected``: in the graph's spelling."""
         words = self._spelling.predictions(predicted) if self._corrected else predicted
         return words, frozenset(words)
 
-    def _wanted_of(self, reference: tuple[str, ...]) -> Wanted | None:
-        """The reference laid out; None: some of its roots depend on the predictions."""
+    def _reference_of(self, reference: tuple[str, ...]) -> ReferenceLayout | None:
+        """Return the layout of a reference; None if some roots depend on the predictions."""
         keywords = reference
         if self._corrected:
             spelling = self._spelling
@@ -198,11 +208,11 @@ class KeywordMatcher:
             if any(map(spelling.is_open, keywords)):
                 return None
             keywords = tuple(spelling.as_root(keyword, ()) for keyword in keywords)
-        return wanted_of(keywords, reference, self._tables, pairs=self._pairs)
+        return lay_out(keywords, reference, self._tables, pairs=self._pairs)
 
 
-def _marks(count: int, right: Iterable[Taking]) -> bytearray:
-    """A mark at each prediction, but at those that are right."""
+def _marks(count: int, right: Iterable[Match]) -> bytearray:
+    """Return 1 for each prediction that is not right and 0 for the others."""
     marks = bytearray(b"\1") * count
     for start, width, _ in right:
         marks[start] = marks[start + width - 1] = 0
@@ -210,18 +220,18 @@ def _marks(count: int, right: Iterable[Taking]) -> bytearray:
 
 
 def _sides(
-    wanted: Wanted, said: tuple[str, ...], right: Iterable[Taking]
+    layout: ReferenceLayout, said: tuple[str, ...], right: Iterable[Match]
 ) -> tuple[list[KeywordPair], bytearray, bytearray]:
-    """Pairs as they were given, and marks at what has no pair: predictions, reference keywords."""
-    wrong, missing = bytearray(b"\1") * len(said), bytearray(b"\1") * len(wanted.keywords)
+    """Return matched pairs as given, and marks at unmatched predictions and reference keywords."""
+    wrong, missing = bytearray(b"\1") * len(said), bytearray(b"\1") * len(layout.keywords)
     matched: list[KeywordPair] = []
     for start, width, place in right:
         wrong[start] = wrong[start + width - 1] = missing[place] = 0
         word = said[start] if width == 1 else " + ".join(said[start : start + width])
-        matched.append(_made(KeywordPair, (word, wanted.written[place])))
-    if matched and not wanted.single:
-        named = {wanted.keywords[place] for _, _, place in right}
-        missing = bytearray(map(not_, map(named.__contains__, wanted.keywords)))
+        matched.append(_made(KeywordPair, (word, layout.written[place])))
+    if matched and not layout.unique:
+        named = {layout.keywords[place] for _, _, place in right}
+        missing = bytearray(map(not_, map(named.__contains__, layout.keywords)))
     return matched, wrong, missing
 
 
@@ -229,15 +239,15 @@ def _sides(
 def compile_keywords(
     graph: SynonymGraph, *, variant: KeywordVariant, pairs: bool = False
 ) -> KeywordMatcher:
-    """Make a matcher, or return the one made before for the same graph and variant.
+    """Return the keyword matcher of a graph and variant, built at the first call.
 
     Args:
         graph: The graph to match by.
         variant: ``published`` or ``corrected``; see ``KeywordMatcher``.
-        pairs: Whether two predictions in a row may be read together, as for behaviours.
+        pairs: Whether two consecutive predictions may match together, as for behaviours.
 
     Raises:
-        ValueError: There is no such variant.
+        ValueError: The variant is unknown.
     """
     if variant not in ("published", "corrected"):
         raise ValueError(f"unknown variant {variant!r}; use 'published' or 'corrected'")

@@ -1,4 +1,4 @@
-"""Keywords in the spelling of a graph, and which of them are close to each other."""
+"""Lookup of keywords in a graph's spelling, and near misses between keyword lists."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from ..words import SMALL_WORDS, clean_word
 from .tables import KeywordTables
 from .values import NearMiss
 
-__all__ = ["MOST_NEAR", "Nearness", "Notes", "Spelling"]
+__all__ = ["MOST_NEAR", "Nearness", "ReferenceNotes", "Spelling"]
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _WORDS_KEPT: Final = 1 << 16
 MOST_NEAR: Final = 1000
-"""Long lists that all share a word have as many near misses as pairs of keywords."""
+"""Upper limit of reported near misses: in long lists that share a word every pair is one."""
 
 
 class _Aliases(NamedTuple):
-    """How words that are written otherwise are found."""
+    """Tables for words that are not written as in the graph."""
 
     spelling: Mapping[str, str]
-    """Plain spelling -> the graph's own."""
+    """Normal spelling -> the graph's spelling."""
     roots: frozenset[str]
-    """Words that some form leads to."""
+    """Roots of the graph."""
     all_roots: Mapping[str, tuple[str, ...]]
     """Form -> its roots in the graph's order."""
 
 
 class Spelling:
-    """Finds words that are written otherwise than in the graph.
+    """Finds the graph's spelling of words that are written differently.
 
     Args:
         graph: The graph.
-        tables: Its entries.
+        tables: The graph's tables.
     """
 
     __slots__ = ("_alias", "_roots", "canonical", "known")
 
     def __init__(self, graph: SynonymGraph, tables: KeywordTables) -> None:
-        # Imported here, and not with the first word: that may be looked up in an event loop.
+        # Imported here because the first lookup may run in an event loop.
         load_singulars()
         written = (part for word, second, _ in graph.pairs for part in (word, second) if part)
         reached = (*tables.roots.values(), *tables.pairs.values())
@@ -52,25 +52,25 @@ class Spelling:
         """The words of the graph."""
         self._roots = tables.roots
         self._alias = _aliases_of(graph, self.known, tables.roots)
-        # Words come again and again, with every model and every sequence.
+        # Words recur with every model and every sequence.
         self.canonical: Final = lru_cache(maxsize=_WORDS_KEPT)(self._canonical_of)
-        """The word as the graph writes it; in plain spelling where the graph does not know it."""
+        """Returns a word in the graph's spelling; in normal spelling if the graph lacks it."""
 
     def unknown(self, words: Iterable[str]) -> list[str]:
-        """The words that the graph does not know in any spelling."""
+        """Return the words that the graph does not know in any spelling."""
         known, canonical = self.known.__contains__, self.canonical
         return [word for word in filterfalse(known, words) if not known(canonical(word))]
 
     def predictions(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        """A list of predictions in the graph's spelling."""
+        """Return predictions in the graph's spelling."""
         return words if self.known.issuperset(words) else tuple(map(self.canonical, words))
 
     def is_open(self, keyword: str) -> bool:
-        """Whether the root of a reference keyword depends on the predictions."""
+        """Return whether the root of a reference keyword depends on the predictions."""
         return keyword not in self._alias.roots and len(self._alias.all_roots.get(keyword, ())) > 1
 
     def as_root(self, keyword: str, predicted: Sequence[str]) -> str:
-        """The root that a reference keyword stands for: of several, one that is predicted."""
+        """Return the root of a reference keyword; of several, the first that is predicted."""
         roots = self._alias.all_roots.get(keyword, ())
         if keyword in self._alias.roots or not roots:
             return keyword
@@ -90,21 +90,21 @@ class Spelling:
         return self._alias.spelling.get(_singular_phrase(plain), plain)
 
 
-class Notes(NamedTuple):
-    """What evidence needs to know of a reference list."""
+class ReferenceNotes(NamedTuple):
+    """Features of a reference list, by which near misses are found."""
 
     reference: tuple[str, ...]
     """The list as given."""
-    having: Mapping[str, int]
-    """Feature -> the places of the keywords that have it, as bits."""
+    places: Mapping[str, int]
+    """Feature -> the places of the keywords that have it, as a bit mask."""
     features: frozenset[str]
-    """All of them."""
+    """All features."""
     unknown: tuple[str, ...]
     """Keywords that the graph does not know, sorted."""
 
 
 class Nearness:
-    """Finds wrong predictions and missed keywords that have something in common.
+    """Finds near misses between wrong predictions and missed keywords.
 
     Args:
         spelling: The graph's spelling.
@@ -120,27 +120,34 @@ class Nearness:
         self._features = lru_cache(maxsize=_WORDS_KEPT)(self._features_of)
         self._miss = lru_cache(maxsize=_WORDS_KEPT)(self._miss_of)
 
-    def notes(self, reference: tuple[str, ...]) -> Notes:
-        """Work out what evidence needs to know of a reference list."""
-        having: dict[str, int] = {}
+    def notes(self, reference: tuple[str, ...]) -> ReferenceNotes:
+        """Return the features of a reference list."""
+        places: dict[str, int] = {}
         for place, keyword in enumerate(reference):
             if reference.index(keyword) == place:
                 for feature in self._features(keyword):
-                    having[feature] = having.get(feature, 0) | 1 << place
+                    places[feature] = places.get(feature, 0) | 1 << place
         unknown = tuple(sorted({*self._spelling.unknown(reference)}))
-        return Notes(reference, having, frozenset(having), unknown)
+        return ReferenceNotes(reference, places, frozenset(places), unknown)
 
     def near(
-        self, hallucinated: tuple[str, ...], notes: Notes, missing: bytearray
+        self, hallucinated: tuple[str, ...], notes: ReferenceNotes, missing: bytearray
     ) -> tuple[NearMiss, ...]:
-        """The first near misses; ``missing`` marks the reference keywords that are missed."""
-        # Most words have nothing in common with the reference, and are not looked at any further.
-        apart = map(notes.features.isdisjoint, map(self._features, hallucinated))
+        """Return the first near misses.
+
+        Args:
+            hallucinated: The wrong predictions.
+            notes: The features of the reference list.
+            missing: A non-zero byte for each reference keyword that is missed.
+        """
+        # Most words share no feature with the reference and need no further comparison.
+        unrelated = map(notes.features.isdisjoint, map(self._features, hallucinated))
         found: list[NearMiss] = []
-        for word in compress(hallucinated, map(not_, apart)):
+        for word in compress(hallucinated, map(not_, unrelated)):
             places = 0
             for feature in notes.features & self._features(word):
-                places |= notes.having[feature]
+                places |= notes.places[feature]
+            # Visit the set bits from the lowest one; ``places & (places - 1)`` clears it.
             while places:
                 place = (places & -places).bit_length() - 1
                 places &= places - 1
@@ -151,7 +158,7 @@ class Nearness:
         return tuple(found)
 
     def _features_of(self, word: str) -> frozenset[str]:
-        """What two words have in common if they are close; words that are not may have it too."""
+        """Return the features of a word; near misses share one, and so may other words."""
         one = self._canonical(word)
         spelt = _singular_phrase(clean_word(word))
         return _content(one).union((one, spelt), self._roots.get(one, _NOTHING))
@@ -188,9 +195,9 @@ def _aliases_of(
 
 
 def _singular_phrase(phrase: str) -> str:
-    """A phrase with its last word in the singular."""
+    """Return a phrase with its last word in the singular."""
     head, _, last = phrase.rpartition(" ")
-    # Longer ones are no words, and the rules would go through them two hundred times.
+    # Longer phrases are not keywords, and each of about two hundred rules would scan them.
     return phrase if not last or len(phrase) > 256 else f"{head} {singular(last)}".strip()
 
 

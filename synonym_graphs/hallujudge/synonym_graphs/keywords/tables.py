@@ -1,4 +1,4 @@
-"""What a graph says about keywords and about one reference list, laid out for matching."""
+"""Lookup tables of a graph and of one reference list, for fast keyword matching."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..graph import SynonymGraph
 
 __all__ = [
     "KeywordTables",
-    "Taking",
-    "Wanted",
-    "apart",
+    "Match",
+    "ReferenceLayout",
+    "count_unique",
+    "disjoint",
+    "lay_out",
+    "match_predictions",
     "tables_of",
-    "takings",
-    "tallied",
-    "wanted_of",
 ]
 
 _NOTHING: Final[frozenset[str]] = frozenset()
@@ -25,20 +25,20 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeywordTables:
-    """A graph's entries, found by either end."""
+    """A graph's links, indexed by keyword and by root."""
 
     roots: Mapping[str, frozenset[str]]
-    """Keyword -> the roots that it leads to."""
+    """Keyword -> its roots."""
     pairs: Mapping[tuple[str, ...], frozenset[str]]
-    """Two keywords in a row -> the roots that they lead to together."""
+    """Two consecutive keywords -> the roots of the pair."""
     forms: Mapping[str, tuple[str, ...]]
-    """Root -> the keywords that lead to it."""
+    """Root -> its keywords."""
     heads: Mapping[str, frozenset[str]]
-    """Root -> the first keywords of the pairs that lead to it."""
+    """Root -> the first keywords of its pairs."""
 
 
 def tables_of(graph: SynonymGraph) -> KeywordTables:
-    """The tables of a graph."""
+    """Return the tables of a graph."""
     roots, pairs = _entries(graph)
     heads = _inverse((first, found) for (first, *_), found in pairs.items())
     return KeywordTables(
@@ -53,7 +53,7 @@ def _entries(
     graph: SynonymGraph,
 ) -> tuple[dict[str, frozenset[str]], dict[tuple[str, ...], frozenset[str]]]:
     if not graph.pairs:
-        # A word always stands for itself too, so that a list matches itself whatever its words.
+        # Every word is its own synonym, so that a list always matches itself.
         return {form: frozenset((form, *roots)) for form, roots in graph.edges}, {}
     singles = {word: frozenset(roots) for word, second, roots in graph.pairs if not second}
     doubles: dict[tuple[str, ...], frozenset[str]] = {
@@ -70,38 +70,45 @@ def _inverse(entries: Iterable[tuple[str, frozenset[str]]]) -> dict[str, tuple[s
     return {root: tuple(found) for root, found in forms.items()}
 
 
-class Wanted(NamedTuple):
-    """What predictions can take of one reference list, worked out beforehand.
+class ReferenceLayout(NamedTuple):
+    """A reference list prepared for matching.
 
-    Places of the list are bits of a number, so that one operation says which of the keywords that a
-    prediction names are left, and one more which of them comes first.
+    A set of places in the list is a bit mask, in which place ``i`` is bit ``i``. One ``&`` finds
+    the unmatched keywords that a prediction names, and ``mask & -mask`` the first of them.
     """
 
     masks: dict[str, int]
-    """Prediction -> the places of the keywords that it names; above them, shifted by the length of
-    the list, the place of the keyword that is spelt like it; above both the bit ``head``."""
+    """Prediction -> a mask of three parts, from the lowest bit: the places of the keywords that it
+    names; shifted by the list's length, the place of the keyword with its spelling; ``head``."""
     head: int
-    """Bit that says that a prediction and the one behind it may name a keyword together."""
+    """Bit of predictions that may name a keyword together with the next prediction."""
     names: frozenset[str]
-    """All of these predictions."""
+    """The predictions that have a mask."""
     heads: frozenset[str]
-    """Those of them that are marked so."""
+    """The predictions whose mask has the bit ``head``."""
     size: int
     """How many different keywords there are."""
-    single: bool
-    """Whether none comes twice."""
+    unique: bool
+    """Whether no keyword is repeated."""
     places: dict[str, int]
-    """Keyword -> its places."""
+    """Keyword -> the mask of its places."""
     keywords: tuple[str, ...]
-    """The list."""
+    """The list in the graph's words."""
     written: tuple[str, ...]
-    """Each of them as it was given first."""
+    """Each keyword as it was first given."""
 
 
-def wanted_of(
+def lay_out(
     keywords: tuple[str, ...], given: tuple[str, ...], tables: KeywordTables, *, pairs: bool
-) -> Wanted:
-    """Lay out a reference list, in the graph's words and as it was given."""
+) -> ReferenceLayout:
+    """Return the layout of a reference list.
+
+    Args:
+        keywords: The list in the graph's words.
+        given: The list as it was given.
+        tables: The graph's tables.
+        pairs: Whether two consecutive predictions may match together.
+    """
     places: dict[str, int] = {}
     for place, keyword in enumerate(keywords):
         places[keyword] = places.get(keyword, 0) | 1 << place
@@ -109,44 +116,47 @@ def wanted_of(
     masks: dict[str, int] = {}
     for keyword, bits in places.items():
         for form in tables.forms.get(keyword, ()):
-            # Most forms lead to one keyword of a list: they share one number, which takes no room.
+            # Most forms name one keyword: they share its int object, which saves memory.
             masks[form] = masks[form] | bits if form in masks else bits
         masks[keyword] = masks.get(keyword, 0) | (bits & -bits) << len(keywords)
         for first in tables.heads.get(keyword, ()) if pairs else ():
             masks[first] = masks.get(first, 0) | head
     first_given = dict(zip(reversed(keywords), reversed(given), strict=True))
     written = tuple(map(first_given.__getitem__, keywords))
-    return Wanted(
+    return ReferenceLayout(
         masks=masks,
         head=head,
         names=frozenset(masks),
         heads=frozenset(form for form, mask in masks.items() if mask >= head),
         size=len(places),
-        single=len(places) == len(keywords),
+        unique=len(places) == len(keywords),
         places=places,
         keywords=keywords,
         written=written,
     )
 
 
-Taking: TypeAlias = tuple[int, int, int]
-"""A prediction that is right: where it stands, 2 if it is read together with the next one (else 1),
-and the place of the keyword that it names. A bare tuple, since there are so many of them."""
+Match: TypeAlias = tuple[int, int, int]
+"""A right prediction: its place, its width (2 if it matches together with the next one, else 1) and
+the place of the keyword that it names. A bare tuple, because there are many of them."""
 
 
-def takings(
-    wanted: Wanted, predicted: Sequence[str], pairs: Mapping[tuple[str, ...], frozenset[str]]
-) -> tuple[list[Taking], int]:
-    """Which predictions are right, and after how many nothing is left to take.
+def match_predictions(
+    layout: ReferenceLayout,
+    predicted: Sequence[str],
+    pairs: Mapping[tuple[str, ...], frozenset[str]],
+) -> tuple[list[Match], int]:
+    """Return the right predictions, and after how many predictions every keyword is matched.
 
-    Predictions that lead to no keyword of the reference can't be right, wherever they stand, and
-    are skipped; all others take the first keyword that is left.
+    Predictions that name no keyword of the reference are never right and are skipped. Every other
+    prediction matches the first unmatched keyword that it names.
     """
-    masks = [*map(wanted.masks.get, predicted)]
-    count, length, head = len(masks), len(wanted.keywords), wanted.head
+    masks = [*map(layout.masks.get, predicted)]
+    count, length, head = len(masks), len(layout.keywords), layout.head
+    # Unmatched keywords, as a mask.
     free = (1 << length) - 1
     end, after = count if free else 0, 0
-    found: list[Taking] = []
+    found: list[Match] = []
     for index, mask in compress(enumerate(masks), masks):
         if mask is None or index < after:
             continue
@@ -154,23 +164,23 @@ def takings(
         if mask >= head:
             mask = reach = mask ^ head
             for root in pairs.get(tuple(predicted[index : index + 2]), _NOTHING):
-                reach |= wanted.places.get(root, 0)
+                reach |= layout.places.get(root, 0)
         if left := reach & free:
-            bit = left & -left
+            bit = left & -left  # the lowest set bit
             free ^= bit
             after = index + (1 if bit & mask else 2)
             found.append((index, after - index, bit.bit_length() - 1))
             if not free:
                 end = after
         elif own := mask >> length:
-            # No synonym of the graph's, or too late, but spelt like a keyword: right all the same.
+            # No unmatched keyword is left for it, but it is spelt like a keyword and so is right.
             found.append((index, 1, own.bit_length() - 1))
     return found, end
 
 
-def apart(wanted: Wanted, naming: Iterable[str]) -> bool:
-    """Whether no two predictions name the same keyword, so that their order does not matter."""
-    masks, length, seen = wanted.masks, len(wanted.keywords), 0
+def disjoint(layout: ReferenceLayout, naming: Iterable[str]) -> bool:
+    """Return whether no two predictions name the same keyword; their order is then irrelevant."""
+    masks, length, seen = layout.masks, len(layout.keywords), 0
     for word in naming:
         mask = masks[word]
         mask |= mask >> length
@@ -180,15 +190,17 @@ def apart(wanted: Wanted, naming: Iterable[str]) -> bool:
     return True
 
 
-def tallied(length: int, naming: Sequence[int], *, stop: bool) -> tuple[int, int, int | None]:
-    """What ``takings`` come to: keywords named, predictions that are right, which took the last.
-
-    Only where neither list says a thing twice and no two predictions are read together.
+def count_unique(length: int, naming: Sequence[int], *, stop: bool) -> tuple[int, int, int | None]:
+    """Count what ``match_predictions`` returns, for lists without repeats and pairs.
 
     Args:
         length: How many keywords the reference list has.
         naming: The masks of the predictions that may be right.
-        stop: Whether to look no further, and to say so, once nothing is left to take.
+        stop: Whether to stop once every keyword is matched.
+
+    Returns:
+        The keywords that were named, the right predictions, and the index of the prediction that
+        matched the last keyword (None if it did not stop).
     """
     free, spelt, right = (1 << length) - 1, 0, 0
     for index, mask in enumerate(naming):

@@ -1,4 +1,4 @@
-"""What matching keyword lists yields."""
+"""Results of matching keyword lists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class KeywordCounts(NamedTuple):
     hits: int
     """Reference keywords that a prediction names (true positives)."""
     wrong: int
-    """Predictions that name none (false positives)."""
+    """Predictions that name no reference keyword (false positives)."""
     missed: int
     """Reference keywords that no prediction names (false negatives)."""
 
@@ -24,7 +24,7 @@ class KeywordPair(NamedTuple):
     """A prediction and the reference keyword that it names."""
 
     predicted: str
-    """The prediction as given; two, joined by ``+``, where the graph reads them together."""
+    """The prediction as given; two that match together are joined by ``+``."""
     reference: str
     """The reference keyword as given."""
 
@@ -37,19 +37,20 @@ class NearMiss(NamedTuple):
     reference: str
     """The reference keyword."""
     why: str
-    """``spelling`` (one word, spelt two ways), ``direction`` (the graph leads from the reference to
-    the prediction only), ``root`` (both lead to one root), ``word`` (they share a word)."""
+    """``spelling`` (the same word in two spellings), ``direction`` (the graph leads only from the
+    reference to the prediction), ``root`` (they have a common root) or ``word`` (they share a
+    word)."""
 
 
 class KeywordMatch(NamedTuple):
-    """Two keyword lists, matched."""
+    """The result of matching two keyword lists."""
 
     counts: KeywordCounts
-    """What scores are made of."""
+    """The counts that scores are computed from."""
     matched: tuple[KeywordPair, ...]
     """Predictions that name a reference keyword, in order."""
     hallucinated: tuple[str, ...]
-    """Different predictions that name none, in order."""
+    """Different predictions that name no reference keyword, in order."""
     missed: tuple[str, ...]
     """Different reference keywords that no prediction names, in order."""
     unknown: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""The object matcher: which objects a caption mentions, as CHAIR reads it."""
+"""The object matcher: finds the objects that a caption mentions, as CHAIR defines them."""

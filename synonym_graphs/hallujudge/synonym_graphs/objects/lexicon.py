@@ -1,4 +1,4 @@
-"""What a matcher looks for: a graph and a variant, turned into dictionaries."""
+"""The dictionaries of an object matcher, built from a graph and a variant."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ Variant: TypeAlias = Literal["published", "corrected"]
 
 
 class Hit(NamedTuple):
-    """What a word or a unit is read as."""
+    """The meaning of a word or a unit."""
 
     word: str
-    """The word it counts as."""
+    """The word that it counts as."""
     object: str | None
-    """Its root, or None: the word is known, but names no object."""
+    """Its root; None: the word is known, but names no object."""
 
 
 class Unit(NamedTuple):
-    """The rest of a multi-word name, after its first word."""
+    """A multi-word name without its first word."""
 
     middle: tuple[str, ...]
     """The words between the first and the last."""
     last: str
     """The last word; only it may be in the plural."""
     hit: Hit
-    """What the whole is read as."""
+    """The meaning of the whole name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lexicon:
-    """All the words of a graph, by the role they play."""
+    """The words of a graph, by role."""
 
     singles: dict[str, Hit]
-    """Words that mean something on their own."""
+    """Single words and their meanings."""
     units: dict[str, tuple[Unit, ...]]
     """First word -> the units that begin with it, the longest first."""
     words: frozenset[str]
-    """Every word that occurs in either."""
+    """Every word that occurs in a single or a unit."""
     suppress: tuple[tuple[str, str, bool], ...]
-    """(word, beside, whether ``beside`` is compared with the object and not with the word)."""
+    """(word, beside, whether ``beside`` is compared with objects instead of words)."""
     keys: Callable[[str], tuple[str, str]]
-    """Token -> (how it is written in names, its singular)."""
+    """Token -> (its spelling in names, its singular)."""
 
 
 def published_keys(token: str) -> tuple[str, str]:
-    """Give a token's keys in the published variant: its textblob singular, twice."""
+    """Return a token's keys in the published variant: both are its textblob singular."""
     word = published_singular(token)
     return word, word
 
 
 def corrected_keys(token: str) -> tuple[str, str]:
-    """Give a token's keys in the corrected variant: as it stands, and its singular."""
+    """Return a token's keys in the corrected variant: the token and its singular."""
     return token, singular(token)
 
 
 def build_lexicon(graph: SynonymGraph, variant: Variant) -> Lexicon:
-    """Turn a graph into the lexicon of a variant."""
+    """Return the lexicon of a graph and variant."""
     if variant == "corrected":
         singles, pairs = _corrected(graph)
     elif graph.rows:
@@ -71,7 +71,7 @@ def build_lexicon(graph: SynonymGraph, variant: Variant) -> Lexicon:
     by_root = variant == "corrected"
     suppress = tuple((rule.form, rule.beside, by_root) for rule in graph.suppress)
     for form, beside, _ in suppress:
-        # Words that a suppress rule asks for must be seen even where they name no object.
+        # A suppress rule needs its words found even if they name no object.
         singles.setdefault(form, Hit(form, None))
         singles.setdefault(beside, Hit(beside, None))
     units = _units(pairs)
@@ -89,7 +89,7 @@ def build_lexicon(graph: SynonymGraph, variant: Variant) -> Lexicon:
 
 
 def _published_table(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
-    """Read the raw rows as the published script does."""
+    """Return the singles and units of a table's raw rows, as the published script reads them."""
     roots = graph.table_entries
     pairs: dict[str, str] = {}
     for row in graph.rows:
@@ -102,25 +102,25 @@ def _published_table(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit
     pairs |= _qualified(graph)
     pairs |= chair.PUBLISHED_READS_AS
     hits = {name: Hit(word, roots.get(word)) for name, word in pairs.items()}
-    # Entries with a blank or a capital stay in: no token ever equals one, as in the script.
+    # Entries with a blank or a capital letter stay, as in the script, although no token matches.
     return {entry: Hit(entry, root) for entry, root in roots.items()}, hits
 
 
 def _published_graph(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
-    """Do the same with a JSON graph's own forms and rules; units have two words."""
+    """Return the singles and units of a JSON graph's forms and rules; units have two words."""
     singles, pairs = _corrected(graph)
     return singles, {name: hit for name, hit in pairs.items() if len(name.split()) == 2}
 
 
 def _corrected(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
-    """Read every form, of any length, and let a hyphen stand for the blank."""
+    """Return the singles and units of forms of any length, with a blank or a hyphen."""
     known = {form: Hit(form, roots[0]) for form, roots in graph.edges}
     named = {name: known.get(word, Hit(word, None)) for name, word in _qualified(graph).items()}
     for form, target in graph.compounds:
         named[form] = Hit(form, None) if target is None else known.get(target, Hit(target, None))
-    named |= known  # what the graph says of a form itself goes before any rule
+    named |= known  # A form of the graph takes precedence over the rules.
     singles = {form: hit for form, hit in named.items() if " " not in form}
-    # The tokeniser splits a possessive off ("bird's eye"): such a name is a unit of its parts.
+    # The tokeniser splits off a possessive ("bird's eye"), so such a name is a unit of its parts.
     parts = {form: form.replace("'s ", " 's ") for form in named}
     pairs = {parts[form]: hit for form, hit in named.items() if " " in form}
     for form, hit in pairs.items():

@@ -1,4 +1,4 @@
-"""Finding the objects that a caption mentions."""
+"""The object matcher."""
 
 from __future__ import annotations
 
@@ -16,54 +16,64 @@ from .tokens import load_tokenizer, tokens_of
 
 _NOTHING_BEFORE: Final = -2
 _Word: TypeAlias = tuple[str, str, int, int]
-"""The fields of a ``Word``."""
+"""The fields of a ``Word`` as a plain tuple."""
 
 
 class Mention(NamedTuple):
-    """One mention of an object."""
+    """A mention of an object in a caption."""
 
     word: str
-    """The word it was found by, in the singular; the published variant's own word for it."""
+    """The matched word, in the singular as the variant forms it."""
     object: str
-    """The root that the word stands for."""
+    """The root of the word."""
     start: int
     """Where the mention begins in the caption, in characters."""
     end: int
-    """Where it ends: ``caption[start:end]`` is the surface text."""
+    """Where the mention ends: ``caption[start:end]`` is the surface text."""
 
 
-class Matcher:
+class ObjectMatcher:
     """Finds the mentions of a graph's objects in captions.
 
     ``published`` is the procedure of the released CHAIR script (Rohrbach et al., 2018, "Object
-    Hallucination in Image Captioning"), word for word: lower-case; sentences by nltk's untrained
-    Punkt, words by ``NLTKWordTokenizer``; the singular of each word by textblob (the same rules as
-    the script's ``pattern``); from left to right, pairs of words that make a unit are joined;
-    "seat" goes where "toilet" is; what is then an entry of the table is a mention. Its slips are
-    kept, since they are in the published numbers:
+    Hallucination in Image Captioning"), step by step:
 
-    * Entries that can never match: those with a blank before them (" motor bike", " cheesecake"),
-      with a capital ("iPhone"), with three words ("stove top oven"), and names whose own words are
-      changed by the singular ("sports ball" is found by "ball" alone).
-    * "motor bike" is even joined into a unit first, which then matches nothing.
+    1. Convert the caption to lower case.
+    2. Split it into sentences with nltk's untrained Punkt, and into words with
+       ``NLTKWordTokenizer``.
+    3. Replace each word by its singular from textblob (the same rules as the script's ``pattern``).
+    4. Join pairs of words that make a unit, from left to right.
+    5. Remove "seat" if the caption mentions "toilet".
+    6. Every remaining word that is an entry of the table is a mention.
+
+    The script's known bugs are kept, because the published numbers contain them:
+
+    * Some entries never match: entries with a leading blank (" motor bike", " cheesecake"), a
+      capital letter ("iPhone") or three words ("stove top oven"), and names that the singular
+      changes ("sports ball" is found by "ball" alone).
+    * "motor bike" is first joined into a unit, which then matches nothing.
     * "dining table" is never joined: it is found by "table".
-    * The singular spoils some words: "bus" becomes "bu", so that a bus is only found in the plural
-      ("buses"); "glass" becomes "glas", which a rule of its own mends for "wine glas" alone.
-    * Every mention counts, not every object once; a caption without any object has no ratio, and
-      there the script divides by zero if no caption has one. Both are the metric's to settle.
+    * Some singulars are wrong. "bus" becomes "bu", so that only the plural "buses" is found.
+      "glass" becomes "glas", which the script corrects for "wine glas" only.
+    * Repeated mentions of an object all count. A caption without objects has no ratio, and the
+      script divides by zero if no caption has one. The metric handles both cases.
     * An entry of two rows belongs to the last one.
 
-    It departs from the script in one thing that changes no count: places are character spans of the
-    caption. The script reports word indices, which its toilet/seat filter shifts.
+    One difference from the script changes no count: places are character spans of the caption. The
+    script reports word indices, which its toilet/seat filter shifts.
 
-    On a JSON graph ``published`` means the same walk with the graph's own forms, qualifiers and
-    rules: singular words are compared with the forms as they are written, units have two words, and
-    suppress rules look at words.
+    On a JSON graph ``published`` runs the same steps with the graph's forms, qualifiers and rules:
+    singular words are compared with the forms as written, units have two words, and suppress rules
+    compare words.
 
-    ``corrected`` mends the slips: entries are stripped and lower-cased; units have any length
-    (the longest wins), may be written with a hyphen, and only their last word may be in the plural;
-    a singular keeps "glass"; suppress rules look at objects ("commode … seat" too); a mention that
-    says the object is absent ("there is no dog") is left out (see ``negation.py``).
+    ``corrected`` fixes these bugs:
+
+    * Entries are stripped and lower-cased.
+    * Units have any length (the longest wins) and may have hyphens. Only their last word may be in
+      the plural.
+    * Words such as "glass" are their own singular.
+    * Suppress rules compare objects, so that "commode" suppresses "seat" too.
+    * Mentions of absent objects ("there is no dog") do not count; see ``negation.py``.
 
     A matcher is safe to use from several threads.
     """
@@ -71,36 +81,36 @@ class Matcher:
     __slots__ = ("_chunks", "_lexicon", "graph", "variant")
 
     def __init__(self, graph: SynonymGraph, variant: Variant) -> None:
-        # What :meth:`find` needs is imported here: on its first call it may run in an event loop.
+        # Imported here because the first call of :meth:`find` may run in an event loop.
         load_tokenizer()
         load_singulars()
         self.graph = graph
-        """The graph it looks for."""
+        """The synonym graph."""
         self.variant = variant
-        """The variant it follows."""
+        """``published`` or ``corrected``."""
         self._lexicon: Final[Lexicon] = build_lexicon(graph, variant)
         self._chunks: Final = ChunkCache(self._lexicon) if is_chunkable(self._lexicon) else None
 
     def __repr__(self) -> str:
-        """Show graph and variant."""
-        return f"<Matcher {self.graph.label} {self.variant}>"
+        """Return the graph's label and the variant."""
+        return f"<ObjectMatcher {self.graph.label} {self.variant}>"
 
     def find(self, text: str) -> list[Mention]:
-        """Return every mention in a caption, from left to right, repeats included.
+        """Return every mention in a caption, from left to right, including repeats.
 
-        Mentions that ``corrected`` takes for absent objects are left out; see :meth:`find_absent`.
+        With ``corrected`` this excludes absent objects; see :meth:`find_absent`.
         """
         return self._split(text)[0]
 
     def find_absent(self, text: str) -> list[Mention]:
-        """Return the mentions by which a caption says that an object is absent ("no dog").
+        """Return the mentions that say an object is absent ("no dog").
 
-        ``published`` has none: there every mention claims its object.
+        With ``published`` the list is empty, because every mention claims its object.
         """
         return self._split(text)[1]
 
     def _split(self, text: str) -> tuple[list[Mention], list[Mention]]:
-        """Split the mentions into those that claim an object and those that deny one."""
+        """Return the mentions that claim an object, and the mentions that deny one."""
         mentions = self._find(text)
         low = text.lower()
         if self.variant == "published" or not mentions or len(low) != len(text):
@@ -117,7 +127,7 @@ class Matcher:
         low = text.lower()
         if self._chunks is None or len(low) != len(text):
             return self.find_by_tokens(text)
-        # Each of these is one character, so places stay; all other blanks are left for later.
+        # Replacing one character by one keeps all places. Other blanks stay inside their chunk.
         chunks = low.replace("\n", " ").replace("\t", " ").replace("\r", " ").split(" ")
         found = [hit for hit in enumerate(map(self._chunks.__getitem__, chunks)) if hit[1]]
         if not found:
@@ -137,16 +147,16 @@ class Matcher:
                 words.append(None)
             place = starts[index] + index
             for word in inner:
-                # A plain tuple: this line runs for every word of interest, and a named one is slow.
+                # A plain tuple, because a named one is slow and this line runs for every word.
                 words.append(word and (word[0], word[1], word[2] + place, word[3] + place))
             previous = _NOTHING_BEFORE if trail else index
         return self._walk(words)
 
     def find_by_tokens(self, text: str) -> list[Mention]:
-        """Return what :meth:`find` returns, by tokenising the whole caption.
+        """Return all mentions, absent objects included, by tokenising the whole caption.
 
-        The plain procedure, several times slower. :meth:`find` uses it for captions whose chunks
-        between blanks do not say enough; tests compare the two.
+        This is the plain procedure, several times slower. :meth:`find` uses it for captions with a
+        chunk that depends on its neighbours. Tests compare the two.
         """
         low = text.lower()
         mentions = self._walk(known_words(tokens_of(low), self._lexicon))
@@ -156,7 +166,7 @@ class Matcher:
         return [m._replace(start=places[m.start], end=places[m.end]) for m in mentions]
 
     def _walk(self, words: Sequence[_Word | None]) -> list[Mention]:
-        """Join units from left to right, and keep what names an object."""
+        """Join units from left to right, and return what names an object."""
         singles, units = self._lexicon.singles, self._lexicon.units
         hits: list[tuple[str, str | None, int, int]] = []
         index, count = 0, len(words)
@@ -180,9 +190,15 @@ class Matcher:
     def _unit(
         self, words: Sequence[_Word | None], index: int, first: str
     ) -> tuple[Hit, int, int] | None:
-        """Find the longest unit that begins with ``first``; ``index`` is that of the next word.
+        """Return the longest unit that begins with ``first``, or None.
 
-        Returns what it is read as, the index behind it, and the place where it ends.
+        Args:
+            words: The words of the caption.
+            index: The index of the word after ``first``.
+            first: The first word.
+
+        Returns:
+            The meaning of the unit, the index of the word after it, and where it ends.
         """
         for middle, last, hit in self._lexicon.units[first]:
             behind = index + len(middle)
@@ -195,7 +211,7 @@ class Matcher:
         return None
 
     def _settle(self, hits: list[tuple[str, str | None, int, int]]) -> list[Mention]:
-        """Apply the suppress rules, and drop what names no object."""
+        """Apply the suppress rules, and drop words that name no object."""
         for form, beside, by_object in self._lexicon.suppress:
             if form in [hit[0] for hit in hits] and beside in [hit[by_object] for hit in hits]:
                 hits = [hit for hit in hits if hit[0] != form]
@@ -203,7 +219,10 @@ class Matcher:
 
 
 def _places(text: str) -> list[int]:
-    """Map places in ``text.lower()`` to places in ``text``, where lower-casing adds characters."""
+    """Return, for each place in ``text.lower()``, its place in ``text``.
+
+    They differ where lower-casing adds characters.
+    """
     places = []
     for place, character in enumerate(text):
         places.extend([place] * len(character.lower()))
@@ -212,16 +231,16 @@ def _places(text: str) -> list[int]:
 
 
 @lru_cache(maxsize=32)
-def compile_matcher(graph: SynonymGraph, *, variant: Variant) -> Matcher:
-    """Make a matcher, or return the one made before for the same graph and variant.
+def compile_matcher(graph: SynonymGraph, *, variant: Variant) -> ObjectMatcher:
+    """Return the object matcher of a graph and variant, built at the first call.
 
     Args:
-        graph: The graph to look for.
-        variant: ``published`` or ``corrected``; see ``Matcher``.
+        graph: The graph whose objects are to be found.
+        variant: ``published`` or ``corrected``; see ``ObjectMatcher``.
 
     Raises:
-        ValueError: There is no such variant.
+        ValueError: The variant is unknown.
     """
     if variant not in ("published", "corrected"):
         raise ValueError(f"unknown variant {variant!r}; use 'published' or 'corrected'")
-    return Matcher(graph, variant)
+    return ObjectMatcher(graph, variant)

@@ -1,8 +1,8 @@
-"""Plain negation: mentions that a caption makes only to say that the object is absent.
+"""Plain negation: mentions that say that an object is absent.
 
-"There is no dog" mentions a dog and claims none. The rule looks at the text directly before a
-mention, inside its sentence, for one of the openings below. It is meant to miss rather than to
-guess: "the dog is not wearing a hat" and "hardly any cars" are left as they are.
+"There is no dog" mentions a dog without claiming one. The rule looks for one of the openings below
+in the clause directly before a mention. It prefers a missed negation to a wrong one: "the dog is
+not wearing a hat" and "hardly any cars" still claim their objects.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Final
 
 __all__ = ["absent", "has_negation"]
 
+# A quick test that rules out most captions; every opening below contains one of these words.
 _CUE: Final = re.compile(
     r"\b(?:no|not|without|neither|nor|absence|lacks?|lacking|devoid|free|cannot)\b|n['’]t\b"
 )
-# Up to three words may stand between the opening and the object ("no other visible cars"). Words
-# that begin a new phrase end it: "no one is on the bench", "no room for more motorcycles".
+# Up to three words may separate the opening from the object ("no other visible cars"). Words that
+# begin a new phrase end the negation: "no one is on the bench", "no room for more motorcycles".
 _STOPS: Final = (
     "a|an|and|any|are|as|at|be|but|by|can|could|do|does|doubt|for|from|had|has|have|her|his|if|in|"
     "is|it|its|just|longer|matter|merely|of|on|one|only|onto|or|nor|over|than|that|the|their|there|"
@@ -47,19 +48,20 @@ _OPENING: Final = re.compile(
 _OR: Final = re.compile(rf"\s*,?\s+(?:or|nor)\s+{_ARTICLE}{_MODIFIERS}")
 _COMMA: Final = re.compile(rf"\s*,\s+{_ARTICLE}{_MODIFIERS}")
 _WINDOW: Final = 120
+"""How many characters before a mention are searched: more than an opening and three words need."""
 
 
 def has_negation(text: str) -> bool:
-    """Return whether a text, in lower case, has a word that could negate a mention."""
+    """Return whether a lower-case text has a word that could negate a mention."""
     return _CUE.search(text) is not None
 
 
 def absent(text: str, spans: Sequence[tuple[int, int]]) -> list[bool]:
     """Return, for each mention, whether the text says that the object is absent.
 
-    The second object of "no cars or trucks" is absent as well, and so is every object of
-    "no cars, buses, or trucks". In "no dog, a cat" only the dog is: commas alone do not carry the
-    negation, since a list of absent things ends with "or" or "nor".
+    Both objects of "no cars or trucks" are absent, and so is every object of "no cars, buses, or
+    trucks". In "no dog, a cat" only the dog is absent: commas alone do not extend the negation,
+    since a list of absent objects ends with "or" or "nor".
 
     Args:
         text: The caption in lower case, as long as the original.
@@ -74,7 +76,7 @@ def absent(text: str, spans: Sequence[tuple[int, int]]) -> list[bool]:
 
 def _opened(text: str, start: int) -> bool:
     before = text[max(0, start - _WINDOW) : start]
-    # A sign that ends a clause ends the reach of an opening.
+    # Punctuation that ends a clause ends the negation.
     clause = re.split(r"[.!?;:,()\n]", before)[-1]
     return _OPENING.search(clause) is not None
 

@@ -1,21 +1,21 @@
-"""What each blank-free chunk of a caption contributes, worked out once per chunk.
+"""The words that each chunk of a caption contains, computed once per chunk.
 
-Tokenising is nearly all of the published procedure's time, and nearly all chunks of a caption are
-tokenised the same wherever they stand. A chunk of one of the shapes below is such a chunk, for any
-neighbours of these shapes:
+A chunk is a part of a caption between two blanks. Tokenising takes nearly all of the published
+procedure's time, and nearly all chunks are tokenised alike in every context. That holds for chunks
+of the following shapes if their neighbours have these shapes as well:
 
 * A core of letters, digits and single inner hyphens, apostrophes or slashes. No rule of the word
-  tokeniser reaches across the blank beside it.
-* Behind it commas and the like, brackets and quotes: each is split off, also where a
-  sentence ends.
-* A full stop behind a core of two characters or more with a letter in it: the untrained sentence
-  tokeniser knows no abbreviation, so it ends the sentence there whatever follows (a lone letter and
-  a number are the two exceptions in its rules), and then the word tokeniser splits it off.
-* Chunks without letters are no word of a lexicon, however they are split.
+  tokeniser extends across the blank beside it.
+* Commas and similar signs, brackets and quotes after a core. The tokeniser splits each off, at the
+  end of a sentence too.
+* A full stop after a core of at least two characters, one of them a letter. The untrained sentence
+  tokeniser knows no abbreviations, so it ends the sentence there. (A single letter and a number
+  are the two exceptions in its rules.) The word tokeniser then splits the full stop off.
+* Chunks without letters, which contain no word of a lexicon however they are split.
 
-A closing quote or bracket alone, or several signs in a row, can be drawn into the sentence before
-it and change how that ends. Those, other alphabets, and anything odd make a caption take the exact
-slow path. docs/decisions/fast-matcher.md has the argument rule by rule.
+A closing quote or bracket alone, or several signs in a row, can join the sentence before it and
+change how that ends. Such chunks, other alphabets and any other shape send a caption through the
+exact slow path. docs/decisions/fast-matcher.md argues this rule by rule.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from .lexicon import Lexicon
 from .tokens import Token, splits, word_tokens
 
 MAX_CHUNKS: Final = 100_000
-"""The most chunks that are remembered; when full, the memory is cleared."""
+"""The size of the chunk cache; a full cache is cleared."""
 MAX_CHUNK_LENGTH: Final = 64
-"""Longer chunks are not remembered, and take the slow path."""
+"""Longer chunks are not cached and take the slow path."""
 
 _LETTER: Final = r"a-zà-öø-ÿ"
+# The shapes of the module's docstring: an opening sign, the core, and closing signs.
 _CHUNK: Final = re.compile(
     rf"""
     (?P<lead> [("“]? )
@@ -43,46 +44,48 @@ _CHUNK: Final = re.compile(
 )
 _PLAIN: Final = re.compile(rf"[{_LETTER}]+")
 _HAS_LETTER: Final = re.compile(rf"[{_LETTER}]")
+# Signs and numbers that the tokeniser splits without effect on neighbours.
 _NO_WORD: Final = re.compile(r"[-–—&+/*#|.,;:]|\.\.\.|[$#]?[0-9]+(?:[.,:/x-][0-9]+)*%?[,;:.)]?")
+# Words of a lexicon that a core can contain.
 _WORD: Final = re.compile(rf"(?:[{_LETTER}0-9]+(?:[-'/][{_LETTER}0-9]+)*|'s)")
 
 
 class Word(NamedTuple):
-    """A word of the lexicon in a text."""
+    """A word of the lexicon in a caption."""
 
     written: str
-    """As it is compared inside a unit."""
+    """The key for comparisons inside a unit."""
     singular: str
-    """As it is compared alone and at the end of a unit."""
+    """The key for comparisons of single words and of a unit's last word."""
     start: int
     end: int
 
 
 class Projection(NamedTuple):
-    """What a chunk contributes, or one of the special values below."""
+    """The words of the lexicon in a chunk, or one of the special values below."""
 
     lead: bool
-    """Whether something that is no word of the lexicon comes first."""
+    """Whether the chunk begins with another token."""
     words: tuple[Word | None, ...]
-    """The words of the lexicon; None where there is something else in between."""
+    """The words of the lexicon, with None for other tokens between them."""
     trail: bool
-    """Whether something else comes last."""
+    """Whether the chunk ends with another token."""
 
 
 NOTHING: Final = None
-"""A chunk that has no word of the lexicon; false, so that it is quick to skip."""
+"""A chunk without a word of the lexicon. It is falsy, so that it is quick to skip."""
 EMPTY: Final = Projection(False, (), False)
-"""No chunk at all, between two blanks."""
+"""The empty chunk between two blanks."""
 UNSAFE: Final = Projection(True, (), True)
-"""A chunk that depends on its neighbours."""
+"""A chunk whose tokens depend on its neighbours."""
 
 Projected: TypeAlias = Projection | None
 
 
 def is_chunkable(lexicon: Lexicon) -> bool:
-    """Tell whether no word of a lexicon has signs in it that the argument above does not cover.
+    """Return whether every word of a lexicon has one of the shapes above.
 
-    Words with a blank or a capital letter do not matter: no token is ever equal to one.
+    Words with a blank or a capital letter are irrelevant, because no token is equal to one.
     """
     reachable = (w for w in lexicon.words if w == w.lower() and len(w.split()) == 1)
     return all(
@@ -91,14 +94,14 @@ def is_chunkable(lexicon: Lexicon) -> bool:
 
 
 class ChunkCache(dict[str, Projected]):
-    """Chunk -> projection, filled as chunks are met, cleared when full."""
+    """Chunk -> projection, filled on lookup and cleared when full."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         super().__init__()
         self._lexicon = lexicon
 
     def __missing__(self, chunk: str) -> Projected:
-        """Work out a chunk, and remember it."""
+        """Compute the projection of a new chunk, and cache it."""
         if len(chunk) > MAX_CHUNK_LENGTH:
             return UNSAFE
         projection = project(chunk, self._lexicon)
@@ -109,7 +112,7 @@ class ChunkCache(dict[str, Projected]):
 
 
 def project(chunk: str, lexicon: Lexicon) -> Projected:
-    """Work out what a chunk contributes wherever it stands."""
+    """Return the projection of a chunk."""
     if not chunk:
         return EMPTY
     match = _CHUNK.fullmatch(chunk)
@@ -119,7 +122,7 @@ def project(chunk: str, lexicon: Lexicon) -> Projected:
     if not _HAS_LETTER.search(core):
         return NOTHING
     if match["stop"] and len(core) == 1:
-        # "a." may be an initial, which ends no sentence and then keeps its stop.
+        # "a." may be an initial, which does not end a sentence and keeps its full stop.
         return UNSAFE if known_words([Token(core, 0, 1)], lexicon)[0] else NOTHING
     offset = match.start("core")
     if _PLAIN.fullmatch(core) and not splits(core):
@@ -134,7 +137,7 @@ def project(chunk: str, lexicon: Lexicon) -> Projected:
 
 
 def known_words(tokens: list[Token], lexicon: Lexicon) -> list[Word | None]:
-    """Replace each token by the word of the lexicon that it is, or None."""
+    """Return, for each token, its word of the lexicon or None."""
     found: list[Word | None] = []
     for text, start, end in tokens:
         written, singular = lexicon.keys(text)

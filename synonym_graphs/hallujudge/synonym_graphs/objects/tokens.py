@@ -1,4 +1,4 @@
-"""The tokens of a text with their places, by nltk's untrained tokenisers."""
+"""Tokens of a caption with their places, from nltk's untrained tokenisers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktLanguageVars
 
 _QUOTES: Final = ("``", "''")
-"""What the word tokeniser writes for a double quote, opening or closing."""
+"""What the word tokeniser writes in place of an opening or closing double quote."""
 
 
 class Token(NamedTuple):
-    """A token and the span of the text it was made from."""
+    """A token and its span in the text."""
 
     text: str
     start: int
@@ -23,19 +23,19 @@ class Token(NamedTuple):
 
 
 def load_tokenizer() -> None:
-    """Import the tokeniser's library; without this call the first text does."""
+    """Import nltk's tokenisers, which the first caption would import otherwise."""
     _language()
     _word_tokenizer()
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Split lower-case text into sentences and these into tokens, as the published script does.
+    """Split lower-case text into sentences and then tokens, as the published script does.
 
-    The time is linear in the text's length in all inputs that were tried, also without blanks.
+    The time was linear in the text's length for all inputs that were tried, even without blanks.
     """
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-    # A new sentence tokeniser each time: it remembers every word it asks about, for ever.
+    # A new sentence tokeniser each time, because it never forgets a word it has seen.
     sentences = PunktSentenceTokenizer(lang_vars=_language())
     found: list[Token] = []
     for start, end in sentences.span_tokenize(text):
@@ -44,14 +44,14 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def word_tokens(word: str) -> list[Token]:
-    """Split one blank-free string, as it would be in the middle of a sentence."""
+    """Split one string without blanks as if it were in the middle of a sentence."""
     before, after = "x ", " x"
     tokens = list(_sentence_tokens(before + word + after, -len(before)))
     return tokens[1:-1]
 
 
 def splits(word: str) -> bool:
-    """Tell whether the tokeniser cuts a plain word in two ("cannot")."""
+    """Return whether the tokeniser splits a plain word in two ("cannot")."""
     return any(pattern.search(word) for pattern in _word_tokenizer().CONTRACTIONS2)
 
 
@@ -70,7 +70,7 @@ def _word_tokenizer() -> NLTKWordTokenizer:
 
 
 def _sentence_tokens(sentence: str, offset: int) -> Iterator[Token]:
-    # The tokeniser only adds blanks and rewrites quotes, so the tokens lie one behind the other.
+    # The tokeniser only adds blanks and rewrites quotes, so the tokens are in order.
     position = 0
     for text in _word_tokenizer().tokenize(sentence):
         while sentence[position].isspace():

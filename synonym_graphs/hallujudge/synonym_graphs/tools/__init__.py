@@ -1,4 +1,4 @@
-"""Tools that look at graphs and grow them; scoring needs none of them."""
+"""Tools that draw, edit and extend graphs; scoring does not need them."""
 
 from .draw import draw_domain, draw_neighbourhood
 from .edit import (

@@ -1,4 +1,4 @@
-"""Pictures of graphs, as SVG that a person can read."""
+"""Drawings of graphs as SVG."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ __all__ = ["draw_domain", "draw_neighbourhood"]
 
 _FONT: Final = "font-family='DejaVu Sans, Helvetica, Arial, sans-serif'"
 _ROOT, _FORM, _EDGE, _AMBIGUOUS = "#0b5394", "#333333", "#9aa7b5", "#b45309"
+# Pixels: the height of a row, the mean width of a character at 13 px, margins, cards and lines.
 _ROW, _CHAR, _MARGIN = 26, 7.6, 24
 _CARD, _GAP, _LINE = 250, 14, 17
 _LIMIT: Final = 400
-"""Forms that a neighbourhood shows at most."""
-_TANGLE: Final = 60
-"""Lines between forms and roots that an eye can still follow; more are drawn as cards."""
+"""The maximum number of forms in a neighbourhood."""
+_MAX_LINES: Final = 60
+"""The maximum number of lines that stays readable; a graph with more is drawn as cards."""
 
 
 def draw_neighbourhood(graph: SynonymGraph, word: str) -> str:
-    """Return the forms around a word and the roots they lead to.
+    """Return a drawing of the forms around a word and their roots.
 
-    Forms stand on the left, roots on the right, with lines between; where that would be a tangle,
-    each root is a card with its forms, those of the word itself first.
+    Forms are on the left and roots on the right, joined by lines. If there are too many lines, each
+    root is a card with its forms; the cards of the word's own roots come first.
 
     Args:
         graph: The graph.
@@ -48,7 +49,7 @@ def draw_neighbourhood(graph: SynonymGraph, word: str) -> str:
     targets = list(dict.fromkeys([*roots, *sorted({root for _, root in edges})]))
     edges = [edge for edge in edges if edge[0] in set(shown)]
     title = f"{word}: {_counted(len(shown), 'form')}, {_counted(len(targets), 'root')}"
-    if len(edges) <= _TANGLE:
+    if len(edges) <= _MAX_LINES:
         return _two_columns(graph, shown, targets, edges, word, title)
     forms: dict[str, list[str]] = {root: [] for root in targets}
     for form, root in edges:
@@ -99,16 +100,16 @@ def _two_columns(
 
 
 def _place(index: int, count: int, rows: int) -> float:
-    """Rows evenly over the height, in the middle where there are few."""
+    """Return the y coordinate of a row; the rows are spread evenly over the height."""
     return _MARGIN + 48 + (index + 0.5) * rows * _ROW / max(count, 1)
 
 
 def draw_domain(graph: SynonymGraph, *, columns: int = 6) -> str:
-    """Return every root with its forms, as cards in columns of about equal height.
+    """Return a drawing of every root with its forms, as cards in columns of similar height.
 
     Args:
         graph: The graph.
-        columns: How many columns.
+        columns: The number of columns.
     """
     forms: dict[str, list[str]] = {root: [] for root in sorted(graph.roots)}
     for form, found in graph.edges:
@@ -123,7 +124,7 @@ def draw_domain(graph: SynonymGraph, *, columns: int = 6) -> str:
 def _cards(
     graph: SynonymGraph, forms: Mapping[str, Sequence[str]], title: str, columns: int
 ) -> str:
-    """Roots with their forms, each where its column is shortest."""
+    """Return the cards of roots with their forms, each in the shortest column."""
     several = {form for form, found in graph.edges if len(found) > 1}
     heights = [0.0] * columns
     parts = [_title(title, graph.label)]
@@ -153,7 +154,7 @@ def _card(x: float, y: float, height: float, root: str, lines: Sequence[str]) ->
 
 
 def _wrapped(forms: Sequence[str], several: set[str]) -> list[str]:
-    """Forms in lines that fit a card; those with several roots in another colour."""
+    """Return forms in lines that fit a card; forms with several roots have another colour."""
     lines: list[str] = []
     line, room = "", 0
     for index, form in enumerate(forms):

@@ -1,4 +1,4 @@
-"""Growing graphs: patches, merges, differences, figures."""
+"""Patches, merges, differences and statistics of graphs."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ class Candidate:
     root: str
     """The root."""
     score: float
-    """How close it is, in [0, 1]."""
+    """How near the keyword is to the root, in [0, 1]."""
     source: str
-    """Who proposes it: ``spelling``, ``words``, ``wordnet``, ``embedding`` or ``llm``; several are
+    """The source: ``spelling``, ``words``, ``wordnet``, ``embedding`` or ``llm``; several are
     joined by ``+``."""
     form: str = ""
-    """The form of the root that is so close; empty: the root itself."""
+    """The form of the root that is nearest; empty: the root itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchEntry:
-    """What is proposed for one keyword, and what was decided."""
+    """The candidates for one keyword, and the decision."""
 
     form: str
     """The keyword."""
     decision: str = PENDING
     """``pending``, ``accept`` or ``reject``."""
     root: str = ""
-    """The root it is accepted for; the keyword itself makes a new root."""
+    """The accepted root; the keyword itself creates a new root."""
     count: int = 0
-    """In how many items it was met."""
+    """In how many items the keyword occurred."""
     candidates: tuple[Candidate, ...] = ()
-    """Ranked roots, the best first."""
+    """Candidate roots, the best first."""
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as it stands in a patch file."""
+        """Return the entry as it is written to a patch file."""
         return {
             "form": self.form,
             "decision": self.decision,
@@ -82,12 +82,12 @@ class GraphPatch:
     """Decisions about keywords that a graph does not know."""
 
     graph: str
-    """The label of the graph that it was made for."""
+    """The label of the graph that the patch belongs to."""
     entries: tuple[PatchEntry, ...] = ()
     """The keywords."""
 
     def to_text(self) -> str:
-        """The patch file: one entry after another, to be read and edited by people."""
+        """Return the content of the patch file, which people read and edit."""
         data = {
             "format": PATCH_FORMAT,
             "graph": self.graph,
@@ -96,14 +96,14 @@ class GraphPatch:
         return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
 
     def decided(self, accepted: Mapping[str, str], rejected: Iterable[str]) -> GraphPatch:
-        """The patch with decisions.
+        """Return the patch with decisions.
 
         Args:
             accepted: Keyword -> root.
             rejected: Keywords.
 
         Raises:
-            KeyError: A keyword has no entry.
+            KeyError: A keyword is not in the patch.
         """
         refused = set(rejected)
         known = {entry.form for entry in self.entries}
@@ -124,10 +124,10 @@ def _decide(entry: PatchEntry, accepted: Mapping[str, str], refused: set[str]) -
 
 
 def parse_patch(text: str, *, name: str) -> GraphPatch:
-    """Read a patch file.
+    """Parse the content of a patch file.
 
     Raises:
-        GraphFormatError: It is none; the place is named.
+        GraphFormatError: The text is not a patch file; the error names the place.
     """
     if len(text) > MAX_BYTES:
         raise GraphFormatError(f"more than {MAX_BYTES} characters", source=name)
@@ -136,7 +136,9 @@ def parse_patch(text: str, *, name: str) -> GraphPatch:
     except (ValueError, RecursionError) as err:
         raise GraphFormatError(f"not JSON ({err})", source=name) from err
     if not isinstance(data, dict) or data.get("format") != PATCH_FORMAT:
-        raise GraphFormatError(f"is no patch: expected the format {PATCH_FORMAT!r}", source=name)
+        raise GraphFormatError(
+            f"is not a patch file: expected the format {PATCH_FORMAT!r}", source=name
+        )
     entries = data.get("entries")
     if not isinstance(entries, list):
         raise GraphFormatError("expected a list", source=name, place="$.entries")
@@ -175,17 +177,16 @@ def _entry(value: object, index: int, name: str) -> PatchEntry:
 def apply_patch(graph: SynonymGraph, patch: GraphPatch, *, version: str = "") -> SynonymGraph:
     """Return the graph with every accepted keyword.
 
-    A keyword that the graph knows by another root gets a second one, and is declared ambiguous. A
-    root that is a form of the graph leads to that form's roots; one that the graph does not know is
-    made.
+    A keyword that already has another root gets a second one and becomes ambiguous. A root that is
+    a form of the graph is replaced by that form's roots. An unknown root is created.
 
     Args:
         graph: The graph.
         patch: The decisions; pending and rejected ones change nothing.
-        version: The new graph's version; empty: the old one with ``+1`` or the next number.
+        version: The new graph's version; empty: the next number, or the old one with ``+1``.
 
     Raises:
-        GraphInvalidError: The result contradicts itself, such as by a circle.
+        GraphInvalidError: The result contradicts itself, for example by a cycle.
     """
     accepted = [(e.form, e.root) for e in patch.entries if e.decision == ACCEPT]
     version = version or _next(graph.version)
@@ -193,14 +194,14 @@ def apply_patch(graph: SynonymGraph, patch: GraphPatch, *, version: str = "") ->
         return _with_pairs(graph, accepted, version)
     links = [(clean_word(form), clean_word(root)) for form, root in accepted]
     own = dict(graph.edges)
-    # A new root, or a circle, which the check of the result must see.
+    # New roots, and cycles, which the validation of the result must find.
     plain = {(form, root): None for form, root in links if form in (root, *own.get(root, ()))}
-    led = _to_roots(graph, (link for link in links if link not in plain))
-    return _with_links(graph, [*plain, *led], version)
+    resolved = _to_roots(graph, (link for link in links if link not in plain))
+    return _with_links(graph, [*plain, *resolved], version)
 
 
 def _to_roots(graph: SynonymGraph, links: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Links whose end is no root of the graph but a form go to that form's roots."""
+    """Return the links; a target that is a form of the graph is replaced by the form's roots."""
     roots, own = set(graph.roots), dict(graph.edges)
     return [
         (form, target)
@@ -245,19 +246,19 @@ def _with_pairs(
 def merge_graphs(
     first: SynonymGraph, second: SynonymGraph, *, name: str = "", version: str = "1"
 ) -> SynonymGraph:
-    """Return everything that both graphs say.
+    """Return a graph with the content of both graphs.
 
-    A form to which they give different roots keeps both, and is declared ambiguous. A root of the
-    second graph that is a form of the first goes to the first graph's root, with all its forms.
+    A form that has different roots in the two graphs keeps both and becomes ambiguous. If a root of
+    the second graph is a form of the first, its forms get the first graph's root.
 
     Raises:
-        GraphInvalidError: Together they contradict each other, such as by a circle, or they are of
-            kinds that can't be one graph (a released one and one of ours).
+        GraphInvalidError: The graphs contradict each other, for example by a cycle, or only one of
+            them is a released graph.
     """
     name = name or first.name
     if bool(first.pairs) != bool(second.pairs):
         raise GraphInvalidError(
-            ["a released graph and one of another kind can't be one graph"], name=name
+            ["a released graph cannot be merged with a graph of another layout"], name=name
         )
     if first.pairs:
         links = [(w, root) for w, s, roots in second.pairs if not s for root in roots]
@@ -277,20 +278,20 @@ def merge_graphs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphDifference:
-    """What one graph says and another does not."""
+    """The difference between two graphs."""
 
     added: tuple[tuple[str, str], ...] = ()
-    """(form, root) of the second graph only."""
+    """(form, root) pairs that only the second graph has."""
     removed: tuple[tuple[str, str], ...] = ()
-    """(form, root) of the first graph only."""
+    """(form, root) pairs that only the first graph has."""
     new_roots: tuple[str, ...] = ()
-    """Roots of the second graph only."""
+    """Roots that only the second graph has."""
     lost_roots: tuple[str, ...] = ()
-    """Roots of the first graph only."""
+    """Roots that only the first graph has."""
 
 
 def difference(first: SynonymGraph, second: SynonymGraph) -> GraphDifference:
-    """Return what has to change for the first graph to say what the second one does."""
+    """Return the changes that turn the first graph into the second one."""
     old, new = (
         {(form, root) for form, roots in g.edges for root in roots} for g in (first, second)
     )
@@ -304,26 +305,26 @@ def difference(first: SynonymGraph, second: SynonymGraph) -> GraphDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphStatistics:
-    """A graph in figures."""
+    """Counts of a graph's content."""
 
     roots: int
-    """Roots."""
+    """The number of roots."""
     forms: int
-    """Forms, roots included."""
+    """The number of forms, including roots."""
     edges: int
-    """Links from a form to another word."""
+    """The number of links from a form to another word."""
     ambiguous: int
-    """Forms with several roots."""
+    """The number of forms with several roots."""
     phrases: int
-    """Forms of several words."""
+    """The number of forms of several words."""
     alone: int
-    """Roots that no other form leads to."""
+    """The number of roots without other forms."""
     largest: tuple[tuple[str, int], ...] = field(default=())
-    """Roots with the most forms, and how many."""
+    """The roots with the most forms, and how many they have."""
 
 
 def statistics_of(graph: SynonymGraph) -> GraphStatistics:
-    """Count what a graph holds."""
+    """Return the statistics of a graph."""
     sizes = Counter(root for form, roots in graph.edges for root in roots if root != form)
     return GraphStatistics(
         roots=len(graph.roots),
@@ -337,7 +338,7 @@ def statistics_of(graph: SynonymGraph) -> GraphStatistics:
 
 
 def _next(version: str) -> str:
-    """``2`` after ``1``, ``released+1`` after ``released``."""
+    """Return the next version: ``2`` after ``1``, ``released+1`` after ``released``."""
     head, plus, tail = version.rpartition("+")
     number = tail if plus else version
     if number.isdecimal():

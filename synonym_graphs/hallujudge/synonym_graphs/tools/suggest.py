@@ -1,4 +1,4 @@
-"""Roots that a keyword which a graph does not know may belong to."""
+"""Suggestions of roots for keywords that a graph does not know."""
 
 from __future__ import annotations
 
@@ -17,32 +17,38 @@ from .wordnet import Synset, WordNet
 __all__ = ["RootChooser", "Similarity", "suggest_roots", "wordnet_candidates"]
 
 Similarity = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
-"""Texts, texts -> how alike they are in meaning, a row for each of the first."""
+"""(texts, other texts) -> their similarity in meaning, one row for each of ``texts``."""
 
 RootChooser = Callable[[Mapping[str, Sequence[str]]], Mapping[str, str]]
-"""Words with the roots that they may belong to -> the root of each that belongs to one of them."""
+"""Words with candidate roots -> the chosen root of each word that belongs to a candidate."""
 
 _SOURCES: Final = ("spelling", "words", "wordnet", "llm", "embedding")
-_SPELT_ALIKE: Final = 0.88
-"""Slips of the pen, such as one letter of ten; "body" is 0.86 like "boy"."""
-_MEANT_ALIKE: Final = 0.45
+# The scores and thresholds below are set by hand. They only order candidates for a person to decide
+# on, and docs/how-to/grow-a-graph.md states how often they were wrong.
+_SIMILAR_SPELLING: Final = 0.88
+"""Least spelling similarity: one wrong letter of ten passes, "body" and "boy" (0.86) do not."""
+_SIMILAR_MEANING: Final = 0.45
+"""Least cosine similarity of embeddings; forms below it are rarely related."""
 _SYNONYM: Final = 0.95
+"""Score of a WordNet synonym."""
 _KIND: Final = 0.8
-"""Score of the kind that a word belongs to, one step up."""
+"""Score of a word's hypernym, one step up."""
 _STEP: Final = 0.92
-"""What each further step up leaves of a score."""
+"""Factor for each further step up."""
 _RARER: Final = 0.9
-"""What each commoner sense of a word leaves of a score for the next: an arm is a sleeve, rarely."""
+"""Factor for each commoner sense of the word: "arm" rarely means a sleeve."""
 _WEAKEST: Final = 0.4
-"""Below it, WordNet's candidates are senses that hardly anybody means."""
+"""Least score of a WordNet candidate; those below it come from rare senses."""
 _PART: Final = 0.85
-"""What is left where only the main word of a phrase is known."""
+"""Factor for a phrase of which only the main word is known."""
 _CHOSEN: Final = 0.88
-"""Below 0.9, so that accepting whatever is all but sure takes no model's word for it."""
+"""Score of a language model's choice: below 0.9, so that ``--accept-above 0.9`` excludes it."""
 _STEPS_UP: Final = {"objects": 6, "behaviors": 2}
-"""Verbs soon belong to "move" and "act", of which nearly everything is a kind."""
+"""Steps up from a sense. Verbs have fewer, since most soon lead to "move" or "act"."""
 _SENSES: Final = 3
+"""How many senses of a word are considered, the commonest first."""
 _CHOICES: Final = 20
+"""How many roots a language model chooses from."""
 
 
 def suggest_roots(
@@ -55,18 +61,18 @@ def suggest_roots(
     kind: str = "objects",
     limit: int = 5,
 ) -> dict[str, tuple[Candidate, ...]]:
-    """Rank roots for every word.
+    """Return ranked candidate roots for every word.
 
-    A root that several sources propose has the best one's score and names them all.
+    A root that several sources propose has the best score and names all sources.
 
     Args:
         graph: The graph that lacks the words.
         words: The words.
-        similarity: Compares meanings, by embeddings for example; None: it isn't asked.
-        wordnet: WordNet's database; None: it isn't asked.
-        choose: Chooses among the nearest roots, as a language model does; None: nobody is asked.
-        kind: ``objects`` or ``behaviors``: nouns or verbs are meant.
-        limit: Roots for each word at most.
+        similarity: Compares meanings, for example by embeddings; None: not used.
+        wordnet: WordNet's database; None: not used.
+        choose: Chooses among the nearest roots, for example with a language model; None: not used.
+        kind: ``objects`` (nouns) or ``behaviors`` (verbs).
+        limit: The maximum number of roots for each word.
 
     Raises:
         GraphFormatError: WordNet's files are damaged.
@@ -74,18 +80,19 @@ def suggest_roots(
     forms = dict(graph.edges)
     index = _word_index(forms)
     found: dict[str, list[Candidate]] = {
-        word: [*_spelt(word, graph, forms), *_shared(word, forms, index, kind)] for word in words
+        word: [*_by_spelling(word, graph, forms), *_by_shared_word(word, forms, index, kind)]
+        for word in words
     }
     if wordnet is not None:
         for word, candidates in wordnet_candidates(graph, words, wordnet, kind=kind).items():
             found[word] += candidates
     near: dict[str, list[Candidate]] = {}
     if similarity is not None and words and forms:
-        near = _meant(words, forms, similarity)
+        near = _by_meaning(words, forms, similarity)
         for word, candidates in near.items():
-            found[word] += (c for c in candidates if c.score >= _MEANT_ALIKE)
+            found[word] += (c for c in candidates if c.score >= _SIMILAR_MEANING)
     if choose is not None and words and forms:
-        for word, candidate in _chosen(graph, found, near, choose).items():
+        for word, candidate in _by_choice(graph, found, near, choose).items():
             found[word].append(candidate)
     return {word: _ranked(candidates)[:limit] for word, candidates in found.items()}
 
@@ -100,22 +107,22 @@ def _ranked(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 def _joined(same: Sequence[Candidate]) -> Candidate:
-    """One candidate for several with one root: the best of them, with every source."""
+    """Return one candidate for several of the same root: the best one, with every source."""
     best = max(same, key=lambda c: (c.score, -_SOURCES.index(c.source)))
     sources = {candidate.source for candidate in same}
     named = "+".join(name for name in _SOURCES if name in sources)
     return replace(best, source=named)
 
 
-def _spelt(
+def _by_spelling(
     word: str, graph: SynonymGraph, forms: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Candidate]:
-    """Forms that are written almost so."""
+    """Return the roots of forms with a similar spelling."""
     plain = clean_word(word)
     for root in graph.roots_of(plain):
         yield Candidate(root=root, score=1.0, source="spelling", form=plain)
-    for form in difflib.get_close_matches(plain, forms, n=3, cutoff=_SPELT_ALIKE):
-        # Spelling says less than meaning: "seat" is all but "eat".
+    for form in difflib.get_close_matches(plain, forms, n=3, cutoff=_SIMILAR_SPELLING):
+        # The factor ranks spelling below meaning: "seat" and "eat" are spelt alike.
         score = 0.8 * difflib.SequenceMatcher(None, plain, form).ratio()
         for root in forms[form]:
             yield Candidate(root=root, score=score, source="spelling", form=form)
@@ -130,7 +137,9 @@ def _word_index(forms: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def _content(word: str, kind: str) -> list[str]:
-    """The words of a phrase that say something, its main word last: a noun's end, a verb's start.
+    """Return the content words of a phrase, its main word last.
+
+    The main word is the last one of a noun phrase and the first one of a verb phrase.
 
     >>> _content("the wooden chairs", "objects"), _content("walk slowly", "behaviors")
     (['wooden', 'chair'], ['slowly', 'walk'])
@@ -141,13 +150,16 @@ def _content(word: str, kind: str) -> list[str]:
     return [*parts[:-1], *(singular(part) for part in parts[-1:])]
 
 
-def _shared(
+def _by_shared_word(
     word: str,
     forms: Mapping[str, tuple[str, ...]],
     index: Mapping[str, list[str]],
     kind: str,
 ) -> Iterator[Candidate]:
-    """Forms that share a word: ``wooden chair`` is a chair, and has less to do with chair legs."""
+    """Return the roots of forms that share a word.
+
+    A form with the same main word scores higher: a wooden chair is a chair, not a chair leg.
+    """
     content = _content(word, kind)
     for part in dict.fromkeys(reversed(content)):
         for form in index.get(part, ())[:50]:
@@ -159,10 +171,10 @@ def _shared(
                 yield Candidate(root=root, score=weight, source="words", form=form)
 
 
-def _meant(
+def _by_meaning(
     words: Sequence[str], forms: Mapping[str, tuple[str, ...]], similarity: Similarity
 ) -> dict[str, list[Candidate]]:
-    """The roots of the forms nearest in meaning, however far that is."""
+    """Return the roots of the forms nearest in meaning, whatever their similarity."""
     names = list(forms)
     found: dict[str, list[Candidate]] = {}
     for word, row in zip(words, similarity(list(words), names), strict=True):
@@ -178,15 +190,15 @@ def _meant(
 def wordnet_candidates(
     graph: SynonymGraph, words: Iterable[str], wordnet: WordNet, *, kind: str
 ) -> dict[str, list[Candidate]]:
-    """Roots that WordNet calls a synonym of a word, or a kind it belongs to.
+    """Return roots that are synonyms or hypernyms of a word in WordNet.
 
-    Where it does not know a phrase, its main word stands for it: a ``golden spaniel`` is a dog.
+    If WordNet lacks a phrase, its main word is looked up: a ``golden spaniel`` is a dog.
 
     Args:
         graph: The graph that lacks the words.
         words: The words.
         wordnet: The database.
-        kind: ``objects`` or ``behaviors``: nouns or verbs are meant.
+        kind: ``objects`` (nouns) or ``behaviors`` (verbs).
 
     Raises:
         GraphFormatError: WordNet's files are damaged.
@@ -209,7 +221,7 @@ def _in_wordnet(graph: SynonymGraph, word: str, wordnet: WordNet, kind: str) -> 
 def _upwards(
     graph: SynonymGraph, sense: Synset, wordnet: WordNet, kind: str
 ) -> Iterator[Candidate]:
-    """Roots of a sense and of the kinds above it; the first that the graph knows ends each way."""
+    """Return the roots of a sense and its hypernyms, up to the first word that the graph knows."""
     level, score = [sense], _SYNONYM
     for step in range(_STEPS_UP[kind] + 1):
         above: dict[Synset, None] = {}
@@ -225,13 +237,13 @@ def _upwards(
         level, score = list(above), _KIND * _STEP**step
 
 
-def _chosen(
+def _by_choice(
     graph: SynonymGraph,
     found: Mapping[str, Sequence[Candidate]],
     near: Mapping[str, Sequence[Candidate]],
     choose: RootChooser,
 ) -> dict[str, Candidate]:
-    """What is chosen among the nearest roots; where few are near, the largest ones stand beside."""
+    """Return the roots that ``choose`` selects from the nearest roots and then the largest."""
     sizes = Counter(root for _, roots in graph.edges for root in roots)
     largest = sorted(graph.roots, key=lambda root: (-sizes[root], root))
     choices = {}

@@ -1,9 +1,9 @@
-"""WordNet's database files, read as they are: senses of a word, and the kinds that they belong to.
+"""Reading of WordNet's database files: the senses of a word, and their hypernyms.
 
 The layout is that of ``wndb(5)``: an index with one line for each lemma, a data file with one line
-for each synset at the byte offset that names it, and a list of irregular forms. Nothing ships and
-nothing is downloaded; the files are found where Debian's ``wordnet-base`` puts them, where nltk has
-them, or in the folder that is named.
+for each synset at the byte offset that identifies it, and a list of irregular forms. The package
+does not contain or download a database. It uses a folder that is given, the folder of Debian's
+``wordnet-base``, or nltk's.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _ENDINGS: Final = {
     "verb": (("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""),
              ("ing", "e"), ("ing", "")),
 }  # fmt: skip
-"""What morphy(7) cuts off a form, and what it puts there."""
+"""The detachment rules of morphy(7): an ending, and its replacement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synset:
-    """Words that mean the same."""
+    """A set of synonyms."""
 
     offset: int
-    """Where it stands in its file, which is its name."""
+    """The byte offset in the data file, which identifies the synset."""
     words: tuple[str, ...]
-    """The words, lower case, with blanks."""
+    """The words in lower case, with blanks."""
     hypernyms: tuple[int, ...]
-    """Offsets of the kinds that it belongs to."""
+    """The offsets of its hypernyms."""
 
 
 class _Part:
@@ -51,7 +51,7 @@ class _Part:
         self._folder, self._name = folder, name
 
     def offsets(self, lemma: str) -> tuple[int, ...]:
-        """Offsets of the lemma's synsets, the commonest sense first; none: not there."""
+        """Return the offsets of a lemma's synsets, the commonest sense first; empty if unknown."""
         if not lemma:
             return ()
         key = b"\n" + lemma.replace(" ", "_").encode("ascii", "replace") + b" "
@@ -71,13 +71,13 @@ class _Part:
         return tuple(found)
 
     def synset(self, offset: int) -> Synset:
-        """The synset at an offset."""
+        """Return the synset at an offset."""
         line = self._data[offset : self._data.find(b"\n", offset)]
         # offset file type word_count(hex) (word id)… pointer_count (sign offset pos words)… | gloss
         fields = line.partition(b"|")[0].decode("latin-1").split()
         try:
             if int(fields[0]) != offset:
-                raise ValueError("another offset stands there")
+                raise ValueError("the line has another offset")
             end = 4 + 2 * int(fields[3], 16)
             pointers = [fields[i : i + 2] for i in range(end + 1, len(fields), 4)]
             return Synset(
@@ -90,7 +90,7 @@ class _Part:
             raise self._broken("data", f"at byte {offset}") from err
 
     def bases(self, form: str) -> Iterator[str]:
-        """The form itself, and what it may be a form of."""
+        """Yield the form itself and its possible base forms."""
         yield form
         yield from self._irregular.get(form, ())
         for ending, instead in _ENDINGS[self._name]:
@@ -99,7 +99,7 @@ class _Part:
 
     def _broken(self, file: str, place: str) -> GraphFormatError:
         return GraphFormatError(
-            "is no WordNet database, or a damaged one; name the folder of its files",
+            "is not a WordNet database file, or is damaged; give the folder of an intact database",
             source=str(self._folder / f"{file}.{self._name}"),
             place=place,
         )
@@ -124,7 +124,7 @@ class WordNet:
     """A WordNet database.
 
     Args:
-        folder: The folder with ``index.noun``, ``data.noun`` and their like.
+        folder: The folder with ``index.noun``, ``data.noun`` and the files for verbs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -132,7 +132,7 @@ class WordNet:
         self._parts = {kind: _Part(folder, name) for kind, name in _POS.items()}
 
     def senses(self, word: str, kind: str) -> list[Synset]:
-        """What a word means, the commonest first; its base form where it has none itself.
+        """Return the senses of a word, or else of its base form; the commonest comes first.
 
         Args:
             word: The word, with blanks.
@@ -146,7 +146,7 @@ class WordNet:
         return [part.synset(offset) for offset in found]
 
     def rank(self, word: str, synset: Synset, kind: str) -> int:
-        """How many commoner senses one of a synset's words has.
+        """Return how many senses of a synset's word are commoner than the synset.
 
         Raises:
             GraphFormatError: A file is missing or damaged.
@@ -155,23 +155,29 @@ class WordNet:
         return offsets.index(synset.offset) if synset.offset in offsets else len(offsets)
 
     def kinds_of(self, synset: Synset, kind: str) -> list[Synset]:
-        """The kinds that a synset belongs to, one step up."""
+        """Return the hypernyms of a synset, one step up."""
         return [self._parts[kind].synset(offset) for offset in synset.hypernyms]
 
 
 def open_wordnet(folder: Path) -> WordNet:
-    """The database in a folder.
+    """Return the database in a folder.
 
     Raises:
-        GraphFormatError: There is none.
+        GraphFormatError: The folder has no WordNet database.
     """
     if not _is_database(folder):
-        raise GraphFormatError("holds no WordNet: no index.noun and data.noun", source=str(folder))
+        raise GraphFormatError(
+            "has no WordNet database; give a folder with index.noun and data.noun",
+            source=str(folder),
+        )
     return WordNet(folder)
 
 
 def find_wordnet() -> WordNet | None:
-    """The database of this machine, in the usual places and where nltk looks; None: none."""
+    """Return the WordNet database of this machine, or None.
+
+    It looks in the usual system folders and then in nltk's.
+    """
     found = next((path for path in map(Path, _PLACES) if _is_database(path)), None)
     if found is None:
         from nltk import data
@@ -190,7 +196,11 @@ def _bytes_of(path: Path) -> bytes:
         with path.open("rb") as stream:
             data = stream.read(_MAX_BYTES + 1)
     except OSError as err:
-        raise GraphFormatError(f"can't be read: {err.strerror or err}", source=str(path)) from err
+        raise GraphFormatError(
+            f"cannot be read ({err.strerror or err}); check its permissions", source=str(path)
+        ) from err
     if len(data) > _MAX_BYTES:
-        raise GraphFormatError(f"is larger than {_MAX_BYTES} bytes", source=str(path))
+        raise GraphFormatError(
+            f"is larger than {_MAX_BYTES} bytes, so it is not a WordNet file", source=str(path)
+        )
     return data

@@ -133,7 +133,7 @@ def test_size_is_bounded(tmp_path: Path) -> None:
     path.write_bytes(b"cat, " * (4 * 1024 * 1024))
     with pytest.raises(GraphFormatError, match="more than"):
         load_graph(path)
-    with pytest.raises(GraphFormatError, match="at most"):
+    with pytest.raises(GraphFormatError, match="exceed the limit"):
         parse_graph("x" * (16 * 1024 * 1024 + 1), name="big")
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.work import calls_of
 
 from hallujudge.synonym_graphs import (
-    Matcher,
+    ObjectMatcher,
     SynonymGraph,
     Variant,
     compile_matcher,
@@ -123,7 +123,7 @@ def test_the_memory_of_chunks_is_bounded(
 
 def test_odd_tables_take_the_exact_path() -> None:
     graph = parse_graph("thing, u.s., dog", layout="table", name="odd")
-    matcher = Matcher(graph, "published")
+    matcher = ObjectMatcher(graph, "published")
     assert not project.is_chunkable(build_lexicon(graph, "published"))
     assert [m.word for m in matcher.find("the dog")] == ["dog"]
 
@@ -149,7 +149,7 @@ def test_work_grows_with_the_caption_and_no_faster(
 
 def test_threads_agree(graph: SynonymGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(project, "MAX_CHUNKS", 20)
-    matcher = Matcher(graph, "published")
+    matcher = ObjectMatcher(graph, "published")
     captions = [f"dog{n} and a dog, a table{n % 7} by the wine glass {n}." for n in range(300)]
     expected = [matcher.find(caption) for caption in captions]
     results: list[object] = []
