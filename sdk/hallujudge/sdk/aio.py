@@ -146,7 +146,7 @@ class AsyncClient:
         *,
         variant: str = "",
         graph: str | Mapping[str, str] | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> list[list[FoundClaim]]:
         """Return the claims of texts without verdicts: mentions, triplets or keywords, with spans.
 

@@ -41,8 +41,8 @@ class ScoreRun:
     """The metric's variant; empty for its default."""
     graph: str | Mapping[str, str] | None = None
     """A shipped graph's name or a file; for metrics with several graphs, role -> name or file."""
-    options: Mapping[str, str] | None = None
-    """The metric's own options by name."""
+    options: Mapping[str, object] | None = None
+    """The metric's own options by name: texts, numbers or truth values."""
     group_by: Sequence[str] = ()
     """Fields of the responses to report groups by; empty for the metric's default."""
     confidence: float = 0.95
@@ -80,7 +80,7 @@ class ScoreRun:
             metric=self.metric,
             variant=self.variant,
             graphs=graph_sources(self.metric, self.graph),
-            options=dict(self.options or {}),
+            options={name: _text(value) for name, value in (self.options or {}).items()},
             group_by=group_keys(self.metric, self.group_by),
             interval=interval_settings(self.confidence),
         )
@@ -102,6 +102,11 @@ class ScoreRun:
             group_by=tuple(self.group_by),
             metric_groups=group_keys(self.metric, ()),
         )
+
+
+def _text(value: object) -> str:
+    """Return an option's value as messages and signatures hold it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def called_with(

@@ -9,7 +9,7 @@ import pickle
 
 import pytest
 
-from hallujudge.sdk import AsyncClient, Client, EmbeddedBackend, Outcome, aio, client
+from hallujudge.sdk import AsyncClient, Client, EmbeddedBackend, Outcome, ScoreRun, aio, client
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.backends.remote import check_versions
 from hallujudge.sdk.errors import (
@@ -84,6 +84,12 @@ def test_a_wrong_argument_is_named() -> None:
             client.score("chair", references=REFERENCES)  # type: ignore[call-arg]
         with pytest.raises(TypeError, match=r"judge\(\): got an unexpected keyword .*'refs'"):
             client.judge("chair", responses=RESPONSES, refs=REFERENCES)  # type: ignore[call-arg]
+
+
+def test_options_may_be_numbers_and_truth_values() -> None:
+    options = {"support_above": 0.4, "count_empty": True, "judge": "matcher"}
+    spec = ScoreRun("tri-he", responses={}, options=options).spec()
+    assert spec.options == {"support_above": "0.4", "count_empty": "true", "judge": "matcher"}
 
 
 def test_errors_name_what_to_do() -> None:
