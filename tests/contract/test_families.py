@@ -29,6 +29,7 @@ from hallujudge.metrics import (
 )
 from hallujudge.metrics.framework.item import Item as BaseItem
 from hallujudge.metrics.framework.triplets import Triplet, WrittenTriplet
+from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
 from hallujudge.metrics.mementos.evidence import MementosEvidence
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 from hallujudge.metrics.tri_he.items import TriHeItem
@@ -70,6 +71,7 @@ FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
 EVIDENCE: tuple[type, ...] = (
     AnswerEvidence,
     ChairEvidence,
+    HallusionBenchEvidence,
     InfactEvidence,
     MementosEvidence,
     OrderEvidence,

@@ -45,6 +45,22 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
         "inputs": VIDHAL,
     },
     "infact": lambda: {"responses": infact_lines(infact_questions(12))},
+    "hallusion-bench": lambda: {
+        "responses": [
+            {
+                "category": "VS",
+                "subcategory": "chart",
+                "set_id": "0",
+                "figure_id": str(figure),
+                "question_id": "0",
+                "visual_input": str(figure),
+                "question": "Is it so?",
+                "gt_answer": "1",
+                "model_prediction": text,
+            }
+            for figure, text in enumerate(["It is unclear.", "No.", None])
+        ],
+    },
     "mementos": lambda: {
         "responses": [
             {"image": "a.png", "description": "A man throws a ball to a unicorn."},

@@ -8,5 +8,5 @@ from __future__ import annotations
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = ["chair", "pope", "tri_he", "mementos", "vidhal", "infact"]
+FAMILIES = ["chair", "pope", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench"]
 """Names of the families, in the order of tables and listings."""

@@ -26,6 +26,8 @@ from hallujudge.metrics import (
     TriHeItem,
     VidhalItem,
 )
+from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
+from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
 from hallujudge.metrics.mementos.evidence import MementosEvidence
 from hallujudge.metrics.mementos.items import MementosItem
 
@@ -64,6 +66,7 @@ TASKS: Mapping[str, type[Item]] = {
     "mementos": MementosItem,
     "vidhal": VidhalItem,
     "infact": InfactItem,
+    "hallusion_bench": HallusionBenchItem,
 }
 """The items of each task; a new family adds its line here and its evidence below."""
 
@@ -75,6 +78,7 @@ CODECS = Codecs(
         Evidence: (
             AnswerEvidence,
             ChairEvidence,
+            HallusionBenchEvidence,
             InfactEvidence,
             MementosEvidence,
             OrderEvidence,

@@ -67,6 +67,11 @@ class UnscoredReason(enum.StrEnum):
         "The label is empty, or is not one of the possible answers.",
         "Correct the label.",
     )
+    PLACE_INVALID = (
+        "PLACE_INVALID",
+        "The item's place in its benchmark is not known: a category or another field is invalid.",
+        "Correct the field that the detail names.",
+    )
     DISPLAY_MISSING = (
         "DISPLAY_MISSING",
         "The order in which captions were shown is not known, so a letter has no meaning.",

@@ -10,6 +10,7 @@ import google.protobuf.internal.containers
 import google.protobuf.internal.enum_type_wrapper
 import google.protobuf.message
 import hallujudge.judge.v1.chair_pb2
+import hallujudge.judge.v1.hallusion_bench_pb2
 import hallujudge.judge.v1.infact_pb2
 import hallujudge.judge.v1.mementos_pb2
 import hallujudge.judge.v1.pope_pb2
@@ -289,6 +290,7 @@ class Item(google.protobuf.message.Message):
     MEMENTOS_FIELD_NUMBER: builtins.int
     VIDHAL_FIELD_NUMBER: builtins.int
     INFACT_FIELD_NUMBER: builtins.int
+    HALLUSION_BENCH_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item, unique in its run. Write the number 42 as "42"."""
     group_id: builtins.str
@@ -321,6 +323,10 @@ class Item(google.protobuf.message.Message):
     def infact(self) -> hallujudge.judge.v1.infact_pb2.InfactTask:
         """INFACT."""
 
+    @property
+    def hallusion_bench(self) -> hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask:
+        """HallusionBench."""
+
     def __init__(
         self,
         *,
@@ -333,10 +339,11 @@ class Item(google.protobuf.message.Message):
         mementos: hallujudge.judge.v1.mementos_pb2.MementosTask | None = ...,
         vidhal: hallujudge.judge.v1.vidhal_pb2.VidhalTask | None = ...,
         infact: hallujudge.judge.v1.infact_pb2.InfactTask | None = ...,
+        hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["chair", b"chair", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "pope", "tri_he", "mementos", "vidhal", "infact"] | None: ...
+    def HasField(self, field_name: typing.Literal["chair", b"chair", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["chair", b"chair", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "pope", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 
@@ -376,6 +383,7 @@ class ItemResult(google.protobuf.message.Message):
     INFACT_FIELD_NUMBER: builtins.int
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
+    HALLUSION_BENCH_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item."""
     group_id: builtins.str
@@ -389,7 +397,7 @@ class ItemResult(google.protobuf.message.Message):
     @property
     def statistics(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
         """What the scores of the run are made of, in the order of the metric's statistic names. Empty for unscored items,
-        except in metrics with a score that counts unparsed answers.
+        except in metrics with a score that counts unparsed answers or compares several items.
         """
 
     @property
@@ -424,6 +432,10 @@ class ItemResult(google.protobuf.message.Message):
     def mementos(self) -> hallujudge.judge.v1.mementos_pb2.MementosEvidence:
         """Matched keywords."""
 
+    @property
+    def hallusion_bench(self) -> hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence:
+        """A yes/no answer about one figure of a set."""
+
     def __init__(
         self,
         *,
@@ -441,10 +453,11 @@ class ItemResult(google.protobuf.message.Message):
         infact: hallujudge.judge.v1.infact_pb2.InfactEvidence | None = ...,
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeEvidence | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosEvidence | None = ...,
+        hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "evidence", b"evidence", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos"] | None: ...
+    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

@@ -35,6 +35,8 @@ class InputOptions:
     """References without a response become unscored instead of stopping the run."""
     display: str | Path | Mapping[str, object] | None = None
     """For VidHal: video -> letter -> rank of the caption that was shown behind the letter."""
+    correctness_key: str | None = None
+    """For HallusionBench: key of given correctness (1, 0 or 2); None: the usual ones are read."""
     model_key: str | None = None
     """For Tri-HE's own file: key of the model's answers; its claims are under ``KEY_triplets``."""
     claims_only: bool = False

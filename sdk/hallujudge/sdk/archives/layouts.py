@@ -51,7 +51,7 @@ _LAYOUTS = (
     _layout(
         "an lmms-eval sample file of task HallusionBench",
         "filtered_resps aAcc",
-        remedy="no metric reads HallusionBench yet",
+        "hallusion-bench",
     ),
     _layout(
         "an lmms-eval log of the older layout (one object with 'logs')",
@@ -84,8 +84,8 @@ _LAYOUTS = (
     _layout("Tri-HE's own file", "instance triplets", "tri-he"),
     _layout(
         "a HallusionBench file",
-        "gt_answer model_prediction set_id",
-        remedy="no metric reads HallusionBench yet",
+        "model_prediction set_id figure_id",
+        "hallusion-bench",
     ),
     _layout("AMBER's annotation file", "id type truth hallu", remedy="no metric reads AMBER yet"),
     _layout("a THRONE response file", "responses", remedy="no metric reads THRONE yet"),

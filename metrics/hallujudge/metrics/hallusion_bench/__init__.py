@@ -1,0 +1,1 @@
+"""HallusionBench: yes/no questions in sets, with and without an edited figure."""

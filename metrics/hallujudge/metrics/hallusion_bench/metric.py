@@ -1,0 +1,208 @@
+"""HallusionBench: is a wrong answer due to language or to vision?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from ..answers import yes_no_parser
+from ..framework.base import MetricBase
+from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
+from ..framework.metric import Column, ScoreDefinition
+from ..framework.result import ScoredItem
+from .evidence import HallusionBenchEvidence
+from .groups import MADE, NO_VERDICT, UNKNOWN, key_of, made_columns, place_code
+from .items import RIGHT, UNCLEAR, WRONG, HallusionBenchItem
+from .scores import COLUMNS, SCORES
+
+if TYPE_CHECKING:
+    from ..framework.metric import FloatArray
+
+__all__ = ["HallusionBenchMetric"]
+
+_SAID = {None: 0, "yes": 1, "no": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HallusionBenchMetric(MetricBase):
+    """HallusionBench (Guan et al., 2024; released script ``utils.py``).
+
+    An answer is right, wrong or unclear. An unclear answer counts as right where the question has
+    no figure (category VS, figure 0), and as wrong elsewhere.
+
+    * ``question_accuracy`` (aAcc) = right answers / answers
+    * ``pair_accuracy`` (qAcc) = questions of a set with right answers about all figures / questions
+    * ``easy_pair_accuracy``, ``hard_pair_accuracy``: the same over answers about original figures
+      (or none), and about edited ones (``visual_input`` 2)
+    * ``figure_accuracy`` (fAcc) = figures with right answers to all questions / figures;
+      ``figure_wrong``, ``figure_inconsistent``: with none right, and with some; ``figure_score``:
+      the mean over figures of the share of right answers
+    * ``yes_percent_difference`` = share of yes answers - share of yes labels, and
+      ``false_positive_ratio`` = wrong answers with the label no / wrong answers. As in the script,
+      a right answer is its label and any other the opposite, unclear ones too.
+    * ``language_hallucination``, ``visual_illusion``, ``mixed``: shares of wrong answers by their
+      cause, which the answer for figure 0 decides; ``pair_…``: shares of wrong pairs by the causes
+      of all their answers; ``question_…``: shares of wrong answers without a look at figure 0
+
+    Variants: ``published`` has all 1,129 questions. ``image-only`` has the 951 questions with a
+    figure, and tells sets apart by subcategory and number, without the category, as VLMEvalKit's
+    table does (its sets of charts, tables and texts of both categories are thrown together).
+
+    A pair or figure with an unscored answer is left out of the numbers of pairs or figures, and the
+    bounds say what it could change. The causes need ``same`` or parsed answers, and figure 0; where
+    one lacks them, their shares are None.
+
+    Departures from the released script: it stops where two questions are alike, and where figure 0
+    is missing.
+
+    Attributes:
+        variant: ``published`` or ``image-only``.
+        correctness: Where correctness comes from: ``given``, or an answer parser.
+    """
+
+    name: ClassVar[Literal["hallusion-bench"]] = "hallusion-bench"
+    summary: ClassVar[str] = "Answers about figures and edited figures, by set."
+    papers: ClassVar[tuple[Paper, ...]] = (
+        Paper(
+            title="HallusionBench",
+            authors="Guan et al.",
+            year=2024,
+            link="arXiv:2310.14566",
+            where="section 4 and utils.py",
+        ),
+    )
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        VariantDefinition(
+            name="published", meaning="Reproduces the released script: all 1,129 questions."
+        ),
+        VariantDefinition(
+            name="image-only",
+            meaning="Reproduces VLMEvalKit's table: the 951 questions with a figure.",
+        ),
+    )
+    options: ClassVar[tuple[OptionDefinition, ...]] = (
+        OptionDefinition(
+            name="correctness",
+            default="vlmevalkit",
+            choices=("vlmevalkit", "strict", "given"),
+            meaning="What says whether an answer is right: an answer parser, or given labels.",
+        ),
+    )
+    unit: ClassVar[Literal["questions"]] = "questions"
+    folds: ClassVar[bool] = False
+    unresolved: ClassVar[str] = "unscored"
+    columns: ClassVar[tuple[Column, ...]] = COLUMNS
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = SCORES
+
+    correctness: str = ""
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return what says whether an answer is right."""
+        return (("correctness", self.correctness),)
+
+    def counts(self, item: HallusionBenchItem) -> bool:
+        """Return whether a question is one of this variant's."""
+        return self.variant != "image-only" or item.visual_input != 0
+
+    def set_of(self, item: HallusionBenchItem) -> tuple[str, ...]:
+        """Return what names the set of a question, which intervals are clustered by."""
+        category = () if self.variant == "image-only" else (item.category,)
+        return (*category, item.subcategory, item.set_id)
+
+    def score_answer(self, item: HallusionBenchItem) -> ScoredItem[HallusionBenchEvidence]:
+        """Statistics of one answer, which has a given correctness, or a response and a label."""
+        answer, verdict = self._judged(item)
+        correct = verdict == RIGHT or (verdict == UNCLEAR and item.without_figure)
+        return ScoredItem(
+            statistics=(
+                *_counts(item, verdict, correct=correct),
+                0,
+                *self._labels(item, verdict, _SAID[answer]),
+            ),
+            scores={"question_accuracy": float(correct), "unclear_rate": float(verdict == UNCLEAR)},
+            evidence=HallusionBenchEvidence(
+                answer=answer,
+                label=item.label,
+                correctness=verdict,
+                correct=correct,
+                how=self.correctness,
+            ),
+        )
+
+    def unscored_row(self, item: HallusionBenchItem) -> tuple[float, ...]:
+        """Return the statistics of an unscored answer, which keeps its pair and figure open."""
+        zeros = (0,) * (len(self.columns) - len(_LABELS) - 1)
+        return (*zeros, 1, *self._labels(item, NO_VERDICT, 0))
+
+    def _judged(self, item: HallusionBenchItem) -> tuple[str | None, int]:
+        if self.correctness == "given":
+            assert item.correctness is not None, "an item without it is unscored"
+            return None, item.correctness
+        assert item.response is not None, "an item without it is unscored"
+        answer = yes_no_parser(self.correctness)(item.response)
+        if answer is None:
+            return None, UNCLEAR
+        return answer, RIGHT if answer == item.label else WRONG
+
+    def _labels(self, item: HallusionBenchItem, verdict: int, said: int) -> tuple[float, ...]:
+        place = self.set_of(item)
+        given = UNKNOWN if item.same is None or self.correctness != "given" else int(item.same)
+        return (
+            key_of(*place, item.question_id),
+            0.0 if item.without_figure else key_of(*place, item.figure_id),
+            place_code(
+                supplement=item.category == "VS",
+                original=item.original,
+                visual_input=item.visual_input,
+            ),
+            verdict,
+            given,
+            said,
+        )
+
+    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Return the columns of pairs, figures and causes."""
+        return made_columns(items)
+
+    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
+        """Return the columns with every unscored answer right, or wrong, in its pair and figure."""
+        import numpy as np
+
+        verdict = items["verdict"]
+        decided = np.where(verdict == NO_VERDICT, float(RIGHT if best else WRONG), verdict)
+        return {**items, **made_columns({**items, "verdict": decided})}
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
+        """An unscored answer may be right or wrong; its pair and figure are in :meth:`resolve`."""
+        row = dict.fromkeys((*(column.name for column in self.columns), *MADE), 0.0)
+        return row | {"answered": 1.0, "right": float(best)}
+
+
+_LABELS = tuple(column for column in COLUMNS if column.label)
+
+
+def _counts(item: HallusionBenchItem, verdict: int, *, correct: bool) -> tuple[int, ...]:
+    labelled, yes = bool(item.label), item.label == "yes"
+    wrong = labelled and not correct
+    return (
+        1,
+        int(correct),
+        int(verdict == UNCLEAR),
+        int(labelled),
+        int(yes),
+        int(labelled and correct == yes),
+        int(wrong),
+        int(wrong and not yes),
+        *_question_causes(item, verdict),
+    )
+
+
+def _question_causes(item: HallusionBenchItem, verdict: int) -> tuple[int, int, int]:
+    """Language hallucination, visual illusion and mixed, by the answer alone."""
+    failed, unclear = verdict == WRONG, verdict == UNCLEAR
+    if item.category == "VD":
+        blind = item.original
+        return (0, int(unclear or (failed and blind)), int(failed and not blind))
+    shown = item.visual_input != 0
+    return (int(failed and not shown), int(unclear and shown), int(failed and shown))

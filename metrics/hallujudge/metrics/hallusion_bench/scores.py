@@ -1,0 +1,170 @@
+"""Statistics and scores of HallusionBench."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..framework.metric import Column, ScoreDefinition, ratio
+from .groups import CAUSES
+
+if TYPE_CHECKING:
+    from ..framework.definitions import Direction
+    from ..framework.metric import FloatArray, Sums
+
+__all__ = ["COLUMNS", "SCORES"]
+
+COLUMNS: tuple[Column, ...] = (
+    Column(name="answered", meaning="answers with a correctness"),
+    Column(name="right", meaning="right answers; unclear ones too where there is no figure"),
+    Column(name="unclear", meaning="unclear answers"),
+    Column(name="labelled", meaning="answers to questions whose label is known"),
+    Column(name="yes_labels", meaning="of these, with the label yes"),
+    Column(name="yes_answers", meaning="of these, right with the label yes or wrong with no"),
+    Column(name="labelled_wrong", meaning="of these, wrong"),
+    Column(name="wrong_yes", meaning="of these, wrong with the label no"),
+    Column(name="question_language_hallucination", meaning="wrong without a figure"),
+    Column(name="question_visual_illusion", meaning="wrong by the figure"),
+    Column(name="question_mixed", meaning="wrong with a figure, for either reason"),
+    Column(name="unscored", meaning="answers without a correctness"),
+    Column(name="pair", meaning="which question of which set", integral=False, label=True),
+    Column(name="figure", meaning="which figure of which set", integral=False, label=True),
+    Column(name="place", meaning="category and figure", label=True),
+    Column(name="verdict", meaning="correctness", label=True),
+    Column(name="same", meaning="whether it agrees with figure 0", label=True),
+    Column(name="said", meaning="the parsed answer", label=True),
+)
+"""The statistics of a question, in order; those of pairs and figures are made from them."""
+
+
+def _share(
+    name: str,
+    meaning: str,
+    top: str,
+    bottom: str,
+    *,
+    direction: Direction = "higher",
+    bounded: bool = True,
+) -> ScoreDefinition:
+    return ScoreDefinition(
+        name=name,
+        meaning=meaning,
+        direction=direction,
+        columns=(top, bottom),
+        value=ratio(top, bottom),
+        count=bottom,
+        bounded=bounded,
+    )
+
+
+def _yes_difference(sums: Sums) -> FloatArray:
+    over = ratio("top", "labelled")
+    return over({"top": sums["yes_answers"] - sums["yes_labels"], "labelled": sums["labelled"]})
+
+
+def _known(top: str, bottom: str, unknown: str) -> Callable[[Sums], FloatArray]:
+    """Return a share that is not defined where a failure's cause is not known."""
+    share = ratio(top, bottom)
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        return np.where(sums[unknown] > 0, np.nan, share(sums))
+
+    return value
+
+
+def _cause(prefix: str, cause: str, told: str, bottom: str, unknown: str) -> ScoreDefinition:
+    name = f"{prefix}{cause}"
+    top = name if prefix else f"failure_{cause}"
+    return ScoreDefinition(
+        name=name,
+        meaning=f"{told} due to {cause.replace('_', ' ')} / {told}",
+        columns=(top, bottom, unknown),
+        value=_known(top, bottom, unknown),
+        count=bottom,
+        bounded=False,
+    )
+
+
+SCORES: tuple[ScoreDefinition, ...] = (
+    _share("question_accuracy", "right answers / answers (aAcc)", "right", "answered"),
+    _share(
+        "pair_accuracy",
+        "questions right about all their figures / questions (qAcc)",
+        "pairs_right",
+        "pairs",
+    ),
+    _share(
+        "figure_accuracy",
+        "figures with all their questions right / figures (fAcc)",
+        "figures_right",
+        "figures",
+    ),
+    _share(
+        "easy_pair_accuracy",
+        "pair_accuracy over original figures and questions without one",
+        "easy_right",
+        "easy",
+    ),
+    _share(
+        "hard_pair_accuracy",
+        "pair_accuracy over edited figures",
+        "hard_right",
+        "hard",
+    ),
+    _share(
+        "figure_inconsistent",
+        "figures with right and wrong answers / figures",
+        "figures_mixed",
+        "figures",
+        direction="lower",
+        bounded=False,
+    ),
+    _share(
+        "figure_wrong",
+        "figures with wrong answers only / figures",
+        "figures_wrong",
+        "figures",
+        direction="lower",
+        bounded=False,
+    ),
+    _share(
+        "figure_score",
+        "share of right answers to a figure, mean over figures",
+        "figure_share",
+        "figures",
+    ),
+    ScoreDefinition(
+        name="yes_percent_difference",
+        meaning="share of yes answers - share of yes labels",
+        columns=("yes_answers", "yes_labels", "labelled"),
+        value=_yes_difference,
+        count="labelled",
+        bounded=False,
+        low=-1.0,
+    ),
+    _share(
+        "false_positive_ratio",
+        "wrong answers with the label no / wrong answers",
+        "wrong_yes",
+        "labelled_wrong",
+        direction="neither",
+        bounded=False,
+    ),
+    *(_cause("", cause, "wrong answers", "failures", "failures_unknown") for cause in CAUSES),
+    *(
+        _cause("question_", cause, "wrong answers, each by itself,", "failures", "never")
+        for cause in CAUSES
+    ),
+    *(_cause("pair_", cause, "wrong pairs", "pairs_wrong", "pairs_unknown") for cause in CAUSES),
+    _share(
+        "unclear_rate",
+        "unclear answers / answers",
+        "unclear",
+        "answered",
+        direction="neither",
+        bounded=False,
+    ),
+)
+"""The scores, in the order of the report."""

@@ -1,0 +1,116 @@
+"""HallusionBench on the command line: answers, labels, joins and bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.hallusion_bench_samples import record
+from support.qa_running import assert_refused, here, report_of, values_of
+from support.qa_samples import write_lines
+
+SET = [
+    record("VS_chart_0_0_0", 2, model_prediction="I cannot tell."),
+    record("VS_chart_0_1_0", 0, model_prediction="No."),
+    record("VD_map_0_0_0", 1),
+    record("VD_map_0_1_0", 0, gt_answer="0"),
+]
+
+
+def score(folder: Path, rows: Sequence[Mapping[str, Any]], *more: str | Path) -> Any:
+    path = write_lines(folder / "answers.jsonl", rows)
+    given = ("score", "hallusion-bench", "--responses", path, "--out", folder / "out")
+    return here(*given, *more)
+
+
+def test_answers_are_parsed_and_compared_with_figure_0(tmp_path: Path) -> None:
+    rows = [{**row, "correctness": None, "same": None} for row in SET]
+    assert score(tmp_path, rows).returncode == 0
+    values = values_of(tmp_path / "out")
+    # Without a figure "I cannot tell" is right; the second yes about the map copies the first.
+    assert values["question_accuracy"] == 0.5
+    assert (values["mixed"], values["visual_illusion"]) == (0.5, 0.5)
+    groups = report_of(tmp_path / "out")["groups"]
+    assert set(groups) == {"category", "subcategory"}
+    assert set(groups["subcategory"]) == {"chart", "map"}
+
+
+def test_sets_are_the_clusters(tmp_path: Path) -> None:
+    assert score(tmp_path, SET).returncode == 0
+    lines = (tmp_path / "out" / "items.jsonl").read_text().splitlines()
+    clusters = {json.loads(line)["group_id"] for line in lines}
+    assert clusters == {"VS_chart_0", "VD_map_0"}
+
+
+def test_causes_are_not_defined_without_same(tmp_path: Path) -> None:
+    rows = [{**row, "same": None} for row in SET]
+    assert score(tmp_path, rows, "--correctness", "given").returncode == 0
+    values = values_of(tmp_path / "out")
+    assert values["mixed"] is None
+    assert values["pair_mixed"] is None
+    assert values["question_mixed"] == 1
+
+
+def test_an_unscored_answer_leaves_its_pair_open(tmp_path: Path) -> None:
+    rows = [{**row, "correctness": None} if row is SET[1] else row for row in SET]
+    assert score(tmp_path, rows, "--correctness-key", "correctness").returncode == 3
+    report = report_of(tmp_path / "out")
+    assert report["coverage"]["reasons"] == {"VERDICT_NULL": 1}
+    assert report["scores"]["pair_accuracy"] == {
+        **report["scores"]["pair_accuracy"],
+        "value": 0,
+        "n": 1,
+    }
+    assert report["coverage"]["bounds"]["pair_accuracy"] == {"best": 0.5, "worst": 0}
+
+
+def test_questions_come_from_the_references(tmp_path: Path) -> None:
+    questions = tmp_path / "HallusionBench.json"
+    questions.write_text(json.dumps(SET))
+    answers = [
+        {key: value for key, value in row.items() if key not in ("gt_answer", "correctness")}
+        for row in SET
+    ]
+    assert score(tmp_path, answers, "--references", questions).returncode == 0
+    assert values_of(tmp_path / "out")["question_accuracy"] == 0.5
+    assert_refused(score(tmp_path, answers), "gt_answer", "VD_map_0_0_0", "--references")
+    assert_refused(
+        score(tmp_path, answers[1:], "--references", questions), "no answer", "VS_chart_0_0_0"
+    )
+
+
+def test_samples_of_lmms_eval_are_read(tmp_path: Path) -> None:
+    rows = [{"doc_id": n, "filtered_resps": [], "aAcc": row} for n, row in enumerate(SET)]
+    assert score(tmp_path, rows).returncode == 0
+    assert values_of(tmp_path / "out")["question_accuracy"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"category": "VX"}, ("neither VD nor VS", "VX_map_0_1_0")),
+        ({"visual_input": "3"}, ("visual_input", "VD_map_0_1_0")),
+        ({"gt_answer": "maybe"}, ("gt_answer", "VD_map_0_1_0")),
+        ({"correctness": "5"}, ("correctness", "VD_map_0_1_0")),
+        ({"figure_id": "0"}, ("more than once", "VD_map_0_0_0")),
+        ({"set_id": None}, ("set_id", "line 4")),
+    ],
+)
+def test_bad_input_is_named(tmp_path: Path, change: dict[str, Any], said: tuple[str, ...]) -> None:
+    assert_refused(score(tmp_path, [*SET[:3], {**SET[3], **change}]), *said)
+
+
+def test_a_missing_correctness_key_is_named(tmp_path: Path) -> None:
+    assert_refused(score(tmp_path, SET, "--correctness-key", "verdict"), "verdict")
+    both = ("--correctness-key", "correctness", "--correctness", "strict")
+    assert_refused(score(tmp_path, SET, *both), "--correctness strict")
+
+
+def test_the_page_shows_wrong_answers_first(tmp_path: Path) -> None:
+    assert score(tmp_path, SET, "--format", "html").returncode == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "wrong answers first" in page
+    assert page.index("VS_chart_0_1_0") < page.index("VS_chart_0_0_0")
