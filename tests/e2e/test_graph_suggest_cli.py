@@ -199,7 +199,7 @@ def test_a_file_that_is_no_patch_is_not_written_over(
     path = tmp_path / "patch.json"
     path.write_text('{"mine": "own"}')
     code, _, notes = suggest(inputs, tmp_path, "--wordnet", "none")
-    assert (code, "is no patch" in notes) == (2, True)
+    assert (code, "is not a patch file" in notes) == (2, True)
     assert path.read_text() == '{"mine": "own"}'
 
 
