@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from .light_imports import textblob_inflect
+
 _CACHE_SIZE: Final = 1 << 16
 _LONGEST: Final = 64
 """Longer words bypass the caches, which keeps them small."""
@@ -48,14 +50,12 @@ def _published(word: str) -> str:
     plain = word.isascii() and word.isalpha() and word.islower()
     if plain and not word.endswith(CHANGED_ENDINGS) and not word.startswith("oxen"):
         return word
-    from textblob.en.inflect import singularize
-
-    return str(singularize(word))
+    return str(textblob_inflect().singularize(word))
 
 
 def load_singulars() -> None:
     """Import textblob's inflection rules, which the first plural would import otherwise."""
-    import textblob.en.inflect  # noqa: F401
+    textblob_inflect()
 
 
 def published_singular(word: str) -> str:

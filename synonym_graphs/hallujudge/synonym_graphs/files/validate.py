@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 
 from ..graph import SynonymGraph
 from ..words import clean_word
@@ -70,16 +71,31 @@ def _cycles(graph: SynonymGraph) -> Iterator[str]:
     """Find cycles in the links from forms to roots and from compounds to forms."""
     if graph.pairs:
         return  # Words of a released graph lead to each other by design.
+    edges = [(form, root) for form, roots in graph.edges for root in roots if form != root]
+    edges += [(form, target) for form, target in graph.compounds if target is not None]
+    # The edges of a table have only the last row of an entry, which hides contradictory rows.
+    for root, *entries in map(_cleaned, graph.rows):
+        edges += [(entry, root) for entry in entries if entry and entry != root]
+    if _has_cycle(edges):
+        yield from _cycle_messages(edges)
+
+
+def _has_cycle(edges: Iterable[tuple[str, str]]) -> bool:
+    links: dict[str, set[str]] = defaultdict(set)
+    for form, root in edges:
+        links[form].add(root)
+    try:
+        TopologicalSorter(links).prepare()
+    except CycleError:
+        return True
+    return False
+
+
+def _cycle_messages(edges: Iterable[tuple[str, str]]) -> Iterator[str]:
+    # Imported for a broken graph only: it is the largest import that a run would make.
     import networkx as nx
 
-    links: nx.DiGraph[str] = nx.DiGraph()
-    links.add_edges_from((f, root) for f, roots in graph.edges for root in roots if f != root)
-    links.add_edges_from((f, target) for f, target in graph.compounds if target is not None)
-    # The edges of a table have only the last row of an entry, which hides contradictory rows.
-    links.add_edges_from(
-        (entry, root) for root, *entries in map(_cleaned, graph.rows) for entry in entries if entry
-    )
-    links.remove_edges_from(list(nx.selfloop_edges(links)))
+    links: nx.DiGraph[str] = nx.DiGraph(edges)
     for tied in nx.strongly_connected_components(links):
         if len(tied) > 1:
             # The search starts at a fixed word, so that a graph always has the same message.

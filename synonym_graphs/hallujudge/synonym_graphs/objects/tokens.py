@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..light_imports import load_tokenizers
+
 if TYPE_CHECKING:
     from nltk.tokenize import NLTKWordTokenizer
     from nltk.tokenize.punkt import PunktLanguageVars
@@ -33,10 +35,11 @@ def tokens_of(text: str) -> list[Token]:
 
     The time was linear in the text's length for all inputs that were tried, even without blanks.
     """
+    language = _language()
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
     # A new sentence tokeniser each time, because it never forgets a word it has seen.
-    sentences = PunktSentenceTokenizer(lang_vars=_language())
+    sentences = PunktSentenceTokenizer(lang_vars=language)
     found: list[Token] = []
     for start, end in sentences.span_tokenize(text):
         found.extend(_sentence_tokens(text[start:end], start))
@@ -57,6 +60,7 @@ def splits(word: str) -> bool:
 
 @cache
 def _language() -> PunktLanguageVars:
+    load_tokenizers()
     from nltk.tokenize.punkt import PunktLanguageVars
 
     return PunktLanguageVars()
@@ -64,6 +68,7 @@ def _language() -> PunktLanguageVars:
 
 @cache
 def _word_tokenizer() -> NLTKWordTokenizer:
+    load_tokenizers()
     from nltk.tokenize import NLTKWordTokenizer
 
     return NLTKWordTokenizer()
