@@ -1,4 +1,4 @@
-"""POPE, VidHal and INFACT: embedded equals remote, byte for byte; messages keep everything."""
+"""Questions and answers: embedded equals remote, byte for byte; messages keep everything."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.event_hallusion_samples import VIDEOS as EVENT_VIDEOS
 from support.qa_samples import infact_lines, infact_questions, write_lines
 from support.running import cli
 
@@ -58,7 +59,9 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
     for name, content in (("orders", orders), ("display", display), ("videos", videos)):
         (folder / name).write_text(json.dumps(content))
     given = ("--responses", folder / "orders", "--references", folder / "videos")
+    (folder / "events").write_text(json.dumps(EVENT_VIDEOS))
     return {
+        "event-hallusion": ("--responses", folder / "events", "--group-by", "category"),
         "pope": ("--responses", write_lines(folder / "answers", answers), "--group-by", "model"),
         "vidhal-mcqa": (*given, "--options", folder / "display"),
         "vidhal-ordering": (*given, "--options", folder / "display"),
@@ -76,6 +79,8 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         ("vidhal-ordering", "published"),
         ("vidhal-ordering", "corrected"),
         ("infact", "paper"),
+        ("event-hallusion", "published"),
+        ("event-hallusion", "corrected"),
     ],
 )
 def test_files_are_equal(server: str, tmp_path: Path, metric: str, variant: str) -> None:

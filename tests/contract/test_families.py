@@ -27,6 +27,7 @@ from hallujudge.metrics import (
     PopeItem,
     Report,
 )
+from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
 from hallujudge.metrics.framework.item import Item as BaseItem
 from hallujudge.metrics.framework.triplets import Triplet, WrittenTriplet
 from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
@@ -71,6 +72,7 @@ FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
 EVIDENCE: tuple[type, ...] = (
     AnswerEvidence,
     ChairEvidence,
+    EventHallusionEvidence,
     HallusionBenchEvidence,
     InfactEvidence,
     MementosEvidence,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from support.event_hallusion_samples import VIDEOS as EVENT_VIDEOS
 from support.qa_samples import infact_lines, infact_questions
 
 from hallujudge.sdk import InputOptions
@@ -61,6 +62,7 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
             for figure, text in enumerate(["It is unclear.", "No.", None])
         ],
     },
+    "event-hallusion": lambda: {"responses": EVENT_VIDEOS, "variant": "corrected"},
     "mementos": lambda: {
         "responses": [
             {"image": "a.png", "description": "A man throws a ball to a unicorn."},

@@ -8,5 +8,14 @@ from __future__ import annotations
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = ["chair", "pope", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench"]
+FAMILIES = [
+    "chair",
+    "pope",
+    "tri_he",
+    "mementos",
+    "vidhal",
+    "infact",
+    "hallusion_bench",
+    "event_hallusion",
+]
 """Names of the families, in the order of tables and listings."""

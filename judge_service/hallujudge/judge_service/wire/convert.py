@@ -26,6 +26,8 @@ from hallujudge.metrics import (
     TriHeItem,
     VidhalItem,
 )
+from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
+from hallujudge.metrics.event_hallusion.items import EventHallusionItem
 from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
 from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
 from hallujudge.metrics.mementos.evidence import MementosEvidence
@@ -67,6 +69,7 @@ TASKS: Mapping[str, type[Item]] = {
     "vidhal": VidhalItem,
     "infact": InfactItem,
     "hallusion_bench": HallusionBenchItem,
+    "event_hallusion": EventHallusionItem,
 }
 """The items of each task; a new family adds its line here and its evidence below."""
 
@@ -79,6 +82,7 @@ CODECS = Codecs(
             AnswerEvidence,
             ChairEvidence,
             HallusionBenchEvidence,
+            EventHallusionEvidence,
             InfactEvidence,
             MementosEvidence,
             OrderEvidence,

@@ -10,6 +10,7 @@ import google.protobuf.internal.containers
 import google.protobuf.internal.enum_type_wrapper
 import google.protobuf.message
 import hallujudge.judge.v1.chair_pb2
+import hallujudge.judge.v1.event_hallusion_pb2
 import hallujudge.judge.v1.hallusion_bench_pb2
 import hallujudge.judge.v1.infact_pb2
 import hallujudge.judge.v1.mementos_pb2
@@ -291,6 +292,7 @@ class Item(google.protobuf.message.Message):
     VIDHAL_FIELD_NUMBER: builtins.int
     INFACT_FIELD_NUMBER: builtins.int
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
+    EVENT_HALLUSION_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item, unique in its run. Write the number 42 as "42"."""
     group_id: builtins.str
@@ -327,6 +329,10 @@ class Item(google.protobuf.message.Message):
     def hallusion_bench(self) -> hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask:
         """HallusionBench."""
 
+    @property
+    def event_hallusion(self) -> hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask:
+        """EventHallusion."""
+
     def __init__(
         self,
         *,
@@ -340,10 +346,11 @@ class Item(google.protobuf.message.Message):
         vidhal: hallujudge.judge.v1.vidhal_pb2.VidhalTask | None = ...,
         infact: hallujudge.judge.v1.infact_pb2.InfactTask | None = ...,
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask | None = ...,
+        event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["chair", b"chair", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["chair", b"chair", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "pope", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench"] | None: ...
+    def HasField(self, field_name: typing.Literal["chair", b"chair", "event_hallusion", b"event_hallusion", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["chair", b"chair", "event_hallusion", b"event_hallusion", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "pope", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench", "event_hallusion"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 
@@ -384,6 +391,7 @@ class ItemResult(google.protobuf.message.Message):
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
+    EVENT_HALLUSION_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item."""
     group_id: builtins.str
@@ -436,6 +444,10 @@ class ItemResult(google.protobuf.message.Message):
     def hallusion_bench(self) -> hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence:
         """A yes/no answer about one figure of a set."""
 
+    @property
+    def event_hallusion(self) -> hallujudge.judge.v1.event_hallusion_pb2.EventHallusionEvidence:
+        """Answers about a video, and the judgement on its description."""
+
     def __init__(
         self,
         *,
@@ -454,10 +466,11 @@ class ItemResult(google.protobuf.message.Message):
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeEvidence | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosEvidence | None = ...,
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence | None = ...,
+        event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionEvidence | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench"] | None: ...
+    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench", "event_hallusion"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

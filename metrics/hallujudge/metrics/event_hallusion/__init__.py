@@ -1,0 +1,1 @@
+"""EventHallusion: questions about events in videos, and judged descriptions."""

@@ -1,0 +1,203 @@
+"""EventHallusion: questions about events in videos, and judged descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from ..framework.base import MetricBase
+from ..framework.definitions import Paper, VariantDefinition
+from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.result import ScoredItem
+from .answers import parse_answer, parse_judgement
+from .evidence import EventHallusionEvidence, EventVerdict
+from .items import EventHallusionItem, EventQuestion
+
+if TYPE_CHECKING:
+    from ..framework.metric import FloatArray
+
+__all__ = ["EventHallusionMetric"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventHallusionMetric(MetricBase):
+    """EventHallusion (Zhang et al., 2024; the released ``eval.py``).
+
+    * ``question_accuracy`` = right answers / questions
+    * ``description_accuracy`` = descriptions that the judge calls right / judged descriptions
+    * ``question_unparsed_rate`` = answers that could not be parsed / questions
+    * ``description_unparsed_rate`` = judgements that could not be parsed / judged descriptions
+
+    The released script prints them for each split (the groups of ``split``) and over all.
+    ``published`` does what the script does, its errors included:
+
+    * An answer or judgement that starts with the letters yes or no is parsed as that word, such as
+      "Not sure" and "Nothing happens" as no.
+    * Any other text is wrong, such as "So the answer is no." and " No.". A missing answer is wrong
+      too, and a failed judgement counts against the model.
+    * Asterisks are removed from judgements, but not from answers.
+
+    ``corrected`` parses the first whole word, or else a clear yes or no by the parser ``strict``
+    (answers only). An answer or judgement that it cannot parse leaves numerator and denominator,
+    and so does a missing answer or one that is a failure text.
+
+    A description without a judgement counts in neither variant; the script stops there. Labels are
+    compared with or without a full stop; the script takes "Yes." and "No." only.
+
+    Attributes:
+        variant: ``published`` or ``corrected``.
+    """
+
+    name: ClassVar[Literal["event-hallusion"]] = "event-hallusion"
+    summary: ClassVar[str] = "Right answers about events in videos, and right descriptions."
+    papers: ClassVar[tuple[Paper, ...]] = (
+        Paper(
+            title="EventHallusion: Diagnosing Event Hallucinations in Video LLMs",
+            authors="Zhang et al.",
+            year=2024,
+            link="arXiv:2409.16597",
+        ),
+    )
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        VariantDefinition(
+            name="published",
+            meaning="The released script: unparsed answers and failed judgements are wrong.",
+        ),
+        VariantDefinition(
+            name="corrected",
+            meaning="Whole words are parsed; unparsed answers and failed judgements do not count.",
+        ),
+    )
+    unit: ClassVar[Literal["videos"]] = "videos"
+    unresolved: ClassVar[str] = "open"
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column(name="asked", meaning="questions"),
+        Column(name="answered", meaning="questions that count in the accuracy"),
+        Column(name="right", meaning="right answers"),
+        Column(name="unparsed", meaning="answers that could not be parsed"),
+        Column(name="judged", meaning="judged descriptions"),
+        Column(name="decided", meaning="judged descriptions that count in the accuracy"),
+        Column(name="approved", meaning="descriptions that are right"),
+        Column(name="undecided", meaning="judgements that could not be parsed"),
+        Column(name="open", meaning="answers and judgements of scored videos that do not count"),
+    )
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
+        ScoreDefinition(
+            name="question_accuracy",
+            meaning="right answers / questions",
+            direction="higher",
+            columns=("right", "answered"),
+            value=ratio("right", "answered"),
+            count="answered",
+        ),
+        ScoreDefinition(
+            name="description_accuracy",
+            meaning="descriptions that the judge calls right / judged descriptions",
+            direction="higher",
+            columns=("approved", "decided"),
+            value=ratio("approved", "decided"),
+            count="decided",
+        ),
+        ScoreDefinition(
+            name="question_unparsed_rate",
+            meaning="answers that could not be parsed / questions",
+            direction="lower",
+            columns=("unparsed", "asked"),
+            value=ratio("unparsed", "asked"),
+            count="asked",
+            bounded=False,
+        ),
+        ScoreDefinition(
+            name="description_unparsed_rate",
+            meaning="judgements that could not be parsed / judged descriptions",
+            direction="lower",
+            columns=("undecided", "judged"),
+            value=ratio("undecided", "judged"),
+            count="judged",
+            bounded=False,
+        ),
+    )
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return where judgements come from: the archive."""
+        return (("judgements", "given"),)
+
+    def score_video(self, item: EventHallusionItem) -> ScoredItem[EventHallusionEvidence]:
+        """Return the statistics of a video whose labels are ``yes`` or ``no``."""
+        answers = tuple(self._verdict(question) for question in item.questions)
+        judgement = parse_judgement(item.judgement, self.variant)
+        correct = None if item.judgement is None else self._counted(judgement, "yes")
+        judged = [] if item.judgement is None else [correct]
+        about_answers = _counts([verdict.answer for verdict in answers], [v[3] for v in answers])
+        about_judged = _counts([judgement] * len(judged), judged)
+        readable = bool(about_answers[1] + about_judged[1])
+        left_out = about_answers[0] - about_answers[1] + about_judged[0] - about_judged[1]
+        return ScoredItem(
+            statistics=(*about_answers, *about_judged, left_out if readable else 0),
+            scores=_own_scores(about_answers, correct),
+            evidence=EventHallusionEvidence(
+                answers=answers, judgement=judgement, description_correct=correct
+            ),
+            readable=readable,
+        )
+
+    def _verdict(self, question: EventQuestion) -> EventVerdict:
+        answer = parse_answer(question.response, self.variant)
+        correct = self._counted(answer, question.label)
+        return EventVerdict(question.question, question.label, answer, correct)
+
+    def _counted(self, answer: str | None, label: str) -> bool | None:
+        """Return whether an answer is right; None: it does not count."""
+        if answer is None and self.variant == "corrected":
+            return None
+        return answer == label
+
+    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
+        """Return the columns with everything that does not count as right, or as wrong.
+
+        ``published`` counts everything. A video of which nothing counts is unscored, and its bounds
+        are those of :meth:`extreme`.
+        """
+        scored = items["open"] > 0
+        answers = (items["asked"] - items["answered"]) * scored
+        judgements = (items["judged"] - items["decided"]) * scored
+        return {
+            **items,
+            "answered": items["answered"] + answers,
+            "right": items["right"] + answers * best,
+            "decided": items["decided"] + judgements,
+            "approved": items["approved"] + judgements * best,
+        }
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
+        """Return an unscored video with all answers and the description right, or wrong."""
+        asked, judged = (float(observed[name].max()) for name in ("asked", "judged"))
+        return {
+            **dict.fromkeys((column.name for column in self.columns), 0.0),
+            "asked": asked,
+            "answered": asked,
+            "right": asked * best,
+            "judged": judged,
+            "decided": judged,
+            "approved": judged * best,
+        }
+
+
+def _counts(
+    answers: Sequence[str | None], correct: Sequence[bool | None]
+) -> tuple[int, int, int, int]:
+    """Return how many there are, count, are right, and could not be parsed."""
+    counting = [value for value in correct if value is not None]
+    return len(answers), len(counting), sum(counting), sum(answer is None for answer in answers)
+
+
+def _own_scores(
+    answers: tuple[int, int, int, int], description: bool | None
+) -> dict[str, float | None]:
+    scores: dict[str, float | None] = {}
+    if answers[1]:
+        scores["question_accuracy"] = answers[2] / answers[1]
+    if description is not None:
+        scores["description_accuracy"] = float(description)
+    return scores

@@ -1,0 +1,158 @@
+"""Answers, descriptions and judgements for EventHallusion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeGuard
+
+from hallujudge.metrics.event_hallusion.items import EventHallusionItem, EventQuestion
+
+from ..errors import ArchiveError
+from .inputs import InputOptions, ItemSource, Reader, References, Responses
+from .joins import refuse
+from .qa import fields_of, optional_text, text_of
+from .records import Record, canonical_id, read_records
+from .tables import structured
+
+__all__ = ["READERS", "read_event_hallusion"]
+
+_DESCRIPTION_KEYS = ("desc", "description", "response")
+_JUDGEMENT_KEYS = ("judgement", "judgment")
+_ANSWER_KEYS = ("prediction", "response")
+_SPLITS = ("entire", "interleave", "misleading")
+
+
+def read_event_hallusion(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Videos of the released layout (split -> id -> video), or one record for each video.
+
+    Args:
+        responses: The archive; a video has ``qa`` (``question``, ``answer``, ``prediction``), and
+            may have ``desc`` and ``judgement``.
+        references: None: videos carry their labels.
+        options: How the archive is read.
+        group_by: Fields to group by.
+
+    Raises:
+        ArchiveError: A video can't be read, has no split, stands twice, or has a label that is
+            neither yes nor no; it is named.
+    """
+    if references is not None:
+        raise ArchiveError(
+            "EventHallusion's videos carry their labels as 'answer'; leave the references out"
+        )
+    keys = tuple(key for key in group_by if key != "split")
+    items = [_item(record, options, keys) for record in _videos(responses)]
+    if not items:
+        raise ArchiveError("the archive of answers holds no video")
+    _check(items)
+    return ItemSource(count=len(items), make=lambda: iter(items), notes=_notes(items))
+
+
+def _videos(responses: Responses) -> Iterator[Record]:
+    """Yield one record for each video; in the released layout with its split."""
+    for record in read_records(responses):
+        if not _is_split(record.values):
+            yield record
+            continue
+        split = record.values["id"]
+        for key, video in record.values.items():
+            if isinstance(video, Mapping):
+                values = {"id": key, **video, "split": split}
+                place = f"{record.place}, {key!r}"
+                yield Record(values=values, position=record.position, place=place)
+
+
+def _is_split(values: Mapping[str, object]) -> bool:
+    videos = [value for key, value in values.items() if key != "id"]
+    return "qa" not in values and bool(videos) and all(isinstance(v, Mapping) for v in videos)
+
+
+def _item(record: Record, options: InputOptions, group_by: tuple[str, ...]) -> EventHallusionItem:
+    values = record.values
+    identifier = canonical_id(values.get(options.id_key or "id"), record.place)
+    described = (options.text_key,) if options.text_key else _DESCRIPTION_KEYS
+    return EventHallusionItem(
+        id=identifier,
+        group_id=optional_text(record, ("video", "group_id")) or identifier,
+        fields=fields_of(group_by, values),
+        split=_split(record),
+        questions=tuple(_questions(record)),
+        response=_first_text(record, described),
+        judgement=_first_text(record, _JUDGEMENT_KEYS),
+    )
+
+
+def _split(record: Record) -> str:
+    split = record.values.get("split")
+    if isinstance(split, str) and split.strip().casefold() in _SPLITS:
+        return split.strip().casefold()
+    raise ArchiveError(
+        f"{record.place}: the split is {split!r:.60}; give 'split' as one of {', '.join(_SPLITS)}"
+    )
+
+
+def _questions(record: Record) -> Iterator[EventQuestion]:
+    asked = structured(record.values.get("qa"))
+    if asked is None:
+        return
+    if not _are_records(asked):
+        raise ArchiveError(
+            f"{record.place}: 'qa' must be a list of objects with 'question', 'answer' (the label) "
+            f"and 'prediction'; found {asked!r:.60}"
+        )
+    for index, values in enumerate(asked):
+        place = f"{record.place}, question {index + 1}"
+        entry = Record(values=values, position=index, place=place)
+        yield EventQuestion(
+            question=optional_text(entry, ("question",)),
+            label=_label(entry),
+            response=_first_text(entry, _ANSWER_KEYS),
+        )
+
+
+def _are_records(value: object) -> TypeGuard[Sequence[Mapping[str, object]]]:
+    return isinstance(value, (list, tuple)) and all(isinstance(entry, Mapping) for entry in value)
+
+
+def _label(entry: Record) -> str:
+    return optional_text(entry, ("answer", "label")).strip().rstrip(".").casefold()
+
+
+def _first_text(record: Record, keys: Sequence[str]) -> str | None:
+    """Return the text of the first key that a record has; None if there is none."""
+    return next((text_of(record, key) for key in keys if key in record.values), None)
+
+
+def _check(items: Sequence[EventHallusionItem]) -> None:
+    seen: set[str] = set()
+    twice = [item.id for item in items if item.id in seen or seen.add(item.id)]  # type: ignore[func-returns-value]  # add() is called for its effect
+    if twice:
+        raise refuse("videos stand more than once", twice, "Remove the copies")
+    wrong = [
+        f"{item.id} ({question.label!r:.40})"
+        for item in items
+        for question in item.questions
+        if question.label not in ("yes", "no")
+    ]
+    if wrong:
+        raise refuse("labels are neither yes nor no", wrong, "Correct 'answer' of these questions")
+
+
+def _notes(items: Sequence[EventHallusionItem]) -> tuple[str, ...]:
+    """Return a note where descriptions were not judged."""
+    open_ones = sum(item.response is not None and item.judgement is None for item in items)
+    if not open_ones:
+        return ()
+    return (
+        f"{open_ones} of {len(items)} descriptions have no judgement and do not count in "
+        "description_accuracy",
+    )
+
+
+READERS: Mapping[str, Reader] = {"event-hallusion": read_event_hallusion}
+"""Metric -> its archive reader."""

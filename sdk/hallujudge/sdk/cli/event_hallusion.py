@@ -1,0 +1,33 @@
+"""``hallujudge score event-hallusion``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ..archives import InputOptions
+from ..score_run import ScoreRun
+from .app import ExitCode, score_app
+from .groups import grouped
+from .options import Responses, RunOptions
+from .panels import examples, metric_option
+
+__all__: list[str] = []
+
+
+@score_app.command(
+    "event-hallusion",
+    epilog=examples("hallujudge score event-hallusion -r predictions.json -o results"),
+)
+@grouped
+def event_hallusion(
+    *,
+    responses: Responses,
+    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
+        "published"
+    ),
+    run: RunOptions,
+) -> ExitCode:
+    """EventHallusion: questions about events in videos, and judged descriptions."""
+    return run.of(
+        ScoreRun("event-hallusion", responses=responses, variant=variant, inputs=InputOptions())
+    ).execute()

@@ -1,0 +1,84 @@
+"""EventHallusion's archives: the released layout, records, and what is refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.event_hallusion_samples import VIDEOS
+
+from hallujudge.metrics.event_hallusion.items import EventHallusionItem
+from hallujudge.sdk import Client, read_items
+from hallujudge.sdk.errors import ArchiveError
+
+VIDEO: dict[str, Any] = {
+    "id": "a",
+    "split": "Entire",
+    "qa": [{"question": "Is it?", "answer": "No", "prediction": "No."}],
+}
+
+
+def items(given: Any, group_by: tuple[str, ...] = ()) -> list[EventHallusionItem]:
+    return list(read_items("event-hallusion", given, None, group_by=group_by))  # type: ignore[arg-type]  # the family's items
+
+
+def test_a_file_and_its_content_give_equal_items(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.json"
+    path.write_text(json.dumps(VIDEOS))
+    found = items(path, ("category",))
+    assert found == items(VIDEOS, ("category",))
+    first = found[0]
+    assert (first.id, first.split, first.fields) == ("entire_0", "entire", {"category": "daily"})
+    assert first.response == "A man walks a dog."
+    assert first.judgement == "**Yes**. It is."
+    assert [q.label for q in first.questions] == ["no", "no"]
+    assert found[4].judgement is None
+
+
+def test_records_name_their_split_and_may_share_a_video() -> None:
+    (item,) = items([{**VIDEO, "video": "v1"}])
+    assert (item.split, item.group_id, item.questions[0].label) == ("entire", "v1", "no")
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ([VIDEO, VIDEO], "videos stand more than once: a"),
+        ([{**VIDEO, "split": "other"}], "record 0: the split is 'other'"),
+        ([{**VIDEO, "qa": "Is it?"}], "record 0: 'qa' must be a list"),
+        ([{**VIDEO, "qa": [{"answer": "maybe"}]}], r"neither yes nor no: a \('maybe'\)"),
+        ([{**VIDEO, "qa": [{"answer": "No", "prediction": 5}]}], "question 1: 'prediction' is int"),
+        ([{"split": "entire"}], "record 0: None is not an id"),
+        ([], "no video"),
+    ],
+)
+def test_what_is_wrong_is_named(rows: list[dict[str, Any]], named: str) -> None:
+    with pytest.raises(ArchiveError, match=named):
+        items(rows)
+
+
+def test_references_are_refused() -> None:
+    with pytest.raises(ArchiveError, match="leave the references out"):
+        read_items("event-hallusion", [VIDEO], {"a": "b"})
+
+
+def test_failed_answers_and_judgements_are_unscored_in_corrected() -> None:
+    failed = {**VIDEO, "qa": [{"answer": "No", "prediction": "No response"}], "judgement": ""}
+    with Client.embedded() as client:
+        options = {"failure_texts": "No response"}
+        published, corrected = (
+            client.score("event-hallusion", responses=[failed], variant=variant, options=options)
+            for variant in ("published", "corrected")
+        )
+    assert published.scores["question_accuracy"].value == 1, "the script parses it as no"
+    assert published.scores["description_accuracy"].value == 0
+    assert corrected.scores["question_accuracy"].value is None
+    assert corrected.coverage.reasons == {"ANSWER_UNPARSED": 1}
+    assert corrected.scores["description_unparsed_rate"].value == 1
+
+
+def test_descriptions_that_nobody_judged_are_noted() -> None:
+    (note,) = read_items("event-hallusion", VIDEOS, None).notes
+    assert note.startswith("2 of 7 descriptions have no judgement")
