@@ -160,9 +160,12 @@ def test_images_without_scene_graph(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("Ein Mann reitet auf einem braunen Pferd durch den herbstlichen Wald.", "NO_CLAIMS"),
-        ("Мужчина едет на коричневой лошади по осеннему лесу.", "NO_CLAIMS"),
-        ("一个男人骑着一匹棕色的马。", "NO_CLAIMS"),
+        (
+            "Ein Mann reitet auf einem braunen Pferd durch den herbstlichen Wald.",
+            "LANGUAGE_UNSUPPORTED",
+        ),
+        ("Мужчина едет на коричневой лошади по осеннему лесу.", "LANGUAGE_UNSUPPORTED"),
+        ("一个男人骑着一匹棕色的马。", "LANGUAGE_UNSUPPORTED"),
         ("Yes.", "NO_CLAIMS"),
         ("", "RESPONSE_EMPTY"),
         (None, "RESPONSE_MISSING"),
