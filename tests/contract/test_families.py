@@ -34,6 +34,7 @@ from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
 from hallujudge.metrics.mementos.evidence import MementosEvidence
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.video_hallucer.evidence import VideoHallucerEvidence
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 counts = st.integers(0, 2**31 - 1)
@@ -78,6 +79,7 @@ EVIDENCE: tuple[type, ...] = (
     MementosEvidence,
     OrderEvidence,
     TriHeEvidence,
+    VideoHallucerEvidence,
 )
 
 

@@ -63,6 +63,19 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
         ],
     },
     "event-hallusion": lambda: {"responses": EVENT_VIDEOS, "variant": "corrected"},
+    "video-hallucer": lambda: {
+        "responses": {
+            "temporal": [
+                {
+                    "basic": {"video": "v.mp4", "question": "?", "answer": "yes", "predict": text},
+                    "hallucination": {"video": "v.mp4", "answer": "no", "predict": "No."},
+                    "type": "temporal_absolute",
+                }
+                for text in ("Yes.", "Perhaps.", None)
+            ]
+        },
+        "variant": "corrected",
+    },
     "mementos": lambda: {
         "responses": [
             {"image": "a.png", "description": "A man throws a ball to a unicorn."},

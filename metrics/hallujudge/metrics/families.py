@@ -17,5 +17,6 @@ FAMILIES = [
     "infact",
     "hallusion_bench",
     "event_hallusion",
+    "video_hallucer",
 ]
 """Names of the families, in the order of tables and listings."""

@@ -32,6 +32,8 @@ from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
 from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
 from hallujudge.metrics.mementos.evidence import MementosEvidence
 from hallujudge.metrics.mementos.items import MementosItem
+from hallujudge.metrics.video_hallucer.evidence import VideoHallucerEvidence
+from hallujudge.metrics.video_hallucer.items import VideoHallucerItem
 
 from ..engine.entry import FoundClaim
 from ..engine.spec import GraphSource, ScoreSpec
@@ -70,6 +72,7 @@ TASKS: Mapping[str, type[Item]] = {
     "infact": InfactItem,
     "hallusion_bench": HallusionBenchItem,
     "event_hallusion": EventHallusionItem,
+    "video_hallucer": VideoHallucerItem,
 }
 """The items of each task; a new family adds its line here and its evidence below."""
 
@@ -87,6 +90,7 @@ CODECS = Codecs(
             MementosEvidence,
             OrderEvidence,
             TriHeEvidence,
+            VideoHallucerEvidence,
         )
     },
 )

@@ -17,6 +17,7 @@ import hallujudge.judge.v1.mementos_pb2
 import hallujudge.judge.v1.pope_pb2
 import hallujudge.judge.v1.scoring_pb2
 import hallujudge.judge.v1.tri_he_pb2
+import hallujudge.judge.v1.video_hallucer_pb2
 import hallujudge.judge.v1.vidhal_pb2
 import sys
 import typing
@@ -293,6 +294,7 @@ class Item(google.protobuf.message.Message):
     INFACT_FIELD_NUMBER: builtins.int
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
     EVENT_HALLUSION_FIELD_NUMBER: builtins.int
+    VIDEO_HALLUCER_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item, unique in its run. Write the number 42 as "42"."""
     group_id: builtins.str
@@ -333,6 +335,10 @@ class Item(google.protobuf.message.Message):
     def event_hallusion(self) -> hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask:
         """EventHallusion."""
 
+    @property
+    def video_hallucer(self) -> hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerTask:
+        """VideoHallucer."""
+
     def __init__(
         self,
         *,
@@ -347,10 +353,11 @@ class Item(google.protobuf.message.Message):
         infact: hallujudge.judge.v1.infact_pb2.InfactTask | None = ...,
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask | None = ...,
         event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask | None = ...,
+        video_hallucer: hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["chair", b"chair", "event_hallusion", b"event_hallusion", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["chair", b"chair", "event_hallusion", b"event_hallusion", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "pope", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench", "event_hallusion"] | None: ...
+    def HasField(self, field_name: typing.Literal["chair", b"chair", "event_hallusion", b"event_hallusion", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer", "vidhal", b"vidhal"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["chair", b"chair", "event_hallusion", b"event_hallusion", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer", "vidhal", b"vidhal"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "pope", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench", "event_hallusion", "video_hallucer"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 
@@ -392,6 +399,7 @@ class ItemResult(google.protobuf.message.Message):
     MEMENTOS_FIELD_NUMBER: builtins.int
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
     EVENT_HALLUSION_FIELD_NUMBER: builtins.int
+    VIDEO_HALLUCER_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item."""
     group_id: builtins.str
@@ -448,6 +456,10 @@ class ItemResult(google.protobuf.message.Message):
     def event_hallusion(self) -> hallujudge.judge.v1.event_hallusion_pb2.EventHallusionEvidence:
         """Answers about a video, and the judgement on its description."""
 
+    @property
+    def video_hallucer(self) -> hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerEvidence:
+        """The two answers of a pair."""
+
     def __init__(
         self,
         *,
@@ -467,10 +479,11 @@ class ItemResult(google.protobuf.message.Message):
         mementos: hallujudge.judge.v1.mementos_pb2.MementosEvidence | None = ...,
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence | None = ...,
         event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionEvidence | None = ...,
+        video_hallucer: hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerEvidence | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench", "event_hallusion"] | None: ...
+    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench", "event_hallusion", "video_hallucer"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

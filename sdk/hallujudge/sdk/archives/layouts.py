@@ -91,6 +91,7 @@ _LAYOUTS = (
     _layout("a THRONE response file", "responses", remedy="no metric reads THRONE yet"),
     _layout("VLMEvalKit's table of predictions", "index question answer prediction", "pope"),
     _layout("a LLaVA answer file", "question_id prompt text answer_id model_id", "pope", "chair"),
+    _layout("a file of VideoHallucer's answers", "basic hallucination", "video-hallucer"),
     _layout("a file of INFACT's answers", "question_id operator", "infact"),
     _layout("EventHallusion's predictions", "qa desc event_info", "event-hallusion"),
     _layout("a file of Mementos descriptions", "image_name", "mementos"),

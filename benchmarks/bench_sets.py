@@ -1,0 +1,96 @@
+"""100,000 answers of the families that compare several answers: a whole run, report included.
+
+Each line is the processor's time for one run of the engine, from items to the report with its
+groups and intervals, and the answers a second.
+
+Run with: python benchmarks/bench_sets.py [--answers 100000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+
+import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+
+from hallujudge.judge_service.engine import Engine, ScoreSpec
+from hallujudge.metrics import Item
+from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
+from hallujudge.metrics.video_hallucer.items import SETS, VideoHallucerItem, VideoHallucerRun
+
+BATCH = 1000
+SAYINGS = ("Yes", "No.", "Yes, as the figure shows.", "No, it does not.", "It is unclear.")
+
+
+def hallusion_bench(size: int) -> list[Item]:
+    """Sets of two questions about six figures."""
+    rng = random.Random(1)
+    items: list[Item] = []
+    for number in range(size):
+        place, question = divmod(number, 2)
+        set_id, figure = divmod(place, 6)
+        category = ("VD", "VS")[set_id % 2]
+        unseen = category == "VS" and figure == 0
+        items.append(
+            HallusionBenchItem(
+                id=str(number),
+                response=rng.choice(SAYINGS),
+                label=rng.choice(("yes", "no")),
+                category=category,
+                subcategory=("ocr", "map", "chart")[set_id % 3],
+                set_id=str(set_id),
+                figure_id=str(figure),
+                question_id=str(question),
+                visual_input=0 if unseen else 1 if figure == 0 else 2,
+            )
+        )
+    return items
+
+
+def video_hallucer(size: int) -> list[Item]:
+    """Pairs of two answers, five pairs a video."""
+    rng = random.Random(2)
+    labels = {"basic": "yes", "hallucination": "no"}
+    return [
+        VideoHallucerItem(
+            id=str(number),
+            group_id=str(number // 5),
+            set_name=SETS[number % len(SETS)],
+            runs={
+                name: VideoHallucerRun(response=rng.choice(SAYINGS), label=label)
+                for name, label in labels.items()
+            },
+        )
+        for number in range(size // 2)
+    ]
+
+
+async def run(metric: str, items: Sequence[Item], group_by: tuple[str, ...]) -> float:
+    """Processor seconds of a whole run."""
+    start = time.process_time()
+    session = await Engine().open(ScoreSpec(metric=metric, group_by=group_by))
+    for first in range(0, len(items), BATCH):
+        await session.score(items[first : first + BATCH])
+    session.report()
+    return time.process_time() - start
+
+
+def main() -> None:
+    """Print a line for each family."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--answers", type=int, default=100_000)
+    size = parser.parse_args().answers
+    families = {
+        "hallusion-bench": (hallusion_bench(size), ("category", "subcategory")),
+        "video-hallucer": (video_hallucer(size), ("set",)),
+    }
+    for metric, (items, group_by) in families.items():
+        seconds = asyncio.run(run(metric, items, group_by))
+        print(f"{metric:<16}{size:>9,} answers {seconds:8.2f} s {size / seconds:>12,.0f} answers/s")
+
+
+if __name__ == "__main__":
+    main()

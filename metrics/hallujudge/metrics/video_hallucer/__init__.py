@@ -1,0 +1,1 @@
+"""VideoHallucer: pairs of a basic and a hallucinated question about videos."""

@@ -1,0 +1,30 @@
+"""``hallujudge score video-hallucer``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ..score_run import ScoreRun
+from .app import ExitCode, score_app
+from .groups import grouped
+from .options import Responses, RunOptions
+from .panels import examples, metric_option
+
+__all__: list[str] = []
+
+
+@score_app.command(
+    "video-hallucer",
+    epilog=examples("hallujudge score video-hallucer -r answers/ -o results"),
+)
+@grouped
+def video_hallucer(
+    *,
+    responses: Responses,
+    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
+        "published"
+    ),
+    run: RunOptions,
+) -> ExitCode:
+    """VideoHallucer: pairs of basic and hallucinated questions."""
+    return run.of(ScoreRun("video-hallucer", responses=responses, variant=variant)).execute()
