@@ -88,6 +88,35 @@ def test_samples_of_lmms_eval_are_read(tmp_path: Path) -> None:
     assert values_of(tmp_path / "out")["question_accuracy"] == 0.5
 
 
+def test_tables_of_vlmevalkit_join_the_questions(tmp_path: Path) -> None:
+    questions = tmp_path / "HallusionBench.json"
+    questions.write_text(json.dumps(SET))
+    rows = [
+        {
+            "index": f"{row['category']}_{row['subcategory']}_x_0_{row['figure_id']}_0",
+            "category": row["category"],
+            "l2-category": row["subcategory"],
+            "question": row["question"],
+            "answer": "Yes" if row["gt_answer"] == "1" else "No",
+            "prediction": row["model_prediction"],
+        }
+        for row in SET
+        if row["visual_input"] != "0"
+    ]
+    given = ("--references", questions, "--allow-missing", "--variant", "image-only")
+    assert score(tmp_path, rows, *given).returncode == 0
+    report = report_of(tmp_path / "out")
+    assert report["scores"]["question_accuracy"]["value"] == pytest.approx(1 / 3)
+    assert report["coverage"]["items"] == 3
+    assert_refused(score(tmp_path, rows), "visual_input", "--references")
+
+
+def test_answers_without_a_label_may_be_left_unscored(tmp_path: Path) -> None:
+    bare = {**SET[3], "gt_answer": None, "correctness": None}
+    assert score(tmp_path, [*SET[:3], bare], "--allow-unknown").returncode == 3
+    assert report_of(tmp_path / "out")["coverage"]["reasons"] == {"REFERENCE_MISSING": 1}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from hallujudge.metrics.hallusion_bench.items import CATEGORIES, HallusionBenchItem
@@ -89,12 +90,22 @@ def _place(record: Record) -> _Place:
 
 
 def _unwrapped(record: Record) -> Record:
-    """Return an answer as such; lmms-eval's samples hold it under the name of a score."""
-    for key in _LMMS_EVAL_KEYS:
-        held = record.values.get(key)
-        if isinstance(held, Mapping):
-            return Record(values=held, position=record.position, place=record.place)
-    return record
+    """Return an answer as such, from the layouts of lmms-eval and VLMEvalKit."""
+    values = record.values
+    # Samples of lmms-eval hold the answer under the name of a score.
+    held = next((values[k] for k in _LMMS_EVAL_KEYS if isinstance(values.get(k), Mapping)), None)
+    inner = held if isinstance(held, Mapping) else values
+    if "l2-category" in inner:
+        inner = _of_kit(inner)
+    return record if inner is values else replace(record, values=inner)
+
+
+def _of_kit(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a row of VLMEvalKit's table; parts 3 to 5 of its index are the place in the set."""
+    parts = str(values.get("index")).split("_")[3:6]
+    places = dict(zip(_PLACE_KEYS[2:], parts, strict=False))
+    named = {"subcategory": values["l2-category"], "gt_answer": values.get("answer")}
+    return {**values, **places, **named}
 
 
 class _Gathering:
