@@ -79,7 +79,7 @@ def test_extract_and_normalize_are_the_same_at_a_server(server: str) -> None:
             ("pick up", "behaviors"),
         }
         for client in (here, there):
-            with pytest.raises(InvalidInputError, match="'extractor' can't be 'other'"):
+            with pytest.raises(InvalidInputError, match="'extractor' is 'other'"):
                 client.extract("mementos", texts, options={"extractor": "other"})
         words = ["toddler", "Couches", "zzz"]
         roots = here.normalize(words, graph="daily_life_objects")
@@ -222,9 +222,9 @@ class Hostile:
     [
         (["--domain", "underwater"], "no objects graphs for domain 'underwater'"),
         (["--variant", "other"], "no variant 'other'"),
-        (["--average", "median"], "can't be 'median'"),
+        (["--average", "median"], "is 'median'"),
         (["--object-graph", "nowhere.json"], "neither a shipped graph"),
-        (["--object-graph", "nowhere=general_objects"], "takes no graph for 'objects.nowhere'"),
+        (["--object-graph", "nowhere=general_objects"], "has no graph role 'objects.nowhere'"),
         (["--object-graph", "coco", "--object-graph", "coco"], "two graphs for objects"),
         (["--responses", "x.jsonl"], "give either --responses or --keywords"),
         (["--references", "nowhere.csv"], "No such file"),
@@ -251,7 +251,7 @@ def test_bad_options(tmp_path: Path, arguments: list[str], says: str) -> None:
         (pickle.dumps(Hostile(), protocol=0), "json", "system, which is refused"),
         (pickle.dumps(Hostile(), protocol=1), "txt", "system, which is refused"),
         (b"not JSON", "json", "line 1, column 1"),
-        (b'{"a": "b", "a": "c"}', "json", "'a' stands twice"),
+        (b'{"a": "b", "a": "c"}', "json", "'a' appears twice"),
         (b'{"a": "b", "b": "a"}', "json", "c"),
         (
             b'{"format": "hallujudge-synonyms/1", "name": "g", "version": "1", "categories": '

@@ -208,7 +208,7 @@ def test_sigterm_lets_a_call_finish() -> None:
 def test_a_taken_port_is_said_plainly(server: str) -> None:
     run = cli("serve", "--port", server.rpartition(":")[2])
     assert run.returncode == 2
-    assert "can't listen at" in run.stderr
+    assert "cannot listen on" in run.stderr
     assert "Traceback" not in run.stderr
 
 

@@ -276,13 +276,13 @@ def test_models_that_cannot_be_used(tmp_path: Path) -> None:
         assert_refused(run, *said)
         assert not (tmp_path / "out" / "report.json").exists()
 
-    refused(tmp_path / "nowhere", "there is no folder", "nowhere")
+    refused(tmp_path / "nowhere", "does not exist", "nowhere")
     refused(model_folder(tmp_path, "config.json"), "has no model.safetensors", "put its files")
     (tmp_path / "model" / "pytorch_model.bin").write_bytes(b"x")
     refused(tmp_path / "model", "is a pickle, which is never read")
     (tmp_path / "model" / "model.safetensors").write_bytes(b"no weights")
     refused(tmp_path / "model", "model.safetensors")
-    refused("nobody/has-this", "nothing is fetched unless you ask", "--matcher-download")
+    refused("nobody/has-this", "allow its download", "--matcher-download")
     refused("mpnet", "sentence-transformers/all-mpnet-base-v2 is not on this machine")
     refused("minilm", "protocol nli needs nli_model", more=("--protocol", "nli"))
 
@@ -297,7 +297,7 @@ def test_a_hub_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.Monkey
         *("score", "tri-he", "--claims", tmp_path / "answers.jsonl", "--out", tmp_path / "out"),
         *("--matcher-model", "nobody/has-this", "--matcher-download"),
     )
-    assert_refused(run, "could not be fetched: its hub can't be reached", "put its files")
+    assert_refused(run, "could not be downloaded: the hub cannot be reached", "put its files")
 
 
 def test_a_server_takes_no_folders_and_no_judge_settings(tmp_path: Path, server: str) -> None:
@@ -308,7 +308,7 @@ def test_a_server_takes_no_folders_and_no_judge_settings(tmp_path: Path, server:
     for flag in ("--llm-url", "--verdict-cache"):
         assert_refused(score(tmp_path, rows, flag, "x", *remote), flag, "where the server is start")
     assert_refused(score(tmp_path, rows, "--matcher-download", *remote), "--matcher-download")
-    assert_refused(score(tmp_path, rows, "--judge", "llm", *remote), "no llm judge is set up")
+    assert_refused(score(tmp_path, rows, "--judge", "llm", *remote), "no llm judge is configured")
     assert_refused(score(tmp_path, rows, "--estimate", *remote), "without a server")
 
 
@@ -318,7 +318,7 @@ def test_what_a_server_says_is_heard_while_we_write_to_it(server: str) -> None:
     for _ in range(20):
         with (
             Client(server) as client,
-            pytest.raises(errors.InvalidInputError, match="no llm judge is set up") as caught,
+            pytest.raises(errors.InvalidInputError, match="no llm judge is configured") as caught,
         ):
             client.score("tri-he", responses=rows, options={"judge": "llm"})
         assert caught.value.reason == "JUDGE_NOT_CONFIGURED"

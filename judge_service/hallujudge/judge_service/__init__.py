@@ -1,5 +1,5 @@
-"""The engine behind every way in, and the gRPC server around it.
+"""The scoring engine, its extractors and judges, and the gRPC server.
 
-``core`` has no transport in it. The server calls it, and so does the SDK's embedded backend:
-both give the same report.
+``engine`` has no transport. The server and the SDK's embedded backend both call it, so that both
+return the same report.
 """

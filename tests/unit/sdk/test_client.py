@@ -94,7 +94,9 @@ def test_options_may_be_numbers_and_truth_values() -> None:
 
 def test_errors_name_what_to_do() -> None:
     with Client.embedded() as embedded:
-        with pytest.raises(NotFoundError, match="there is no metric 'bleu'; choose one of chair"):
+        with pytest.raises(
+            NotFoundError, match="metric 'bleu' does not exist; choose one of chair"
+        ):
             embedded.score("bleu", responses={}, references={})
         with pytest.raises(NotFoundError, match="neither a shipped graph"):
             embedded.score("chair", responses=RESPONSES, references=REFERENCES, graph="no-such")

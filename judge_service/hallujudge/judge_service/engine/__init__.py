@@ -1,4 +1,4 @@
-"""The engine: items in, results and a report out. No transport, no files."""
+"""The engine: scores items and returns results and a report, without transport or files."""
 
 from .engine import Engine, ScoringSession
 from .registry import metric_names

@@ -1,4 +1,4 @@
-"""Claims out of answers, whoever takes them."""
+"""Extraction of claims from answers, by rules, a language model or sentences."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from .spec import ScoreSpec
 __all__ = ["EXTRACTORS", "ClaimExtractor", "ExtractedClaims", "extract"]
 
 EXTRACTORS = ("rules", "llm", "sentences", "given")
-"""Who takes claims from answers; ``given``: nobody, they come with their claims."""
-_NO_EXTRACTOR = "no claims came with the answer, and nobody is asked to take them from it"
+"""The names of extractors; ``given``: answers come with claims, and nothing is extracted."""
+_NO_EXTRACTOR = "the answer comes without claims, and the extractor is 'given'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedClaims:
-    """An answer's claims with their places, or why there are none."""
+    """The claims of an answer with their places, or the reason why extraction failed."""
 
     claims: tuple[ClaimParts, ...] = ()
     """The claims, in the order of the answer."""
     spans: tuple[tuple[int, int] | None, ...] = ()
-    """Where each stands; None where that isn't known."""
+    """The place of each claim; None if it is unknown."""
     reason: str = ""
-    """Why the answer could not be read; empty: it could."""
+    """Why extraction failed; empty: it succeeded."""
     detail: str = ""
-    """The reason in words."""
+    """A sentence about the reason."""
 
 
 class ClaimExtractor:
-    """Any extractor as this pipeline needs it: claims with places, failures as values.
+    """Extracts claims with places from answers; failures are values, not errors.
 
     Args:
         name: One of :data:`EXTRACTORS`.
-        factory: Makes the language model's.
+        factory: Provides the language model.
     """
 
     def __init__(self, name: str, factory: JudgeFactory) -> None:
@@ -55,7 +55,7 @@ class ClaimExtractor:
 
     @property
     def label(self) -> str:
-        """The extractor's own label."""
+        """The extractor's label, for signatures."""
         if self._llm is not None:
             return self._llm.label
         labels = {"sentences": self._sentences.label, "given": "given"}
@@ -63,23 +63,23 @@ class ClaimExtractor:
 
     @property
     def reads_texts(self) -> bool:
-        """Whether it takes claims from texts at all, rather than from nobody."""
+        """Whether it extracts claims from responses; ``given`` does not."""
         return self._name != "given"
 
     async def planned(self, text: str) -> PlannedCall | None:
-        """Return the call that a text needs; None if it needs none."""
+        """Return the call that a text needs, or None if it needs no call."""
         return None if self._llm is None else await self._llm.planned(text)
 
     async def estimates(
         self, calls: Iterable[PlannedCall], counter: TokenCounter | None
     ) -> list[Estimate]:
-        """What calls would take; empty where no language model is asked."""
+        """Return the cost of calls; empty if the extractor is not a language model."""
         if self._llm is None:
             return []
         return [await estimate_calls("llm extractor", self._llm.client, calls, counter)]
 
     async def extract(self, texts: Sequence[str]) -> list[ExtractedClaims]:
-        """The claims of each text, in order."""
+        """Return the claims of each text, in order."""
         if not texts:
             return []
         if self._name == "given":
@@ -112,14 +112,18 @@ def _of_triplets(found: Sequence[ExtractedTriplet]) -> ExtractedClaims:
 async def extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
 ) -> list[list[FoundClaim]]:
-    """Claims of each text with their places; sentences are keywords of their whole length."""
-    source = ClaimExtractor(spec.options.get("extractor", EXTRACTORS[0]), resources.judges)
-    extracted = await source.extract(texts)
+    """Return the claims of each text with their places; a sentence is a claim of one string.
+
+    Raises:
+        UnavailableError: Extraction failed for a text.
+    """
+    extractor = ClaimExtractor(spec.options.get("extractor", EXTRACTORS[0]), resources.judges)
+    extracted = await extractor.extract(texts)
     for index, found in enumerate(extracted):
         if found.reason:
-            # An empty list would say that the text claims nothing.
+            # An empty list would mean that the text makes no claims.
             raise UnavailableError(
-                f"no claims could be taken from text {index}: {found.reason}: {found.detail}",
+                f"no claims could be extracted from text {index}: {found.reason}: {found.detail}",
                 reason="EXTRACTION_FAILED",
             )
     return [

@@ -1,4 +1,4 @@
-"""Work that needs the processor and nothing else."""
+"""Running of CPU-bound work without blocking the event loop for long."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["run_cpu"]
 
 _T = TypeVar("_T")
 
-# About ten milliseconds of matching: health checks can wait that long.
+# About ten milliseconds of matching, which health checks tolerate.
 _INLINE_CHARS = 100_000
 
 
 async def run_cpu(work: Callable[[], _T], *, chars: int) -> _T:
-    """Runs work here when it is short, else in a thread, so that a server stays responsive.
+    """Run short work in place and long work in a thread, so that a server stays responsive.
 
-    Threads share one interpreter lock: handing every small batch to one made scoring half as fast
-    as doing it in place.
+    Running every small batch in a thread halved the speed, because threads share the interpreter
+    lock.
 
     Args:
-        work: What to run.
-        chars: Characters of text that it goes through.
+        work: The work.
+        chars: The number of characters that it processes.
     """
     if chars <= _INLINE_CHARS:
         return work()

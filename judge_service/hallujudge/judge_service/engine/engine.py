@@ -1,4 +1,4 @@
-"""The one engine behind the server and the embedded backend."""
+"""The engine that the server and the embedded backend share."""
 
 from __future__ import annotations
 
@@ -24,38 +24,42 @@ __all__ = ["Engine", "ScoringSession"]
 
 
 class Engine:
-    """Opens scoring sessions; what they share, graphs and models, lives here."""
+    """Opens scoring sessions, which share graphs and models.
+
+    Args:
+        resources: The graphs and judges; None: those of the default settings.
+    """
 
     def __init__(self, resources: Resources | None = None) -> None:
         self.resources = resources or Resources()
 
     async def open(self, spec: ScoreSpec) -> ScoringSession:
-        """A session for one run.
+        """Return a session for one run.
 
         Raises:
             NotFoundError: The metric or a graph is unknown.
-            InvalidInputError: Something else in the spec can't be used.
+            InvalidInputError: Another part of the spec is invalid.
         """
         judged = metric_entry(spec.metric).judges
-        # A language model's server tells its version, which signatures need, only when asked.
+        # Signatures need the version of a language model's server, which has to be requested.
         if judged and spec.options.get("judge", "matcher") != "matcher":
             judges = await asyncio.to_thread(lambda: self.resources.judges)
             await judges.prepare()
-        # Models, graphs and the libraries that read them may take seconds to load; the event loop
-        # serves others meanwhile.
+        # Models, graphs and their libraries may take seconds to load; the event loop serves other
+        # calls meanwhile.
         pipeline = await asyncio.to_thread(open_pipeline, spec, self.resources)
-        await import_in_thread("numpy")  # which the first batch needs
+        await import_in_thread("numpy")  # needed by the first batch
         return ScoringSession(spec, pipeline)
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
-        """Verdicts on items' claims, without a report.
+        """Return the verdicts on items' claims, without a report.
 
         Raises:
-            UnsupportedError: No judge decides the metric's claims.
+            UnsupportedError: The metric has no judge.
         """
         if not metric_entry(spec.metric).judges:
             raise UnsupportedError(
-                f"metric {spec.metric!r} has no claims that a judge decides",
+                f"metric {spec.metric!r} has no judge; use score",
                 metadata={"metric": spec.metric},
             )
         session = await self.open(spec)
@@ -63,7 +67,12 @@ class Engine:
 
 
 class ScoringSession:
-    """One run: batches of items in, their results out, the report at the end."""
+    """A scoring run: scores batches of items, and makes the report at the end.
+
+    Args:
+        spec: The specification of the run.
+        pipeline: The metric with its graphs, extractors and judges.
+    """
 
     def __init__(self, spec: ScoreSpec, pipeline: Pipeline) -> None:
         self._spec = spec
@@ -72,31 +81,31 @@ class ScoringSession:
 
     @property
     def statistic_names(self) -> tuple[str, ...]:
-        """Names of the statistics, in the order that results carry them."""
+        """The names of the statistics, in the order of an item's statistics."""
         return tuple(column.name for column in self._pipeline.metric.columns)
 
     async def score(self, items: Sequence[Item]) -> list[ItemResult]:
-        """One result for each item, in order; they count in the report."""
+        """Return one result for each item, in order, and add them to the report."""
         results = await self._pipeline.evaluate(items)
         self._tally.add_all(results)
         return results
 
     async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
-        """What judges that cost money would be asked, without asking them.
+        """Return the calls that language models would get, with tokens and cost, without calling.
 
         Raises:
-            UnsupportedError: The metric asks no such judge.
+            UnsupportedError: The metric calls no language model.
         """
         estimate = getattr(self._pipeline, "estimate", None)
         if estimate is None:
             raise UnsupportedError(
-                f"metric {self._spec.metric!r} asks no judge that costs anything"
+                f"metric {self._spec.metric!r} calls no language model, so it costs nothing"
             )
         estimates: list[Estimate] = await estimate(items)
         return estimates
 
     def report(self) -> Report:
-        """The report over everything scored so far."""
+        """Return the report over all items scored so far."""
         report = self._tally.finish(self._spec.interval, version=__version__)
         return replace(
             report,

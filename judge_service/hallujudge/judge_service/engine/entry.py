@@ -1,4 +1,4 @@
-"""What a metric is to the engine, and what its parts are; values and protocols alone."""
+"""Types by which a metric family registers with the engine."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ ClaimValue: TypeAlias = Mention | Triplet | str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundClaim:
-    """A claim and where it stands in its text."""
+    """A claim and its place in a text."""
 
     start: int
-    """First character."""
+    """The first character."""
     end: int
-    """One past the last."""
+    """One past the last character."""
     claim: ClaimValue
-    """What was found."""
+    """The claim."""
     kind: str = ""
-    """What a keyword names: ``objects`` or ``behaviors``."""
+    """The kind of a keyword: ``objects`` or ``behaviors``."""
 
 
 class Pipeline(Protocol):
-    """A metric with everything it needs to score items: graphs, matchers, judges."""
+    """A metric with the graphs, extractors and judges that it needs to score items."""
 
     @property
     def metric(self) -> Metric:
@@ -46,61 +46,61 @@ class Pipeline(Protocol):
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Settings that stand in the signature, in full, for the report."""
+        """The settings of the signature in full, for the report."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for the report that a reader must know before quoting a number."""
+        """Sentences for the report about what limits the use of its numbers."""
         ...
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """One result for each item, in order. An item's trouble is its result, never an error."""
+        """Return one result for each item, in order; an item that fails is unscored."""
         ...
 
 
 Extract: TypeAlias = (
     "Callable[[ScoreSpec, Sequence[str], Resources], Awaitable[list[list[FoundClaim]]]]"
 )
-"""Takes claims out of texts."""
+"""A function that extracts claims from texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A small example with a known score, by which ``hallujudge doctor`` checks a metric."""
+    """A small example with a known score, with which ``hallujudge doctor`` checks a metric."""
 
     item: Item
-    """The item, which needs everything that a default run of the metric needs."""
+    """The item; scoring it needs everything that a default run of the metric needs."""
     score: str
-    """Name of the score."""
+    """The name of the score."""
     value: float
-    """What it must be."""
+    """The expected value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEntry:
-    """A metric as the engine knows it; what the metric declares itself is taken from there."""
+    """The registration of a metric; most properties come from the metric's own declaration."""
 
     metric: type[MetricBase]
     """The metric: name, papers, variants, options, statistics and scores."""
     item_type: type[Item]
-    """The shape of its items."""
+    """The type of its items."""
     trial: Trial
     """A small example with a known score."""
     graph_roles: tuple[str, ...] = ()
-    """Graphs that it takes, by role."""
+    """The roles of its synonym graphs."""
     engine_options: tuple[OptionDefinition, ...] = ()
-    """Options of its extractors and judges."""
+    """The options of its extractors and judges."""
     extract: Extract | None = None
-    """Takes claims out of texts; None where there are none to take."""
+    """Extracts claims from texts; None: the metric has no claims."""
     judges: bool = False
-    """Whether its claims are decided by a judge."""
+    """Whether a judge decides its claims."""
     reads_english: bool = False
-    """Whether its extractor or synonym graph knows English only."""
+    """Whether its extractor or synonym graph supports English only."""
     group_by: tuple[str, ...] = ()
-    """Fields that groups are reported by unless told."""
+    """The fields by which results are grouped by default."""
     open: Callable[[ScoreSpec, Resources], Pipeline]
-    """Makes the pipeline of a checked spec."""
+    """Builds the pipeline of a validated spec."""
 
     @property
     def name(self) -> str:
@@ -109,23 +109,23 @@ class MetricEntry:
 
     @property
     def description(self) -> str:
-        """What it measures, and the paper that defines it."""
+        """The summary, and the paper that defines the metric."""
         paper = self.metric.papers[0]
         return f"{self.metric.summary} ({paper.authors} {paper.year})"
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Names of its variants, the default first."""
+        """The names of its variants, the default first."""
         return self.metric.variant_names()
 
     @property
     def score_names(self) -> tuple[str, ...]:
-        """Names of its scores."""
+        """The names of its scores."""
         return tuple(score.name for score in self.metric.score_definitions)
 
     @property
     def options(self) -> tuple[OptionDefinition, ...]:
-        """All its options: the metric's own, the engine's, and those that every metric has."""
+        """All options: the metric's, the engine's, and those of every metric."""
         language = (LANGUAGE_OPTION,) if self.reads_english else ()
         return (*self.metric.options, *self.engine_options, *RESPONSE_OPTIONS, *language)
 

@@ -1,4 +1,4 @@
-"""Claims without verdicts, and words without captions."""
+"""Extraction of claims and lookup of words, without scoring."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["extract", "normalize"]
 async def extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
 ) -> list[list[FoundClaim]]:
-    """Claims of texts, as the metric finds them.
+    """Return the claims of texts, as the metric extracts them.
 
     Raises:
-        UnsupportedError: The metric takes no claims out of texts.
+        UnsupportedError: The metric does not extract claims.
         NotFoundError: The metric or the graph is unknown.
-        InvalidInputError: The variant, a graph role or an option is.
+        InvalidInputError: The variant, a graph role or an option is invalid.
     """
     entry = metric_entry(spec.metric)
     if entry.extract is None:
-        raise UnsupportedError(f"metric {entry.name!r} takes no claims out of texts")
+        raise UnsupportedError(f"metric {entry.name!r} does not extract claims; use another metric")
     checked_entry(spec)
     return await entry.extract(spec, texts, resources)
 
@@ -34,7 +34,7 @@ async def extract(
 async def normalize(
     source: GraphSource, words: Sequence[str], resources: Resources
 ) -> tuple[str, list[tuple[str, ...]]]:
-    """The graph's label and each word's roots: none where the graph doesn't know it."""
+    """Return the graph's label, and the roots of each word (empty for an unknown word)."""
 
     def look_up() -> tuple[str, list[tuple[str, ...]]]:
         graph = resources.graph(source)

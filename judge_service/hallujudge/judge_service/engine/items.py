@@ -1,4 +1,4 @@
-"""Checks of items, and results of items."""
+"""Validation of items, and construction of their results."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _ItemT = TypeVar("_ItemT", bound=Item)
 
 
 def checked(items: Sequence[Item], item_type: type[_ItemT]) -> list[_ItemT]:
-    """Return the items if all are of one family's shape.
+    """Return the items if all have a family's type and an id.
 
     Raises:
-        InvalidInputError: Some are of another family, or have no id.
+        InvalidInputError: Items have another type or no id.
     """
-    right = [item for item in items if isinstance(item, item_type) and item.id]
-    if len(right) == len(items):
-        return right
+    valid = [item for item in items if isinstance(item, item_type) and item.id]
+    if len(valid) == len(items):
+        return valid
     violations = tuple(
         _violation(index, item, item_type)
         for index, item in enumerate(items)
         if not isinstance(item, item_type) or not item.id
     )
     raise InvalidInputError(
-        f"{len(violations)} of {len(items)} items can't be scored: "
+        f"{len(violations)} of {len(items)} items cannot be scored: "
         f"{violations[0].field} {violations[0].description}",
         violations=violations[:100],
     )

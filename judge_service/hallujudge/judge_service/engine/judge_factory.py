@@ -1,4 +1,4 @@
-"""Builds judges and extractors from settings on first use, and shares them."""
+"""Building of judges and extractors from settings."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["JUDGE_NAMES", "JudgeFactory", "vllm_server"]
 
 JUDGE_NAMES = ("matcher", "llm", "router")
-"""Judges by name; the router uses those of ``judge_order``."""
+"""The names of judges; the router calls the judges of ``judge_order``."""
 
 
 class JudgeFactory:
     """Builds each judge and extractor of the settings once; safe to use from several threads.
 
     Args:
-        settings: Which judges there are.
-        keys: Their keys.
-        llm_endpoint: Where the judge is, if its server was started here; None: see the settings.
+        settings: The settings of the judges.
+        keys: The judges' API keys.
+        llm_endpoint: The endpoint of a judge that this process started; None: see the settings.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class JudgeFactory:
     def check(self) -> None:
         """Refuse settings that cannot work: addresses, dialects, the judge order, the cache file.
 
-        A server calls it when it starts, so that the first run does not find the mistake.
+        A server calls it at start, so that a mistake does not first appear in a run.
 
         Raises:
             InvalidInputError: A setting cannot be used.
@@ -81,19 +81,19 @@ class JudgeFactory:
     def judge(self, name: str, matcher: MatcherSettings | None = None) -> Router:
         """Return a judge by name: ``matcher``, ``llm``, or ``router`` (``judge_order``).
 
-        A matcher's models are loaded here, which may take seconds: an event loop that others
-        share calls this in a thread.
+        This loads a matcher's models, which may take seconds. Call it in a thread if other work
+        shares the event loop.
 
         Args:
-            name: Its name.
-            matcher: How the matcher compares; None: its defaults.
+            name: The judge's name.
+            matcher: The settings of the matcher; None: the defaults.
 
         Raises:
-            InvalidInputError: There is no judge of that name, or it is not set up.
+            InvalidInputError: The name is unknown, or the judge is not configured.
         """
         if name not in JUDGE_NAMES:
             raise InvalidInputError(
-                f"there is no judge {name!r}; choose one of {', '.join(JUDGE_NAMES)}"
+                f"judge {name!r} does not exist; choose one of {', '.join(JUDGE_NAMES)}"
             )
         return Router([self._one(part, matcher) for part in self._order(name)])
 
@@ -101,7 +101,7 @@ class JudgeFactory:
         """Return the judge ``llm`` or ``fallback``.
 
         Raises:
-            InvalidInputError: It is not set up.
+            InvalidInputError: The judge is not configured.
         """
         with self._lock:
             if name not in self._judges:
@@ -109,7 +109,7 @@ class JudgeFactory:
             return self._judges[name]
 
     def triplet_extractor(self) -> LlmTripletExtractor:
-        """Return the extractor of claims that uses the judge's model."""
+        """Return the claim extractor that uses the judge's model."""
         from ..extractors.llm import LlmTripletExtractor
 
         judge = self.llm()
@@ -117,7 +117,7 @@ class JudgeFactory:
         return LlmTripletExtractor(judge.client, cache=self.cache, revision=revision)
 
     def keyword_extractor(self) -> LlmKeywordExtractor:
-        """Return the extractor of keywords that uses the judge's model."""
+        """Return the keyword extractor that uses the judge's model."""
         from ..extractors.llm import LlmKeywordExtractor
 
         judge = self.llm()
@@ -125,7 +125,7 @@ class JudgeFactory:
         return LlmKeywordExtractor(judge.client, cache=self.cache, revision=revision)
 
     def root_chooser(self, kind: str) -> LlmRootChooser:
-        """Return the extractor that chooses roots of a synonym graph with the judge's model.
+        """Return the chooser of synonym graph roots that uses the judge's model.
 
         Args:
             kind: ``objects`` or ``behaviors``.
@@ -138,17 +138,17 @@ class JudgeFactory:
 
     @property
     def cache(self) -> VerdictCache | None:
-        """The verdict cache; None: the settings name no file."""
+        """The verdict cache; None: the settings do not name a file."""
         with self._lock:
             if self._cache is None and self.settings.verdict_cache:
                 self._cache = VerdictCache(self.settings.verdict_cache)
             return self._cache
 
     async def prepare(self) -> None:
-        """Open the cache and learn the server versions of the judges, before the first run.
+        """Open the cache and request the server versions of the judges, before the first run.
 
         Raises:
-            InvalidInputError: The cache's file cannot be used.
+            InvalidInputError: The cache file cannot be used.
         """
         if self.cache is not None:
             await self.cache.open()
@@ -174,14 +174,14 @@ class JudgeFactory:
             raise InvalidInputError(
                 f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
             )
-        # The fallback is optional: it is left out unless it is set up.
-        wanted = [part for part in order if part != "fallback" or self.settings.fallback_model]
-        if not wanted:
+        # The fallback is optional, and skipped unless it is configured.
+        chosen = [part for part in order if part != "fallback" or self.settings.fallback_model]
+        if not chosen:
             raise InvalidInputError(
-                f"judge_order is {self.settings.judge_order!r}, but none of these judges is set "
-                f"up; name some of {', '.join(known)}; for the fallback, set fallback_model as well"
+                f"judge_order is {self.settings.judge_order!r}, but none of these judges is "
+                f"configured; name some of {', '.join(known)}; the fallback needs fallback_model"
             )
-        return wanted
+        return chosen
 
     def _one(self, name: str, matcher: MatcherSettings | None) -> Judge:
         return self._matcher(matcher) if name == "matcher" else self.llm(name)
@@ -203,7 +203,7 @@ class JudgeFactory:
         model = settings.llm_model or settings.vllm
         if not (settings.llm_url or self._llm_endpoint) or not model:
             raise InvalidInputError(
-                "no llm judge is set up; set llm_url and llm_model (HALLUJUDGE_LLM_URL, "
+                "no llm judge is configured; set llm_url and llm_model (HALLUJUDGE_LLM_URL, "
                 "HALLUJUDGE_LLM_MODEL), or start the server with --vllm MODEL",
                 reason="JUDGE_NOT_CONFIGURED",
             )
@@ -235,7 +235,7 @@ class JudgeFactory:
         settings = self.settings
         if not settings.fallback_model:
             raise InvalidInputError(
-                "no fallback is set up; set fallback_model (HALLUJUDGE_FALLBACK_MODEL)",
+                "no fallback is configured; set fallback_model (HALLUJUDGE_FALLBACK_MODEL)",
                 reason="JUDGE_NOT_CONFIGURED",
             )
         chat = ChatSettings(
@@ -270,13 +270,13 @@ class JudgeFactory:
         )
 
     def _budget(self, judge: str, max_calls: int = -1) -> Budget:
-        """A judge's own budget, within that of all."""
+        """Return a judge's budget, which is part of the shared one."""
         prices = self._prices(judge)
         if self.settings.max_cost >= 0 and prices is None:
             raise InvalidInputError(
                 f"max_cost is {self.settings.max_cost:g}, but the prices of judge {judge!r} are "
-                f"not set; set {judge}_price_prompt and {judge}_price_completion for a million "
-                "tokens, or 0 for a server of your own"
+                f"not set; set {judge}_price_prompt and {judge}_price_completion per million "
+                "tokens, or 0 for your own server"
             )
         with self._lock:
             if self._shared is None:
@@ -289,7 +289,7 @@ class JudgeFactory:
         )
 
     def _prices(self, judge: str) -> Prices | None:
-        """The prices of ``llm`` or ``fallback``; None if they are not known."""
+        """Return the prices of ``llm`` or ``fallback``, or None if they are not set."""
         prompt, cached, completion = (
             getattr(self.settings, f"{judge}_price_{kind}")
             for kind in ("prompt", "cached", "completion")
@@ -298,7 +298,7 @@ class JudgeFactory:
             missing = "prompt" if prompt < 0 else "completion"
             raise InvalidInputError(
                 f"{judge}_price_{missing} is not set; set the prices of both prompt and "
-                "completion tokens, or none"
+                "completion tokens, or neither"
             )
         if prompt < 0:
             return None
@@ -312,22 +312,22 @@ def vllm_server(
     data_folder: Path,
     progress: Callable[[str], None],
 ) -> VllmServer:
-    """Return the vLLM server that the settings describe, not yet started.
+    """Return the vLLM server that the settings describe; it is not started.
 
     Args:
-        settings: Which judges there are.
-        environ: Its environment. The model hub is switched off in it unless ``vllm_download`` is
-            set.
-        data_folder: Where its log is written.
-        progress: Receives one line for each event.
+        settings: The settings of the judges.
+        environ: The server's environment. Unless ``vllm_download`` is set, the model hub is
+            disabled in it.
+        data_folder: The folder for its log.
+        progress: Called with one line for each event.
 
     Raises:
-        InvalidInputError: An address is set as well.
+        InvalidInputError: ``llm_url`` is set as well.
     """
     if settings.llm_url:
         raise InvalidInputError(
             f"both vllm ({settings.vllm!r}) and llm_url ({settings.llm_url!r}) are set; "
-            "start a server or use one, not both"
+            "set vllm to start a server, or llm_url to use a running one"
         )
     offline = {} if settings.vllm_download else {"HF_HUB_OFFLINE": "1"}
     return VllmServer(

@@ -1,4 +1,4 @@
-"""Keywords of texts, whoever takes them."""
+"""Extraction of keywords from descriptions, by rules or a language model."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
 __all__ = ["GIVEN", "FoundKeywords", "FoundPair", "PairExtractor"]
 
 GIVEN = "given"
-"""Nobody takes keywords from texts: they must be there."""
+"""The extractor name for items that come with keywords: nothing is extracted."""
 
 _Spans = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundKeywords:
-    """Keywords of one text with their places."""
+    """Keywords of one description, with their places."""
 
     objects: tuple[str, ...] = ()
     """Objects, in the order of the text."""
     behaviors: tuple[str, ...] = ()
     """Behaviours, in the order of the text."""
     object_spans: _Spans = ()
-    """Where objects stand; empty: the keywords were given."""
+    """The places of the objects; empty: the keywords were given."""
     behavior_spans: _Spans = ()
-    """Where behaviours stand."""
+    """The places of the behaviours."""
 
     def of(self, role: str) -> tuple[str, ...]:
-        """The keywords of ``objects`` or ``behaviors``."""
+        """Return the keywords of ``objects`` or ``behaviors``."""
         return self.objects if role == "objects" else self.behaviors
 
     def spans(self, role: str) -> _Spans:
-        """Their places."""
+        """Return the places of these keywords."""
         return self.object_spans if role == "objects" else self.behavior_spans
 
     def claims(self) -> list[FoundClaim]:
-        """All keywords with their kind, in the order of the text."""
+        """Return all keywords with their kind, in the order of the text."""
         claims = [
             FoundClaim(start=start, end=end, claim=word, kind=role)
             for role in ("objects", "behaviors")
@@ -56,24 +56,24 @@ class FoundKeywords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPair:
-    """Keywords of two descriptions, or why there are none of either."""
+    """Keywords of two descriptions, or the reason why extraction failed."""
 
     reference: FoundKeywords = FoundKeywords()
-    """Of the human description."""
+    """The keywords of the human description."""
     predicted: FoundKeywords = FoundKeywords()
-    """Of the model's description."""
+    """The keywords of the model's description."""
     reason: str = ""
-    """Why the descriptions could not be read; empty: they could."""
+    """Why extraction failed; empty: it succeeded."""
     detail: str = ""
-    """The reason in words."""
+    """A sentence about the reason."""
 
 
 class PairExtractor:
-    """Any extractor as Mementos needs it: keywords with places, failures as values.
+    """Extracts keywords with places from pairs of descriptions; failures are values, not errors.
 
     Args:
         name: ``rules``, ``llm`` or ``given``.
-        resources: Where the language model's extractor comes from.
+        resources: Provides the language model.
     """
 
     def __init__(self, name: str, resources: Resources) -> None:
@@ -85,27 +85,29 @@ class PairExtractor:
 
     @property
     def label(self) -> str:
-        """The extractor's own label, for signatures."""
+        """The extractor's label, for signatures."""
         if self.name == GIVEN:
             return GIVEN
         return self._llm.label if self._llm is not None else self._rules.label
 
     async def extract(self, pairs: Sequence[DescriptionPair]) -> list[FoundPair]:
-        """The keywords of both descriptions of each pair, in order.
+        """Return the keywords of both descriptions of each pair, in order.
 
-        A language model reads both with one call; rules read each text by itself.
+        A language model reads a pair in one call; rules read each description separately.
 
         Raises:
-            InvalidInputError: There are texts, but nobody to read them.
+            InvalidInputError: There are descriptions, but the extractor is ``given``.
         """
         if not pairs:
             return []
         if self.name == GIVEN:
-            raise InvalidInputError("extractor 'given' reads no texts; use 'rules' or 'llm'")
+            raise InvalidInputError(
+                "extractor 'given' extracts nothing from texts; use 'rules' or 'llm'"
+            )
         if self._llm is not None:
-            return [_answered(result) for result in await self._llm.try_many(pairs)]
+            return [_pair_of(result) for result in await self._llm.try_many(pairs)]
         texts = dict.fromkeys(text for pair in pairs for text in (pair.reference, pair.predicted))
-        # Reading a text takes some hundred times as long as going through it.
+        # The rules take about a hundred times as long per character as run_cpu's estimate.
         chars = 100 * sum(map(len, texts))
         found = await run_cpu(
             lambda: {text: _found(self._rules.extract(text)) for text in texts}, chars=chars
@@ -116,7 +118,7 @@ class PairExtractor:
         ]
 
 
-def _answered(result: Extraction[PairKeywords]) -> FoundPair:
+def _pair_of(result: Extraction[PairKeywords]) -> FoundPair:
     if result.found is None:
         return FoundPair(reason=result.reason, detail=result.detail)
     return FoundPair(

@@ -1,4 +1,4 @@
-"""Open answers to visual questions, matched by a language model (papers/pope.txt, appendix E)."""
+"""Matching of open answers to visual questions by a language model (POPE paper, appendix E)."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ class ChatModel(Protocol):
     """A chat model, such as :class:`hallujudge.judge_service.judges.ChatClient`."""
 
     async def ask(self, request: ChatRequest) -> Answer:
-        """One answer."""
+        """Return the model's answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAnswer:
-    """A free reply to a question, and what people answered."""
+    """A model's free answer to a question, and the accepted answers."""
 
     id: str
-    """Unique within one run."""
+    """The id, unique within a run."""
     question: str
     """The question."""
     reply: str
-    """What the model wrote."""
+    """The model's answer."""
     answers: tuple[str, ...]
-    """What people answered, usually ten of them."""
+    """The answers of people, usually ten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenMatch:
-    """What became of a reply."""
+    """The result for an open answer."""
 
     id: str
-    """The reply's id."""
+    """The id of the open answer."""
     match: VqaMatch
     """The accepted answer that it agrees with."""
     score: float | None
-    """The VQA score; None where the judge could not be read, or was not reached."""
+    """The VQA score; None: the judge failed, or its reply could not be parsed."""
     detail: str = ""
     """Why there is no score."""
 
@@ -63,15 +63,15 @@ class OpenMatch:
 async def match_open_answers(
     model: ChatModel, rows: Sequence[OpenAnswer], *, max_concurrency: int = 8
 ) -> list[OpenMatch]:
-    """Asks a judge about each reply; one result for each, in order.
+    """Match each open answer with a judge, and return one result for each, in order.
 
-    The paper asks ChatGPT for the matching answer's text, or ``<NAN>``. Here the judge names a
-    number, and its choice is constrained where the server can do that.
+    In the paper ChatGPT returns the text of the matching answer, or ``<NAN>``. Here the judge
+    returns its number, and the server constrains the choice if it can.
 
     Args:
         model: The judge.
-        rows: Replies with accepted answers.
-        max_concurrency: Questions asked at once.
+        rows: The open answers.
+        max_concurrency: The maximum number of calls at the same time.
     """
     gate = asyncio.Semaphore(max_concurrency)
 
@@ -95,7 +95,7 @@ async def _match(model: ChatModel, row: OpenAnswer) -> OpenMatch:
         return OpenMatch(id=row.id, match=unread, score=None, detail=str(failure))
     match = match_of_number(answer.reply.content, offered)
     if not match.read:
-        detail = f"the judge said {answer.reply.content[:80]!r}, which is no number of an answer"
+        detail = f"the judge's reply {answer.reply.content[:80]!r} is not the number of an answer"
         return OpenMatch(id=row.id, match=match, score=None, detail=detail)
     return OpenMatch(id=row.id, match=match, score=vqa_score(match.answer, row.answers))
 

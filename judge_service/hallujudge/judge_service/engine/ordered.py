@@ -1,4 +1,4 @@
-"""Concurrent work whose results come back in order."""
+"""Concurrent work with results in the order of the inputs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _Out = TypeVar("_Out")
 async def ordered_map(
     source: AsyncIterable[_In], work: Callable[[_In], Awaitable[_Out]], *, limit: int
 ) -> AsyncGenerator[_Out, None]:
-    """Runs `work` on up to `limit` inputs at once and yields results in the order of the inputs.
+    """Run ``work`` on up to ``limit`` inputs at once, and yield results in the order of the inputs.
 
-    No more than `limit` inputs are taken before their results are asked for, so a slow reader slows
-    the source. When the caller stops early, or one piece fails, the others are cancelled.
+    At most ``limit`` inputs are read ahead of the consumer, so that a slow consumer slows the
+    source. If the consumer stops early or one piece of work fails, the remaining work is cancelled.
     """
     pending: asyncio.Queue[asyncio.Task[_Out] | None] = asyncio.Queue()
     room = asyncio.Semaphore(limit)

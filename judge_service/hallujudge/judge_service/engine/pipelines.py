@@ -1,4 +1,4 @@
-"""The base of pipelines: what all families do with items alike."""
+"""The base class of pipelines that score each item by its response alone."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MetricT = TypeVar("MetricT", bound=MetricBase)
 
 
 class TextPipeline(Generic[_ItemT, MetricT]):
-    """Scores each item by itself, from its text alone.
+    """Scores each item separately, by its response alone.
 
-    A family names its items, says what else an item needs (:meth:`problem`), and scores it
+    A family's subclass sets the item type, extends the checks (:meth:`problem`) and scores an item
     (:meth:`score`).
 
     Args:
-        metric: What is counted, and how.
+        metric: The metric.
         responses: Recognises missing responses.
         notes: Sentences for the report.
     """
@@ -36,7 +36,7 @@ class TextPipeline(Generic[_ItemT, MetricT]):
     item_type: ClassVar[type[Item]]
     response_name: ClassVar[str] = "the response"
     counts_unread: ClassVar[bool] = False
-    """Whether a score says how many responses could not be parsed."""
+    """Whether results of unparsed responses carry statistics, for a score that counts them."""
 
     def __init__(
         self, metric: MetricT, responses: ResponseCheck, notes: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class TextPipeline(Generic[_ItemT, MetricT]):
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The metric's own options, then how responses are checked."""
+        """The metric's options and the settings of the response check."""
         own = {option.name: getattr(self.metric, option.name) for option in self.metric.options}
         return {**own, **self.responses.settings()}
 
@@ -73,7 +73,7 @@ class TextPipeline(Generic[_ItemT, MetricT]):
         return (getattr(item, "response", None),)
 
     def problem(self, item: _ItemT) -> Problem | None:
-        """Return why an item can't be scored; None: it can."""
+        """Return why an item cannot be scored, or None."""
         return self.responses.problem(getattr(item, "response", None), self.response_name)
 
     def score(self, item: _ItemT) -> ScoredItem[Evidence]:
@@ -83,4 +83,4 @@ class TextPipeline(Generic[_ItemT, MetricT]):
     def unread(self, item: _ItemT) -> Problem:
         """Return why an item whose response could not be parsed is unscored."""
         shown = (getattr(item, "response", None) or "")[:80]
-        return UnscoredReason.ANSWER_UNPARSED, f"no single answer can be read in {shown!r}"
+        return UnscoredReason.ANSWER_UNPARSED, f"{shown!r} has no single answer"

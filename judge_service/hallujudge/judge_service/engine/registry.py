@@ -1,4 +1,4 @@
-"""The metrics that the engine knows, by name."""
+"""The registry of metrics."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["checked_entry", "metric_entry", "metric_names", "open_pipeline"]
 
 
 def metric_names() -> tuple[str, ...]:
-    """Names of all metrics."""
+    """Return the names of all metrics."""
     return tuple(entries())
 
 
 def metric_entry(name: str) -> MetricEntry:
-    """The metric of a name.
+    """Return the entry of a metric.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: No metric has this name.
     """
     known = entries()
     if name not in known:
         raise NotFoundError(
-            f"there is no metric {name!r}; choose one of {', '.join(known)}",
+            f"metric {name!r} does not exist; choose one of {', '.join(known)}",
             reason="METRIC_UNKNOWN",
             metadata={"metric": name},
         )
@@ -35,11 +35,12 @@ def metric_entry(name: str) -> MetricEntry:
 
 
 def checked_entry(spec: ScoreSpec) -> MetricEntry:
-    """The metric of a spec whose names and values are all known to it.
+    """Return the entry of a spec's metric, after validating the spec's names and values.
 
     Raises:
         NotFoundError: The metric is unknown.
-        InvalidInputError: The variant, a graph role or an option is; all violations are listed.
+        InvalidInputError: The variant, a graph role or an option is invalid; the error lists all
+            violations.
     """
     entry = metric_entry(spec.metric)
     violations = (*_variant(spec, entry), *_roles(spec, entry), *_options(spec, entry))
@@ -51,11 +52,12 @@ def checked_entry(spec: ScoreSpec) -> MetricEntry:
 
 
 def open_pipeline(spec: ScoreSpec, resources: Resources) -> Pipeline:
-    """The pipeline of a spec, after every part of the spec was checked.
+    """Return the pipeline of a spec, after validating the spec.
 
     Raises:
         NotFoundError: The metric or a graph is unknown.
-        InvalidInputError: The variant, a graph role or an option is; all violations are listed.
+        InvalidInputError: The variant, a graph role or an option is invalid; the error lists all
+            violations.
     """
     entry = checked_entry(spec)
     try:
@@ -81,7 +83,7 @@ def _roles(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
     return tuple(
         Violation(
             field=f"spec.graphs[{role!r}]",
-            description=f"{entry.name} takes no graph for {role!r}; it takes: {known}",
+            description=f"{entry.name} has no graph role {role!r}; known: {known}",
         )
         for role in spec.graphs
         if role not in entry.graph_roles
@@ -100,8 +102,8 @@ def _option_problem(name: str, value: str, entry: MetricEntry) -> str:
     options = {option.name: option for option in entry.options}
     if name not in options:
         known = ", ".join(options) or "none"
-        return f"{entry.name} has no option {name!r}; it has: {known}"
+        return f"{entry.name} has no option {name!r}; known: {known}"
     choices = options[name].choices
     if choices and value not in choices:
-        return f"option {name!r} can't be {value!r}; choose one of {', '.join(choices)}"
+        return f"option {name!r} is {value!r}; choose one of {', '.join(choices)}"
     return ""

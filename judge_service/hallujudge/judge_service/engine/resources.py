@@ -1,4 +1,4 @@
-"""What pipelines share: graphs, read once and kept by content, and judges, made on first use."""
+"""Resources that pipelines share: a cache of synonym graphs, and judges built on first use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Resources", "read_graph"]
 
-# Graphs that callers sent and that are kept compiled; the oldest goes first.
+# The size of the cache of graphs; the least recently used graph is dropped first.
 _KEPT_GRAPHS = 32
 
 
@@ -34,10 +34,10 @@ class Resources:
     """Graphs and judges that pipelines share, safe to use from several threads.
 
     Args:
-        make_judges: Makes the judges when the first metric asks for them; None: by the default
-            settings, without any language model.
-        local: Whether specs come from this process's own user. Those of others can't name files
-            and folders of this machine.
+        make_judges: Builds the judges on first use; None: judges of the default settings, which
+            have no language model.
+        local: Whether specs come from this process. Specs of remote callers may not name files or
+            folders of this machine.
     """
 
     def __init__(
@@ -58,18 +58,18 @@ class Resources:
             return self._judges
 
     async def close(self) -> None:
-        """Closes the judges' connections and cache."""
+        """Close the judges' connections and cache."""
         with self._lock:
             judges, self._judges = self._judges, None
         if judges is not None:
             await judges.close()
 
     def graph(self, source: GraphSource) -> SynonymGraph:
-        """The graph, read and validated.
+        """Return a validated graph, from the cache if it is there.
 
         Raises:
-            NotFoundError: No graph of that name ships.
-            InvalidInputError: The graph's text is not a graph.
+            NotFoundError: No shipped graph has this name.
+            InvalidInputError: The text is not a valid graph.
         """
         with self._lock:
             if source in self._graphs:
@@ -90,10 +90,10 @@ def _no_models() -> JudgeFactory:
 
 
 def read_graph(source: GraphSource) -> SynonymGraph:
-    """The graph, read afresh and validated; see :meth:`Resources.graph`."""
+    """Return a validated graph, without the cache of :meth:`Resources.graph`."""
     try:
         if isinstance(source, ShippedGraph):
-            # Only names: a path from a caller must not be opened on the server's disk.
+            # load_graph accepts paths too, but a remote caller must not open files of the server.
             if source.name not in shipped_graphs():
                 raise GraphNotFoundError(source.name, shipped=shipped_graphs())
             return load_graph(source.name)

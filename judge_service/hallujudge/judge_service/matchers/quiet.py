@@ -1,4 +1,4 @@
-"""Loading models without progress bars in the user's terminal."""
+"""Loading of models without progress bars."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["quiet_loading"]
 
 @contextlib.contextmanager
 def quiet_loading() -> Iterator[None]:
-    """Switches the progress bars of transformers off, and on again where they were on."""
+    """Disable the progress bars of transformers, and restore their state afterwards."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()

@@ -1,4 +1,4 @@
-"""The texts that models see of claims and references."""
+"""The texts of claims and references that models read."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ _DROPPED = str.maketrans("", "", "(),")
 
 
 def claim_text(claim: ClaimParts) -> str:
-    """The claim as the released script compares it: its parts with spaces, without a full stop."""
+    """Return a claim as the released script compares it: its parts, joined by blanks."""
     return plain(" ".join(claim))
 
 
 def reference_text(reference: Triplet) -> str:
-    """The reference as the released script compares it.
+    """Return a reference as the released script compares it.
 
-    It takes the triplet as its file writes it, drops every bracket and comma, those inside parts as
-    well, and adds a full stop: ``(man, riding, horse)`` becomes ``man riding horse.``
+    The script takes the triplet as written in the file, drops every bracket and comma (inside parts
+    too) and appends a full stop: ``(man, riding, horse)`` becomes ``man riding horse.``
     """
     return plain(reference.written.translate(_DROPPED) + ".")
 
 
 def reference_sentence(reference: Triplet) -> str:
-    """The reference as a sentence of an entailment premise, with its own punctuation."""
+    """Return a reference as a sentence of an entailment premise; its punctuation is kept."""
     return plain(f"{' '.join(reference)}.")
 
 
 def plain(text: str) -> str:
-    """The text without lone surrogates, which tokenizers can't read; each becomes U+FFFD."""
+    """Return a text with U+FFFD in place of lone surrogates, which tokenizers reject."""
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

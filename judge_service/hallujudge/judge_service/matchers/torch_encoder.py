@@ -1,4 +1,4 @@
-"""Sentence encoders on sentence-transformers and torch: the reference."""
+"""Sentence encoders on sentence-transformers and torch, the reference implementation."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["TorchEncoder"]
 class TorchEncoder:
     """A sentence encoder as its authors run it.
 
-    Texts go in batches of equal length. On a processor that makes a vector independent of its
-    neighbours but for the last bits, which scores are rounded beyond.
+    Texts are encoded in batches of equal length. On a CPU this makes a vector independent of its
+    batch, except for the last bits, which the rounding of scores removes.
 
     Args:
         model: The model.
-        device: Where it runs, such as ``cpu`` or ``cuda``.
+        device: The device, such as ``cpu`` or ``cuda``.
 
     Raises:
         MissingExtraError: torch or sentence-transformers is not installed.
-        InvalidInputError: The folder holds no sentence encoder, or the device is not there.
+        InvalidInputError: The model is not a sentence encoder, or the device does not exist.
     """
 
     def __init__(self, model: ModelFolder, device: str = "cpu") -> None:
@@ -49,7 +49,7 @@ class TorchEncoder:
                 )
         except (OSError, ValueError, RuntimeError, AssertionError) as err:
             raise InvalidInputError(
-                f"sentence-transformers can't load the model {model.name} on {device}: {err}",
+                f"sentence-transformers cannot load the model {model.name} on {device}: {err}",
                 metadata={"model": model.name},
             ) from err
         self._model.max_seq_length = shape.max_tokens
@@ -58,11 +58,11 @@ class TorchEncoder:
 
     @property
     def label(self) -> str:
-        """Torch, single precision, and the device where it is not the processor."""
+        """The backend, the precision, and the device unless it is the CPU."""
         return "torch-fp32" if self._device == "cpu" else f"torch-fp32-{self._device}"
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """One unit vector for each text; a text longer than the model reads is cut, as always."""
+        """Return one unit vector for each text; texts above the model's limit are truncated."""
         import numpy as np
 
         readable = [plain(text) for text in texts]

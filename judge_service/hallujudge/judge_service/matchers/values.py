@@ -1,4 +1,4 @@
-"""What matchers take and give, and how they are set up."""
+"""Inputs, interfaces and settings of matchers."""
 
 from __future__ import annotations
 
@@ -29,95 +29,95 @@ __all__ = [
 ]
 
 PROTOCOLS = ("published", "nli")
-"""How claims are compared with references."""
+"""The ways of comparing claims with references."""
 
 BACKENDS = ("auto", "onnx", "torch")
-"""What runs the sentence encoder; ``auto`` takes onnxruntime where it can."""
+"""The backends of the sentence encoder; ``auto`` chooses onnxruntime if it supports the model."""
 
 PART_RULES = ("objects", "none")
-"""Whether unsupported claims are told apart by their wrong part."""
+"""The rules for the wrong part of unsupported claims; see ``PartRule``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimQuery:
-    """A claim and what it is held against."""
+    """A claim and the references that it is checked against."""
 
     claim: ClaimParts
     """The triplet or sentence."""
     references: tuple[Triplet, ...] | None
-    """The image's scene graph, in its order. None: no reference is known."""
+    """The triplets of the image's scene graph, in its order. None: the image has no reference."""
     objects: tuple[str, ...] = ()
-    """Objects of the image beside those that the triplets name."""
+    """Objects of the image that the triplets do not name."""
     span: tuple[int, int] | None = None
-    """Where the claim stands in the response; handed on to the verdict."""
+    """The place of the claim in the response, which the verdict copies."""
 
 
 class Encoder(Protocol):
-    """Texts -> unit vectors. A text's vector does not depend on the texts beside it."""
+    """A sentence encoder. A text's vector does not depend on the other texts of a call."""
 
     @property
     def label(self) -> str:
-        """What runs the model, and how precisely, such as ``onnx-fp32``."""
+        """The backend and the precision, such as ``onnx-fp32``."""
         ...
 
     @property
     def size(self) -> int:
-        """Numbers in a vector."""
+        """The length of a vector."""
         ...
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """One row for each text, in order."""
+        """Return one unit vector for each text, in order."""
         ...
 
 
 class EntailmentModel(Protocol):
-    """A cross-encoder: how probable is it that a premise entails a hypothesis."""
+    """A cross-encoder that gives the probability that a premise entails a hypothesis."""
 
     @property
     def label(self) -> str:
-        """The model as signatures show it."""
+        """The model's name in signatures."""
         ...
 
     @property
     def room(self) -> int:
-        """Tokens that premise and hypothesis may have together."""
+        """The maximum number of tokens of a premise and a hypothesis together."""
         ...
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
+        """Return the number of tokens of each text."""
         ...
 
     def entailment(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Probability that each premise entails its hypothesis."""
+        """Return the probability that each premise entails its hypothesis."""
         ...
 
 
 class ClaimMatcher(Protocol):
-    """A judge that compares claims with references by a model that runs here."""
+    """A judge that compares claims with references by a local model."""
 
     @property
     def name(self) -> str:
-        """The name that verdicts carry."""
+        """The judge's name in verdicts."""
         ...
 
     @property
     def label(self) -> str:
-        """Protocol, model, precision and thresholds, for the signature."""
+        """The protocol, model, precision and thresholds, for the signature."""
         ...
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The same in full, for the report."""
+        """The content of the label in full, for the report."""
         ...
 
     async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        """One verdict for each claim, in order. What can't be judged is unscored."""
+        """Return one verdict for each claim, in order; an invalid claim is unscored."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatcherSettings:
-    """How a matcher is made. All but the paths stand in the signature."""
+    """The settings of a matcher. The signature has all that can change a verdict."""
 
     protocol: str = "published"
     """``published`` or ``nli``."""
@@ -128,25 +128,25 @@ class MatcherSettings:
     backend: str = "auto"
     """``onnx``, ``torch`` or ``auto``."""
     device: str = "cpu"
-    """Where torch runs, such as ``cuda``; onnxruntime runs on the processor."""
+    """The device of torch, such as ``cuda``; onnxruntime runs on the CPU."""
     keep_above: float = 0.5
-    """Reference triplets whose cosine with the claim is above it are kept (section 3.3)."""
+    """References whose cosine with the claim is above it are kept (Tri-HE paper, section 3.3)."""
     top: int = 3
-    """How many of the nearest are taken where none is, and beside those that are."""
+    """How many of the nearest references are compared as well, or instead if none is kept."""
     support_above: float = 0.6
-    """``published``: a claim is supported where its cosine is above it (section 3.3)."""
+    """``published``: the cosine above which a claim is supported (Tri-HE paper, section 3.3)."""
     entail_above: float = 0.5
-    """``nli``: a claim is supported where its entailment probability is above it."""
+    """``nli``: the entailment probability above which a claim is supported."""
     parts: str = "objects"
-    """``objects``: unsupported claims are told apart by their wrong part; ``none``: not."""
+    """``objects``: verdicts name the wrong part of unsupported claims; ``none``: they do not."""
     threads: int = 0
-    """Threads of onnxruntime; 0 leaves it to it. No result depends on it."""
+    """The threads of onnxruntime; 0: its default. Results do not depend on it."""
     cached_vectors: int = 20_000
-    """Vectors kept from call to call."""
+    """How many vectors are kept between calls."""
     cache_folder: Path | None = None
-    """Where written ONNX graphs are kept. None: ``.cache/hallujudge/onnx`` of the user's home."""
+    """The folder of written ONNX graphs; None: ``.cache/hallujudge/onnx`` in the user's home."""
     allow_download: bool = False
-    """Whether a model that is not on this machine may be fetched from its hub."""
+    """Whether a model that is not on this machine may be downloaded from its hub."""
 
     def __post_init__(self) -> None:
         if violations := tuple(self._violations()):

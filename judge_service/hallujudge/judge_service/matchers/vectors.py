@@ -1,4 +1,4 @@
-"""Vectors by text: each distinct text is embedded once, and the latest are kept."""
+"""Caches of sentence vectors and entailment probabilities."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["TOKENS_PER_BATCH", "PairStore", "VectorStore", "length_batches"]
 
 TOKENS_PER_BATCH = 2048
-"""Tokens of a batch; more make no processor faster, and memory stays small."""
+"""The maximum number of tokens of a batch. Larger batches were not faster on CPUs."""
 
 
 def length_batches(lengths: Sequence[int], tokens: int = TOKENS_PER_BATCH) -> list[list[int]]:
-    """Positions in batches of equal length, shortest first.
+    """Return positions in batches of texts of equal length, the shortest first.
 
-    Equal lengths need no padding. That is the least work, and it is why a text's vector does not
-    depend on the texts that happen to be scored with it.
+    Texts of equal length need no padding. That saves work, and makes a text's vector independent of
+    the other texts in its batch.
 
     Args:
-        lengths: Tokens of each text.
-        tokens: Most tokens of a batch.
+        lengths: The number of tokens of each text.
+        tokens: The maximum number of tokens of a batch.
     """
     by_length: dict[int, list[int]] = {}
     for position, length in enumerate(lengths):
@@ -41,7 +41,7 @@ def length_batches(lengths: Sequence[int], tokens: int = TOKENS_PER_BATCH) -> li
 def encode_by_length(
     lengths: Sequence[int], size: int, encode: Callable[[list[int]], Vectors]
 ) -> Vectors:
-    """Rows for all positions, from an encoder of batches of equal length."""
+    """Return one row for each position, from an encoder of batches of equal length."""
     import numpy as np
 
     rows = np.empty((len(lengths), size), dtype=np.float32)
@@ -51,11 +51,11 @@ def encode_by_length(
 
 
 class VectorStore:
-    """An encoder behind a bounded cache, safe to use from several threads.
+    """A sentence encoder with a bounded cache, safe to use from several threads.
 
     Args:
-        encoder: What makes vectors.
-        limit: How many are kept from call to call.
+        encoder: The encoder.
+        limit: How many vectors are kept between calls.
     """
 
     def __init__(self, encoder: Encoder, limit: int) -> None:
@@ -69,11 +69,11 @@ class VectorStore:
         return len(self._kept)
 
     def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
-        """The vector of every distinct text."""
-        wanted = dict.fromkeys(texts)
+        """Return the vector of every distinct text."""
+        distinct = dict.fromkeys(texts)
         with self._lock:
-            found = {text: self._kept[text] for text in wanted if text in self._kept}
-            missing = [text for text in wanted if text not in found]
+            found = {text: self._kept[text] for text in distinct if text in self._kept}
+            missing = [text for text in distinct if text not in found]
             for text in found:
                 self._kept.move_to_end(text)
             if missing:
@@ -84,18 +84,18 @@ class VectorStore:
     def _keep(self, fresh: dict[str, Vectors]) -> None:
         if not self._limit:
             return
-        # A row of a batch would keep the whole batch alive.
+        # Copied, because a view of a row would keep its whole batch in memory.
         self._kept.update((text, vector.copy()) for text, vector in fresh.items())
         while len(self._kept) > self._limit:
             self._kept.popitem(last=False)
 
 
 class PairStore:
-    """An entailment model behind a bounded cache, safe to use from several threads.
+    """An entailment model with a bounded cache, safe to use from several threads.
 
     Args:
-        model: What gives probabilities.
-        limit: How many pairs are kept from call to call.
+        model: The model.
+        limit: How many pairs are kept between calls.
     """
 
     def __init__(self, model: EntailmentModel, limit: int) -> None:
@@ -107,11 +107,11 @@ class PairStore:
         self._lock = threading.Lock()
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
+        """Return the number of tokens of each text."""
         return self._model.lengths(texts)
 
     def entailment(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the probability that each premise entails its hypothesis; ask each pair once."""
+        """Return the probability that each premise entails its hypothesis."""
         with self._lock:
             found = {pair: self._kept[pair] for pair in pairs if pair in self._kept}
             missing = [pair for pair in dict.fromkeys(pairs) if pair not in found]

@@ -1,1 +1,1 @@
-"""The gRPC server: servicer, interceptors, lifecycle."""
+"""The gRPC server: servicer, interceptors and lifecycle."""

@@ -1,4 +1,4 @@
-"""What stands before every call: admission, and the one place that turns errors into status."""
+"""Admission control and error mapping for every RPC."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ __all__ = ["Admission", "GuardInterceptor"]
 
 _LOG = logging.getLogger(__name__)
 
-# grpc.aio gives handlers no public generic type; their messages are opaque here anyway.
-# As strings: the stubs know them as generic, the classes themselves are not.
+# grpc.aio has no public generic type for handlers, and this module does not use their messages.
+# The types are strings because they are generic in the stubs but not at run time.
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
-# Health and reflection answer whatever the load: an orchestrator must not mistake busy for dead.
+# Health and reflection are exempt from admission: an orchestrator must not restart a busy server.
 _OURS = "/hallujudge.judge.v1."
 
 
 class Admission:
-    """A bounded number of calls at work and a bounded queue behind them.
+    """Limits the number of running calls and of calls that wait for them.
 
-    gRPC's own limits answer with a bare CANCELLED or without details, so callers could not tell a
-    busy server from a broken one.
+    gRPC's own limits respond with a bare CANCELLED or without details, so that callers could not
+    distinguish a busy server from a broken one.
 
     Args:
-        running: Calls at work at once.
-        waiting: Calls that may wait; one more is turned away.
-        retry_after: What a caller who is turned away is told to wait, in seconds.
+        running: The maximum number of running calls.
+        waiting: The maximum number of waiting calls; further calls are rejected.
+        retry_after: The time after which a rejected call should be repeated, in seconds.
     """
 
     def __init__(self, *, running: int, waiting: int, retry_after: float = 0.5) -> None:
@@ -48,14 +48,14 @@ class Admission:
 
     @asynccontextmanager
     async def admitted(self) -> AsyncIterator[None]:
-        """Waits for room.
+        """Wait until the call may run.
 
         Raises:
             OverloadedError: The queue is full.
         """
         if self._inside >= self._limit:
             raise OverloadedError(
-                f"{self._inside} calls are at work or waiting; "
+                f"{self._inside} calls are running or waiting; "
                 f"try again in {self._retry_after:g} s",
                 metadata={"limit": str(self._limit)},
                 retry_after=self._retry_after,
@@ -69,10 +69,10 @@ class Admission:
 
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
-    """Admits calls and turns what they raise into status.
+    """Admits calls, and converts the errors that they raise to a gRPC status.
 
     Args:
-        admission: Who may come in.
+        admission: The limits of concurrent calls.
     """
 
     def __init__(self, admission: Admission) -> None:
@@ -83,7 +83,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> _Handler:
-        """Wraps the handlers of our own service."""
+        """Wrap the handlers of the judge service."""
         handler = await continuation(handler_call_details)
         if handler is None or not handler_call_details.method.startswith(_OURS):
             return handler
@@ -100,7 +100,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         )
 
     def _guard_unary(self, call: Callable[..., Any] | None) -> Callable[..., Any]:
-        assert call is not None, "a method of ours is neither unary nor a stream"
+        assert call is not None, "a method of the service is neither unary nor a stream"
 
         async def guarded(request: object, context: _Context) -> object:
             try:
@@ -129,14 +129,14 @@ async def _abort(error: Exception, context: _Context) -> NoReturn:
     if not isinstance(error, HallujudgeError):
         error = _internal(error)
     status = rpc_status.to_status(status_of(error))
-    # abort_with_status would leave our own trailer out.
+    # abort_with_status would omit the pushback trailer.
     trailers = (*status.trailing_metadata, *pushback(error))
     await context.abort(status.code, status.details, trailing_metadata=trailers)
     raise AssertionError("abort returned")
 
 
 def _internal(error: Exception) -> InternalError:
-    """A defect: the caller gets an id, the log gets the rest. Texts of users stay out of both."""
+    """Log a defect, and return an error with its id only: details may contain users' texts."""
     error_id = uuid.uuid4().hex[:12]
     _LOG.error("error %s", error_id, exc_info=error)
     return InternalError(

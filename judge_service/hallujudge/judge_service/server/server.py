@@ -1,4 +1,4 @@
-"""The gRPC server: health, reflection, admission, drain."""
+"""The lifecycle of the gRPC server: start, health, reflection and drain."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _SERVICE = judge_service_pb2.DESCRIPTOR.services_by_name["JudgeService"].full_na
 
 
 class RunningServer:
-    """A server that listens.
+    """A server that is listening.
 
     Attributes:
-        port: The port it listens at.
-        address: Host and port, as clients give them.
+        port: The port.
+        address: The host and the port, as clients give them.
     """
 
     def __init__(
@@ -59,19 +59,23 @@ class RunningServer:
         self.address = f"{settings.host}:{port}"
 
     async def stop(self, grace: float | None = None) -> None:
-        """Takes no more calls, lets those at work finish, then stops."""
+        """Reject new calls, wait for running ones to finish, then stop.
+
+        Args:
+            grace: The longest wait, in seconds; None: the setting ``drain_seconds``.
+        """
         await self._checks.enter_graceful_shutdown()
         await self._server.stop(self._settings.drain_seconds if grace is None else grace)
 
 
 async def start(settings: ServerSettings, engine: Engine | None = None) -> RunningServer:
-    """Starts a server.
+    """Start a server.
 
     Raises:
-        InvalidInputError: The address is taken or can't be listened at.
+        InvalidInputError: The server cannot listen on the address.
     """
     admission = Admission(running=settings.max_running_calls, waiting=settings.max_waiting_calls)
-    # gRPC's own bound on waiting calls cancels without a word; ours comes first.
+    # gRPC cancels calls above its own limit without details, so admission must reject them first.
     pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
     server = grpc.aio.server(
         interceptors=[GuardInterceptor(admission)],
@@ -111,20 +115,20 @@ def _bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
 
 def _cannot_listen(address: str) -> InvalidInputError:
     return InvalidInputError(
-        f"can't listen at {address}: it is taken, or not an address of this machine; "
-        "give another --host or --port (0 takes a free port)"
+        f"cannot listen on {address}: it is in use or not an address of this machine; "
+        "give another --host or --port (0 chooses a free port)"
     )
 
 
 async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> None:
-    """Serves until SIGTERM or SIGINT, then drains.
+    """Serve until SIGTERM or SIGINT, then drain.
 
     Args:
-        resolved: How to serve, and with which judges.
-        announce: Told the address once calls are taken.
+        resolved: The settings of the server and its judges.
+        announce: Called with the address when the server accepts calls.
 
     Raises:
-        HallujudgeError: The address can't be listened at, or a judge can't be started.
+        HallujudgeError: The server cannot listen on the address, or a judge cannot be started.
     """
     settings = resolved.server
     stopping = asyncio.Event()
@@ -139,16 +143,16 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
             _LOG.info("draining for up to %g s", settings.drain_seconds)
             await running.stop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Told twice, while Python goes down, it would print a traceback about a closed loop.
+        # A second signal during shutdown would print a traceback about a closed loop.
         loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)
 
 
 @asynccontextmanager
 async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncIterator[Resources]:
-    """What scoring needs, with a vLLM of our own where the settings ask for one."""
+    """Provide the judges, and run a vLLM server meanwhile if the settings name its model."""
     settings = resolved.judges
-    vllm = _own_vllm(settings) if settings.vllm else None
+    vllm = _new_vllm(settings) if settings.vllm else None
     endpoint = None
     try:
         if vllm is not None:
@@ -172,7 +176,7 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
 
 
 async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> None:
-    """Runs work until it is done or the server is told to stop."""
+    """Run work until it is done or the server has to stop."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stopping.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -184,7 +188,7 @@ async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> 
     await task
 
 
-def _own_vllm(settings: JudgeSettings) -> VllmServer:
+def _new_vllm(settings: JudgeSettings) -> VllmServer:
     from ..engine.judge_factory import vllm_server
 
     return vllm_server(

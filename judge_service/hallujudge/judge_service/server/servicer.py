@@ -1,4 +1,4 @@
-"""JudgeService over the engine: messages in, messages out, nothing else."""
+"""The gRPC service: converts messages and calls the engine."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 __all__ = ["JudgeServicer"]
 
 # Batches of one stream that are scored at the same time.
-_BATCHES_IN_FLIGHT = 8
-# Larger reports are sent in pieces, whatever the limits of the client are.
+_MAX_CONCURRENCY = 8
+# Larger reports are sent in pieces that fit the default limits of every gRPC client (4 MiB).
 _REPORT_BYTES = 1 << 20
 
 
 class JudgeServicer(pb_grpc.JudgeServiceServicer):
-    """Answers calls with the engine.
+    """Implements the RPCs with the engine.
 
     Args:
         engine: The engine.
-        settings: Limits that calls are held to.
+        settings: The limits of calls.
     """
 
     def __init__(self, engine: Engine, settings: ServerSettings) -> None:
@@ -52,7 +52,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     async def Score(
         self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ScoreResponse:
-        """Scores a small batch in one call."""
+        """Score a small batch in one call."""
         spec = _convert.spec_from_proto(request.spec)
         session = await self._engine.open(spec)
         items = self._items(spec, request.items, "items")
@@ -70,7 +70,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         request_iterator: AsyncIterable[pb.ScoreStreamRequest],
         context: grpc.aio.ServicerContext[object, object],
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
-        """Scores any number of items: a spec first, then batches; the report comes last."""
+        """Score any number of items: receive a spec and then batches; send the report last."""
         requests = aiter(request_iterator)
         spec = await _spec_of(requests)
         session = await self._engine.open(spec)
@@ -81,10 +81,10 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         async def work(request: pb.ScoreStreamRequest) -> pb.ScoreStreamResponse:
             return await self._score_batch(spec, session, request)
 
-        async with aclosing(ordered_map(requests, work, limit=_BATCHES_IN_FLIGHT)) as responses:
+        async with aclosing(ordered_map(requests, work, limit=_MAX_CONCURRENCY)) as responses:
             async for response in responses:
                 yield response
-        # Intervals over many items take seconds, in which others are answered.
+        # Intervals over many items take seconds; the event loop serves other calls meanwhile.
         report = await asyncio.to_thread(session.report)
         size = min(_REPORT_BYTES, self._settings.max_message_bytes // 2)
         for piece in pieces_of(_convert.report_to_proto(report), size):
@@ -93,7 +93,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     async def Extract(
         self, request: pb.ExtractRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ExtractResponse:
-        """Takes claims out of texts."""
+        """Extract claims from texts."""
         self._check_count(len(request.texts), "texts")
         spec = _convert.spec_from_proto(request.spec)
         texts = await extract(spec, request.texts, self._engine.resources)
@@ -107,7 +107,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     async def Judge(
         self, request: pb.JudgeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.JudgeResponse:
-        """Judges claims without aggregating."""
+        """Judge claims without aggregating."""
         spec = _convert.spec_from_proto(request.spec)
         items = self._items(spec, request.items, "items")
         _convert.check_unique(items)
@@ -117,7 +117,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     async def Normalize(
         self, request: pb.NormalizeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.NormalizeResponse:
-        """Maps words to their roots."""
+        """Return the roots of words."""
         self._check_count(len(request.words), "words")
         graph = _convert.graph_from_proto(request.graph)
         label, roots = await normalize(graph, request.words, self._engine.resources)
@@ -132,7 +132,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     async def ListMetrics(
         self, request: pb.ListMetricsRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ListMetricsResponse:
-        """Lists metrics."""
+        """Return the metrics."""
         return pb.ListMetricsResponse(
             metrics=[metric_info(metric_entry(name)) for name in metric_names()]
         )
@@ -140,7 +140,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     async def GetServerInfo(
         self, request: pb.GetServerInfoRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.GetServerInfoResponse:
-        """Tells version and limits."""
+        """Return the version and the limits."""
         from hallujudge.synonym_graphs import shipped_graphs
 
         return pb.GetServerInfoResponse(

@@ -1,4 +1,4 @@
-"""Settings: argument > environment > file > default, merged in one place.
+"""Loading of settings. Arguments override the environment, then the file, then defaults.
 
 No other module reads the environment.
 """
@@ -33,30 +33,30 @@ _MAX_FILE_BYTES = 1 << 20
 
 
 def _setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1) -> Any:
-    """A field with its bounds and what it means."""
+    """Return a dataclass field with its bounds and its help text."""
     return field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """How the server runs."""
+    """Settings of the server."""
 
-    host: str = _setting("127.0.0.1", "address to listen at; 0.0.0.0 for all")
-    """Address to listen at."""
-    port: int = _setting(50051, "port to listen at; 0 takes a free one", high=65535)
-    """Port to listen at; 0 takes a free one."""
-    max_message_bytes: int = _setting(64 << 20, "largest message, in bytes", low=1 << 16)
-    """Largest message that is taken or sent, in bytes."""
-    max_batch_items: int = _setting(10_000, "most items in one message", low=1)
-    """Most items in one message."""
-    max_running_calls: int = _setting(64, "calls at work at once", low=1, high=100_000)
-    """Calls at work at once."""
-    max_waiting_calls: int = _setting(256, "calls that may wait for room", high=100_000)
-    """Calls that may wait; one more is turned away with a time to come back."""
-    drain_seconds: float = _setting(20.0, "time that calls get to finish on SIGTERM", high=3600)
-    """Time that calls get to finish when the server is told to stop, in seconds."""
+    host: str = _setting("127.0.0.1", "address to listen on; 0.0.0.0 for all")
+    """The address to listen on."""
+    port: int = _setting(50051, "port to listen on; 0 for a free one", high=65535)
+    """The port to listen on; 0 for a free one."""
+    max_message_bytes: int = _setting(64 << 20, "maximum size of a message, in bytes", low=1 << 16)
+    """The maximum size of a received or sent message, in bytes."""
+    max_batch_items: int = _setting(10_000, "maximum number of items in a message", low=1)
+    """The maximum number of items in a message."""
+    max_running_calls: int = _setting(64, "maximum number of running calls", low=1, high=100_000)
+    """The maximum number of running calls."""
+    max_waiting_calls: int = _setting(256, "maximum number of waiting calls", high=100_000)
+    """The maximum number of waiting calls; further ones are rejected with a time to retry."""
+    drain_seconds: float = _setting(20.0, "time for calls to finish after SIGTERM", high=3600)
+    """How long running calls may take to finish after SIGTERM, in seconds."""
     log_level: str = _setting("info", "debug, info, warning or error")
-    """Least urgent messages that are logged."""
+    """The lowest level of messages that are logged."""
 
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -68,30 +68,30 @@ _TABLES = {"server": ServerSettings, "judges": JudgeSettings}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A setting's value and where it comes from."""
+    """The value of a setting and its source."""
 
     name: str
-    """Its name."""
+    """The name."""
     value: object
-    """Its value."""
+    """The value."""
     source: str
-    """argument, environment NAME, file PATH or default."""
+    """``argument``, ``environment NAME``, ``file PATH`` or ``default``."""
     help: str
-    """What it means."""
+    """The help text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings:
-    """Settings with their sources."""
+    """The merged settings and their sources."""
 
     server: ServerSettings
-    """How the server runs."""
+    """The settings of the server."""
     judges: JudgeSettings
-    """Which judges there are."""
+    """The settings of the judges."""
     keys: JudgeKeys
-    """Their keys, masked wherever they are shown."""
+    """The judges' API keys, masked wherever they are shown."""
     sources: tuple[Setting, ...]
-    """Each with where it comes from."""
+    """Every setting with its source."""
 
 
 def load_settings(
@@ -100,15 +100,15 @@ def load_settings(
     file: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> ResolvedSettings:
-    """Merges settings of all sources.
+    """Return the settings merged from all sources.
 
     Args:
-        arguments: Values from the command line; None means not given.
-        file: A TOML file; the environment variable ``HALLUJUDGE_CONFIG`` where None.
-        environ: The environment; the process's own where None.
+        arguments: Values from the command line; a value of None means not given.
+        file: A TOML file; None: the file that ``HALLUJUDGE_CONFIG`` names, if any.
+        environ: The environment; None: that of this process.
 
     Raises:
-        InvalidInputError: A value can't be used, a name is unknown, or the file can't be read.
+        InvalidInputError: A value is invalid, a name is unknown, or the file cannot be read.
     """
     environ = os.environ if environ is None else environ
     file = file or environ.get(f"{ENV_PREFIX}CONFIG") or None
@@ -129,7 +129,7 @@ def load_settings(
 
 
 def _key_sources(keys: JudgeKeys) -> tuple[Setting, ...]:
-    """The keys as ``config show`` lists them: whether they are set, never what they are."""
+    """Return the keys as ``config show`` lists them, with their values masked."""
     return tuple(
         Setting(
             name=f"{name}_api_key",
@@ -142,9 +142,9 @@ def _key_sources(keys: JudgeKeys) -> tuple[Setting, ...]:
 
 
 def settings_toml(resolved: ResolvedSettings) -> str:
-    """Return the settings as a file that ``--config`` reads; keys are left out.
+    """Return the content of a file that ``--config`` reads, without API keys.
 
-    Every setting is there, with its meaning and its source as a comment.
+    It has every setting, with its help text and its source as a comment.
     """
     known = {setting.name: setting for setting in resolved.sources}
     lines = [f"# Keys are not settings of this file: set {ENV_PREFIX}LLM_API_KEY and the like."]
@@ -152,19 +152,19 @@ def settings_toml(resolved: ResolvedSettings) -> str:
         lines += ["", f"[{name}]"]
         for entry in fields(table):
             setting = known[entry.name]
-            # JSON writes texts and numbers as TOML does.
+            # Strings and numbers have the same syntax in JSON and TOML.
             value = json.dumps(setting.value, ensure_ascii=False)
             lines += [f"# {setting.help} ({setting.source})", f"{entry.name} = {value}"]
     return "\n".join(lines) + "\n"
 
 
 def child_environment() -> dict[str, str]:
-    """The environment for programs that we start: everything but our own keys."""
+    """Return the environment for child processes: that of this process without API keys."""
     return {name: value for name, value in os.environ.items() if "API_KEY" not in name.upper()}
 
 
 def state_folder(settings: JudgeSettings) -> Path:
-    """Where logs of programs that we start go."""
+    """Return the folder for the logs of child processes."""
     if settings.data_folder:
         return Path(settings.data_folder)
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -190,7 +190,7 @@ def _checked(entry: Any, value: object, source: str) -> object:
         choices = _CHOICES.get(entry.name)
         if not isinstance(value, str) or (choices and value not in choices):
             raise InvalidInputError(
-                f"{place} is {value!r}; give {' or '.join(choices) if choices else 'a text'}"
+                f"{place} is {value!r}; give {' or '.join(choices) if choices else 'text'}"
             )
         return value
     if isinstance(value, bool):

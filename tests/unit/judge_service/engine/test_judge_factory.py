@@ -115,11 +115,11 @@ def test_the_fallback_is_off_unless_it_is_set_up() -> None:
 @pytest.mark.parametrize(
     ("settings", "name", "words"),
     [
-        ({}, "llm", "no llm judge is set up; set llm_url"),
-        ({"llm_url": "http://h/v1"}, "llm", "no llm judge is set up"),
-        ({}, "gpt", "there is no judge 'gpt'; choose one of matcher, llm, router"),
+        ({}, "llm", "no llm judge is configured; set llm_url"),
+        ({"llm_url": "http://h/v1"}, "llm", "no llm judge is configured"),
+        ({}, "gpt", "judge 'gpt' does not exist; choose one of matcher, llm, router"),
         (LLM | {"judge_order": "llm,oracle"}, "router", "judge_order names oracle"),
-        (LLM | {"judge_order": ""}, "router", "none of these judges is set up"),
+        (LLM | {"judge_order": ""}, "router", "none of these judges is configured"),
         (LLM | {"llm_dialect": "klingon"}, "llm", "the dialect is 'klingon'"),
         (LLM | {"llm_url": "nowhere"}, "llm", "not a web address"),
         (LLM | {"judge_order": "fallback", "fallback_model": "g", "max_cost": 1.0}, "router",

@@ -248,5 +248,5 @@ def test_models_that_transformers_refuses(tmp_path: Path) -> None:
     )
     encoder = make_encoder(tmp_path / "m", "bert")
     settings = MatcherSettings(protocol="nli", model=str(encoder), nli_model=str(path))
-    with pytest.raises(InvalidInputError, match="transformers can't load the model c on cpu"):
+    with pytest.raises(InvalidInputError, match="transformers cannot load the model c on cpu"):
         open_matcher(settings)

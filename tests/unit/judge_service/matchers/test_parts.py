@@ -36,6 +36,6 @@ def test_parts_follow_the_papers_definition() -> None:
 def test_near_names_count_as_the_same_object() -> None:
     store = VectorStore(WordEncoder(), 100)
     wrong = ClaimVerdict(triplet=Triplet("old man", "x", "tree"), verdict=Verdict.NOT_SUPPORTED)
-    asked = query("old man", "x", "tree")
-    assert PartRule(store, 0.5).told([asked], [wrong])[0].part is Part.RELATION
-    assert PartRule(store, 0.9).told([asked], [wrong])[0].part is Part.SUBJECT
+    claim = query("old man", "x", "tree")
+    assert PartRule(store, 0.5).with_parts([claim], [wrong])[0].part is Part.RELATION
+    assert PartRule(store, 0.9).with_parts([claim], [wrong])[0].part is Part.SUBJECT

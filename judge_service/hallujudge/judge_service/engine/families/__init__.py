@@ -1,4 +1,4 @@
-"""One pipeline for each metric: a family's module lists its metrics in ``ENTRIES``."""
+"""The pipelines of metric families; each module lists its metrics in ``ENTRIES``."""
 
 from __future__ import annotations
 

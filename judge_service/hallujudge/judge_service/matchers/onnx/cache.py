@@ -1,4 +1,4 @@
-"""A private folder of written graphs, each checked by its hash whenever it is read."""
+"""A private folder of ONNX graphs, whose hashes are verified at every read."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ _MAX_RECORD_BYTES = 1 << 16
 
 
 class GraphCache:
-    """Graphs by key, in files that nobody else may write.
+    """Cached graphs by key, in files that only this user may write.
 
-    A graph is a program: whoever can replace it decides every verdict. So the folder must belong to
-    the user alone, and a file whose hash is not the recorded one is written again.
+    A graph is a program that determines every verdict. The folder must therefore belong to the user
+    alone, and a file whose hash differs from the recorded one is written again.
 
     Args:
-        folder: The folder. None: ``.cache/hallujudge/onnx`` in the user's home.
+        folder: The folder; None: ``.cache/hallujudge/onnx`` in the user's home.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or Path.home() / ".cache" / "hallujudge" / "onnx"
 
     def graph(self, key: str, write: Callable[[], bytes]) -> bytes:
-        """The graph of a key, written where it is absent or damaged.
+        """Return the graph of a key, and write it first if it is absent or damaged.
 
-        A folder that can't be written leaves the graph in memory: the next run writes it again.
+        If the folder is not writable, the graph stays in memory and the next run builds it again.
 
         Args:
-            key: Hash of everything that the graph depends on.
-            write: Makes the graph.
+            key: A hash of everything that determines the graph.
+            write: Builds the graph.
 
         Raises:
-            InvalidInputError: The folder or a file in it belongs to others, or others may write it.
+            InvalidInputError: Another user owns the folder or a file in it, or may write to it.
         """
         if not self._open():
             return write()
         graph = self._read(key)
         if graph is None:
             graph = write()
-            # A full or read-only disk costs the next start a second, and nothing else.
+            # On a full or read-only disk the next start takes a second longer.
             with contextlib.suppress(OSError):
                 self._replace(f"{key}.onnx", graph)
                 record = {"sha256": hashlib.sha256(graph).hexdigest(), "bytes": len(graph)}
@@ -74,15 +74,16 @@ class GraphCache:
                 self._check(path)
             if record.stat().st_size > _MAX_RECORD_BYTES:
                 return None
-            told = json.loads(record.read_text(encoding="utf-8"))
+            recorded = json.loads(record.read_text(encoding="utf-8"))
             content = graph.read_bytes()
         except (OSError, ValueError, RecursionError):
             return None
-        whole = isinstance(told, dict) and told.get("sha256") == hashlib.sha256(content).hexdigest()
-        return content if whole else None
+        digest = hashlib.sha256(content).hexdigest()
+        intact = isinstance(recorded, dict) and recorded.get("sha256") == digest
+        return content if intact else None
 
     def _replace(self, name: str, content: bytes) -> None:
-        """Writes a file in one step, so that no other process reads half of it."""
+        """Write a file atomically, so that no other process reads a part of it."""
         handle, path = tempfile.mkstemp(dir=self._folder, prefix=f".{name[:16]}-")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -97,8 +98,9 @@ class GraphCache:
             return
         status = path.lstat()
         foreign = status.st_uid != os.getuid()
+        # 0o022: the write permissions of the group and of other users.
         if foreign or stat.S_ISLNK(status.st_mode) or status.st_mode & 0o022:
             raise InvalidInputError(
-                f"{path} is a link, belongs to another user or may be written by others; "
-                "give a cache folder of your own, with rights 0700"
+                f"{path} is a link, belongs to another user or is writable by others; "
+                "give a cache folder that you own, with mode 0700"
             )

@@ -1,4 +1,4 @@
-"""Vectors of the reference: sentence-transformers on torch, all-MiniLM-L6-v2, single precision."""
+"""Reference vectors of all-MiniLM-L6-v2 in single precision, by sentence-transformers on torch."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from ..models import MINILM_SHA256
 __all__ = ["GOLDEN_SHA256", "GOLDEN_TEXTS", "GOLDEN_VECTORS"]
 
 GOLDEN_SHA256 = MINILM_SHA256
-"""The weights that the vectors are of."""
+"""The hash of the weights that computed the vectors."""
 
 GOLDEN_TEXTS = (
     "man riding horse.",
     "A quick check of the sentence encoder: seven lamps, two dogs and 1,000 birds near a café.",
 )
-"""Two texts of different length."""
+"""Two texts of different lengths."""
 
 GOLDEN_VECTORS = (
     (
@@ -69,4 +69,4 @@ GOLDEN_VECTORS = (
         0.041004,
     ),
 )
-"""The first numbers of their vectors, with sentence-transformers 6.2.0 and torch 2.13.0."""
+"""The first 24 numbers of their vectors, from sentence-transformers 6.2.0 and torch 2.13.0."""

@@ -1,9 +1,9 @@
-"""Sentence encoders written as ONNX graphs straight from their weights, without torch.
+"""Writing of sentence encoders as ONNX graphs from their weights, without torch.
 
-A BERT-shaped encoder is some forty lines of operators, and onnxruntime ships the expensive ones
-fused (``com.microsoft`` Attention, SkipLayerNormalization, BiasGelu). Writing them down needs the
-``onnx`` package and the weights file; tracing the model would need torch, transformers and a
-gigabyte of disk. Pooling and normalisation are part of the graph, so that it gives unit vectors.
+A BERT encoder has few operators, and onnxruntime has fused versions of the expensive ones
+(``com.microsoft`` Attention, SkipLayerNormalization, BiasGelu). Writing the graph needs only the
+``onnx`` package and the weights; tracing the model would need torch, transformers and a gigabyte of
+disk. The graph includes pooling and normalisation, so that it returns unit vectors.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
 __all__ = ["GRAPH_VERSION", "WRITABLE", "write_graph"]
 
 GRAPH_VERSION = 1
-"""Raised when graphs change, so that older files in the cache are written again."""
+"""Part of the cache key; increased when graphs change, so that older ones are written again."""
 
 WRITABLE = ("bert", "mpnet")
-"""Architectures that can be written; others run on torch."""
+"""The supported architectures; others run on torch."""
 
 _CONTRIB = "com.microsoft"
 _OPSET = 17
 
 
 def write_graph(shape: EncoderShape, weights: Weights) -> bytes:
-    """The encoder as a serialised ONNX model: ``input_ids``, ``attention_mask`` -> ``vectors``.
+    """Return a serialised ONNX model: ``input_ids``, ``attention_mask`` -> ``vectors``.
 
     Args:
         shape: The encoder's shape.
-        weights: Its tensors by name, as safetensors files hold them.
+        weights: Its tensors by their name in the safetensors file.
 
     Raises:
-        InvalidInputError: A tensor is missing, or the architecture can't be written.
+        InvalidInputError: A tensor is missing, or the architecture is not supported.
     """
     if shape.architecture not in WRITABLE:
         raise InvalidInputError(
             f"no ONNX graph can be written for a model of type {shape.architecture!r}, only for "
-            f"{', '.join(WRITABLE)}; use the torch backend"
+            f"{' and '.join(WRITABLE)}; use the torch backend"
         )
     return _Writer(shape, weights).model()
 
 
 class _Writer:
-    """Collects nodes and tensors of one graph."""
+    """Collects the nodes and tensors of a graph."""
 
     def __init__(self, shape: EncoderShape, weights: Weights) -> None:
         self._shape = shape
@@ -131,10 +131,10 @@ class _Writer:
         words = self._op("Gather", table, "input_ids")
         positions = self._weight("embeddings.position_embeddings.weight")
         if self._shape.architecture == "mpnet":
-            # Position ids start after the padding id, and there are no padded tokens before others.
+            # MPNet's position ids start after the padding id (1), and the input has no padding.
             positions = positions[2:]
         else:
-            # All tokens are of the first segment, so that its row can be added beforehand.
+            # All tokens belong to the first segment, so that its row can be added to the weights.
             positions = positions + self._weight("embeddings.token_type_embeddings.weight")[:1]
         tokens = self._op("Gather", self._op("Shape", "input_ids"), self._integers(1))
         rows = self._op(
@@ -209,7 +209,7 @@ class _Writer:
         )
 
     def _distance_bias(self) -> str:
-        """MPNet adds a learnt number for each head and bucket of distance to the attention."""
+        """Return MPNet's learnt attention bias for each head and bucket of distance."""
         import numpy as np
 
         buckets = _distance_buckets(self._shape.max_tokens, self._shape.buckets)
@@ -237,7 +237,7 @@ class _Writer:
         else:
             mask = self._op("Cast", "attention_mask", to=TensorProto.FLOAT)
             rows = self._op("Unsqueeze", mask, self._integers(1))
-            # A norm follows, so that the sum over tokens is as good as their mean.
+            # The sum over tokens replaces their mean, because the vector is normalised afterwards.
             pooled = self._op("Squeeze", self._op("MatMul", rows, hidden), self._integers(1))
         norm = self._op("ReduceL2", pooled, axes=[1], keepdims=1)
         self._nodes.append(self._final("Div", pooled, norm))
@@ -249,10 +249,11 @@ class _Writer:
 
 
 def _distance_buckets(tokens: int, buckets: int, farthest: int = 128) -> NDArray[np.int64]:
-    """Bucket of the distance between every two positions, as MPNet (and T5) number them.
+    """Return the bucket of the distance between every two positions, as in MPNet and T5.
 
-    Half of the buckets are for keys before the query, half for keys after it; of each half, one
-    half again holds one distance each, and the rest grow with the logarithm of the distance.
+    Half of the buckets are for keys before the query, half for keys after it. In each half, the
+    first half of the buckets have one distance each. The width of the others grows with the
+    logarithm of the distance.
     """
     import numpy as np
 
@@ -260,7 +261,7 @@ def _distance_buckets(tokens: int, buckets: int, farthest: int = 128) -> NDArray
     half = buckets // 2
     exact = half // 2
     away = np.abs(distance)
-    # Single precision, as the reference computes it: the truncation decides.
+    # Single precision, as in the reference implementation, because rounding can change the bucket.
     scale = np.float32(math.log(farthest / exact))
     grown = np.log(np.maximum(away, 1).astype(np.float32) / exact) / scale * (half - exact)
     far = np.minimum(exact + grown.astype(np.int64), half - 1)
