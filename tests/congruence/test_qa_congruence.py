@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import amber_samples as amber
 from support.event_hallusion_samples import VIDEOS as EVENT_VIDEOS
 from support.qa_samples import infact_lines, infact_questions, write_lines
 from support.running import cli
@@ -60,7 +61,19 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         (folder / name).write_text(json.dumps(content))
     given = ("--responses", folder / "orders", "--references", folder / "videos")
     (folder / "events").write_text(json.dumps(EVENT_VIDEOS))
+    tables: dict[str, object] = {
+        "nouns": amber.NOUNS,
+        "questions": amber.QUESTIONS,
+        "associations": amber.ASSOCIATIONS,
+        "references": amber.ANNOTATIONS,
+        "responses": amber.RESPONSES,
+    }
+    for name, table in tables.items():
+        (folder / f"amber_{name}").write_text(json.dumps(table))
+    (folder / "safe").write_text("\n".join(amber.SAFE))
+    pairs = [(f"--{name}", folder / f"amber_{name}") for name in tables]
     return {
+        "amber": (*(part for pair in pairs for part in pair), "--safe-words", folder / "safe"),
         "event-hallusion": ("--responses", folder / "events", "--group-by", "category"),
         "pope": ("--responses", write_lines(folder / "answers", answers), "--group-by", "model"),
         "vidhal-mcqa": (*given, "--options", folder / "display"),
@@ -79,6 +92,8 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         ("vidhal-ordering", "published"),
         ("vidhal-ordering", "corrected"),
         ("infact", "paper"),
+        ("amber", "published"),
+        ("amber", "corrected"),
         ("event-hallusion", "published"),
         ("event-hallusion", "corrected"),
     ],

@@ -27,6 +27,7 @@ from hallujudge.metrics import (
     PopeItem,
     Report,
 )
+from hallujudge.metrics.amber.evidence import AmberEvidence
 from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
 from hallujudge.metrics.framework.item import Item as BaseItem
 from hallujudge.metrics.framework.triplets import Triplet, WrittenTriplet
@@ -71,6 +72,7 @@ FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (TriHeItem, "claims"): st.none() | st.lists(SCALARS[Triplet], max_size=2).map(tuple),
 }
 EVIDENCE: tuple[type, ...] = (
+    AmberEvidence,
     AnswerEvidence,
     ChairEvidence,
     EventHallusionEvidence,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from support.amber_samples import RUN as AMBER
 from support.event_hallusion_samples import VIDEOS as EVENT_VIDEOS
 from support.qa_samples import infact_lines, infact_questions
 
@@ -62,6 +63,7 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
             for figure, text in enumerate(["It is unclear.", "No.", None])
         ],
     },
+    "amber": lambda: {**AMBER, "variant": "corrected"},
     "event-hallusion": lambda: {"responses": EVENT_VIDEOS, "variant": "corrected"},
     "video-hallucer": lambda: {
         "responses": {

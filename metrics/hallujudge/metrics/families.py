@@ -18,5 +18,6 @@ FAMILIES = [
     "hallusion_bench",
     "event_hallusion",
     "video_hallucer",
+    "amber",
 ]
 """Names of the families, in the order of tables and listings."""

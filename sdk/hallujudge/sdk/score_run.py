@@ -61,7 +61,7 @@ class ScoreRun:
         references = self.references if isinstance(self.references, list) else [self.references]
         graphs = self.graph.values() if isinstance(self.graph, Mapping) else [self.graph]
         inputs = self.inputs
-        more = [inputs.id_map, inputs.display] if inputs is not None else []
+        more = [] if inputs is None else _files(inputs)
         given = (self.responses, *references, *graphs, *more)
         return tuple(Path(path) for path in given if isinstance(path, (str, Path)))
 
@@ -140,3 +140,9 @@ def called_with(
         return called
 
     return decorate
+
+
+def _files(inputs: InputOptions) -> list[object]:
+    """Return what may be files among the input options."""
+    tables = [inputs.nouns, inputs.questions, inputs.associations, inputs.safe_words]
+    return [inputs.id_map, inputs.display, *tables]

@@ -26,6 +26,8 @@ from hallujudge.metrics import (
     TriHeItem,
     VidhalItem,
 )
+from hallujudge.metrics.amber.evidence import AmberEvidence
+from hallujudge.metrics.amber.items import AmberItem
 from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
 from hallujudge.metrics.event_hallusion.items import EventHallusionItem
 from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
@@ -71,6 +73,7 @@ TASKS: Mapping[str, type[Item]] = {
     "vidhal": VidhalItem,
     "infact": InfactItem,
     "hallusion_bench": HallusionBenchItem,
+    "amber": AmberItem,
     "event_hallusion": EventHallusionItem,
     "video_hallucer": VideoHallucerItem,
 }
@@ -82,6 +85,7 @@ CODECS = Codecs(
     rearranged={**tri_he.REARRANGED, **reports.REARRANGED},
     unions={
         Evidence: (
+            AmberEvidence,
             AnswerEvidence,
             ChairEvidence,
             HallusionBenchEvidence,

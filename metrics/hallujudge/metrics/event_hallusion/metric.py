@@ -57,6 +57,7 @@ class EventHallusionMetric(MetricBase):
             authors="Zhang et al.",
             year=2024,
             link="arXiv:2409.16597",
+            where="eval.py",
         ),
     )
     variants: ClassVar[tuple[VariantDefinition, ...]] = (

@@ -95,7 +95,7 @@ def score_interval(
     if score.largest_of:
         ends = _largest(sample, score.largest_of, tail)
     else:
-        jackknife = sample.jackknife(score.value)
+        jackknife = sample.jackknife(score.smooth or score.value)
         ends = jackknife.ends(tail, tail) if jackknife else None
     # Sums of fractions may differ in the last bits between machines; an interval is no finer.
     return (round(ends[0], 12), round(ends[1], 12)) if ends else None

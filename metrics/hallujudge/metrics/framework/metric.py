@@ -65,6 +65,8 @@ class ScoreDefinition:
     """The columns that the function reads."""
     value: Callable[[Sums], FloatArray]
     """Sums -> scores, entry by entry; NaN where the score is not defined."""
+    smooth: Callable[[Sums], FloatArray] | None = None
+    """For a score that rounds its parts: the same without rounding, for its interval."""
     count: str = ""
     """Column whose sum is ``n``; empty: ``n`` counts the scored items."""
     bounded: bool = True

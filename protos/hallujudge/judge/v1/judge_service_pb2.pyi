@@ -9,6 +9,7 @@ import google.protobuf.descriptor
 import google.protobuf.internal.containers
 import google.protobuf.internal.enum_type_wrapper
 import google.protobuf.message
+import hallujudge.judge.v1.amber_pb2
 import hallujudge.judge.v1.chair_pb2
 import hallujudge.judge.v1.event_hallusion_pb2
 import hallujudge.judge.v1.hallusion_bench_pb2
@@ -293,6 +294,7 @@ class Item(google.protobuf.message.Message):
     VIDHAL_FIELD_NUMBER: builtins.int
     INFACT_FIELD_NUMBER: builtins.int
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
+    AMBER_FIELD_NUMBER: builtins.int
     EVENT_HALLUSION_FIELD_NUMBER: builtins.int
     VIDEO_HALLUCER_FIELD_NUMBER: builtins.int
     id: builtins.str
@@ -332,6 +334,10 @@ class Item(google.protobuf.message.Message):
         """HallusionBench."""
 
     @property
+    def amber(self) -> hallujudge.judge.v1.amber_pb2.AmberTask:
+        """AMBER."""
+
+    @property
     def event_hallusion(self) -> hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask:
         """EventHallusion."""
 
@@ -352,12 +358,13 @@ class Item(google.protobuf.message.Message):
         vidhal: hallujudge.judge.v1.vidhal_pb2.VidhalTask | None = ...,
         infact: hallujudge.judge.v1.infact_pb2.InfactTask | None = ...,
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask | None = ...,
+        amber: hallujudge.judge.v1.amber_pb2.AmberTask | None = ...,
         event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask | None = ...,
         video_hallucer: hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["chair", b"chair", "event_hallusion", b"event_hallusion", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer", "vidhal", b"vidhal"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["chair", b"chair", "event_hallusion", b"event_hallusion", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer", "vidhal", b"vidhal"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "pope", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench", "event_hallusion", "video_hallucer"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "chair", b"chair", "event_hallusion", b"event_hallusion", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer", "vidhal", b"vidhal"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "chair", b"chair", "event_hallusion", b"event_hallusion", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer", "vidhal", b"vidhal"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "pope", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench", "amber", "event_hallusion", "video_hallucer"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 
@@ -398,6 +405,7 @@ class ItemResult(google.protobuf.message.Message):
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
+    AMBER_FIELD_NUMBER: builtins.int
     EVENT_HALLUSION_FIELD_NUMBER: builtins.int
     VIDEO_HALLUCER_FIELD_NUMBER: builtins.int
     id: builtins.str
@@ -453,6 +461,10 @@ class ItemResult(google.protobuf.message.Message):
         """A yes/no answer about one figure of a set."""
 
     @property
+    def amber(self) -> hallujudge.judge.v1.amber_pb2.AmberEvidence:
+        """Object words in a description."""
+
+    @property
     def event_hallusion(self) -> hallujudge.judge.v1.event_hallusion_pb2.EventHallusionEvidence:
         """Answers about a video, and the judgement on its description."""
 
@@ -478,12 +490,13 @@ class ItemResult(google.protobuf.message.Message):
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeEvidence | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosEvidence | None = ...,
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence | None = ...,
+        amber: hallujudge.judge.v1.amber_pb2.AmberEvidence | None = ...,
         event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionEvidence | None = ...,
         video_hallucer: hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerEvidence | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["answer", b"answer", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench", "event_hallusion", "video_hallucer"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion", "video_hallucer"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

@@ -44,6 +44,14 @@ class InputOptions:
     human_keys: tuple[str, ...] = ()
     """For Tri-HE: keys of people's scores, one for each annotator; none: ``human_score`` and
     ``human_scores`` are read where they are there."""
+    nouns: References | None = None
+    """For AMBER: nouns of the descriptions, by id; None: descriptions carry them."""
+    questions: References | None = None
+    """For AMBER: its ``query_all.json``, which says which image an item is about."""
+    associations: str | Path | Mapping[str, object] | None = None
+    """For AMBER's descriptions: its ``relation.json``, word -> associated words."""
+    safe_words: str | Path | tuple[str, ...] | None = None
+    """For AMBER's descriptions: its ``safe_words.txt``, words that are never hallucinated."""
     join: str = "auto"
     """For POPE: how answers find their questions: ``id``, ``text`` (image and question text),
     ``order``, or ``auto``: by id, and by text where answers have none; never by order."""

@@ -46,7 +46,7 @@ _LAYOUTS = (
     _layout(
         "an lmms-eval sample file of task AMBER",
         "filtered_resps amber_chair",
-        remedy="no metric reads AMBER yet",
+        remedy="save the answers as records with 'id' and 'response' for the metric amber",
     ),
     _layout(
         "an lmms-eval sample file of task HallusionBench",
@@ -87,7 +87,7 @@ _LAYOUTS = (
         "model_prediction set_id figure_id",
         "hallusion-bench",
     ),
-    _layout("AMBER's annotation file", "id type truth hallu", remedy="no metric reads AMBER yet"),
+    _layout("AMBER's annotation file", "id type truth hallu", "amber", role="references"),
     _layout("a THRONE response file", "responses", remedy="no metric reads THRONE yet"),
     _layout("VLMEvalKit's table of predictions", "index question answer prediction", "pope"),
     _layout("a LLaVA answer file", "question_id prompt text answer_id model_id", "pope", "chair"),

@@ -1,0 +1,1 @@
+"""AMBER: object words in descriptions of images, and yes/no questions about images."""

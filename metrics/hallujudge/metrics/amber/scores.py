@@ -1,0 +1,275 @@
+"""Statistics and scores of AMBER, one set for each dimension and each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from ..framework.metric import Column, ScoreDefinition, ratio
+
+if TYPE_CHECKING:
+    from ..framework.metric import FloatArray, Sums
+
+    Value: TypeAlias = Callable[[Sums], FloatArray]
+
+__all__ = ["COLUMNS", "CORRECTED", "DIMENSIONS", "PUBLISHED"]
+
+DIMENSIONS = ("all", "existence", "attribute", "state", "number", "action", "relation")
+"""All questions, then the dimensions; attribute is state, number and action together."""
+
+_ADDED = 0.001
+"""What the released script starts each count of a denominator with."""
+_COUNTS_ADDED = {"attribute": 3}
+"""How many of these counts a denominator is the sum of; one unless it stands here."""
+_EPSILON = {"existence": 0.001}
+"""What the released script adds to precision + recall; 0.0001 unless it stands here."""
+
+_QUESTION_COLUMNS = {
+    "asked": "questions",
+    "right": "right answers",
+    "no": "questions whose answer is no",
+    "said_no": "answers that say no",
+    "right_no": "answers that rightly say no",
+}
+_DESCRIPTION_COLUMNS = {
+    "descriptions": "descriptions",
+    "hallucinating": "descriptions with a hallucinated object word",
+    "words": "object words",
+    "hallucinated": "hallucinated object words",
+    "objects": "objects of the images",
+    "covered": "objects that the descriptions say",
+    "targets": "hallucination targets",
+    "targets_said": "hallucination targets that the descriptions say",
+}
+COLUMNS = (
+    *(Column(name=name, meaning=meaning) for name, meaning in _DESCRIPTION_COLUMNS.items()),
+    Column(name="questions", meaning="questions"),
+    Column(name="unparsed", meaning="answers that could not be parsed"),
+    *(
+        Column(name=f"{dimension}_{name}", meaning=f"{meaning}: {dimension}")
+        for dimension in DIMENSIONS
+        for name, meaning in _QUESTION_COLUMNS.items()
+    ),
+)
+"""The statistics of an item."""
+
+
+class _Formulas(NamedTuple):
+    """The scores of one variant; each function takes names of columns."""
+
+    share: Callable[[str, str, float], Value]
+    """Share of one column in another, with what is added to the denominator."""
+    f1: Callable[[str], Value]
+    """F1 of a dimension."""
+    smooth_f1: Callable[[str], Value]
+    """F1 of a dimension without rounding."""
+
+
+def _plain_share(top: str, bottom: str, added: float) -> Value:  # noqa: ARG001
+    return ratio(top, bottom)
+
+
+def _shifted_share(top: str, bottom: str, added: float) -> Value:
+    """Return the share with something added to the denominator; NaN without a question or word."""
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        result: FloatArray = sums[top] / (sums[bottom] + added)
+        return np.where(sums[bottom] > 0, result, np.nan)
+
+    return value
+
+
+def _plain_f1(dimension: str) -> Value:
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        top = 2 * sums[f"{dimension}_right_no"]
+        bottom = sums[f"{dimension}_said_no"] + sums[f"{dimension}_no"]
+        out = np.full(top.shape, np.nan)
+        np.divide(top, bottom, out=out, where=bottom != 0)
+        return out
+
+    return value
+
+
+def _released_f1(dimension: str, *, rounded: bool) -> Value:
+    """Return F1 from precision and recall in percent, rounded to one decimal as printed."""
+    added = _ADDED * _COUNTS_ADDED.get(dimension, 1)
+    epsilon = _EPSILON.get(dimension, 0.0001)
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        right = sums[f"{dimension}_right_no"]
+        parts = [right / (sums[f"{dimension}_{name}"] + added) for name in ("said_no", "no")]
+        if rounded:
+            # Python's rounding is exact in decimals; NumPy's is not.
+            parts = [np.array([round(x * 100, 1) / 100 for x in part.tolist()]) for part in parts]
+        precision, recall = parts
+        result: FloatArray = 2 * precision * recall / (precision + recall + epsilon)
+        return np.where(sums[f"{dimension}_asked"] > 0, result, np.nan)
+
+    return value
+
+
+def _precision(dimension: str, formulas: _Formulas, added: float) -> Value:
+    """Return the precision; in the released script it is 0 where no answer says no."""
+    share = formulas.share(f"{dimension}_right_no", f"{dimension}_said_no", added)
+    if formulas is not _RELEASED:
+        return share
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        nothing = (sums[f"{dimension}_asked"] > 0) & (sums[f"{dimension}_said_no"] == 0)
+        return np.where(nothing, 0.0, share(sums))
+
+    return value
+
+
+_MENDED = _Formulas(share=_plain_share, f1=_plain_f1, smooth_f1=_plain_f1)
+_RELEASED = _Formulas(
+    share=_shifted_share,
+    f1=lambda dimension: _released_f1(dimension, rounded=True),
+    smooth_f1=lambda dimension: _released_f1(dimension, rounded=False),
+)
+
+
+def _amber(chair: Value, f1: Value) -> Value:
+    return lambda sums: (1 - chair(sums) + f1(sums)) / 2
+
+
+def _hal(formulas: _Formulas) -> Value:
+    """Return the share of hallucinating descriptions, as 1 minus the share of the others."""
+    if formulas is not _RELEASED:
+        return ratio("hallucinating", "descriptions")
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        number = sums["descriptions"]
+        result: FloatArray = 1 - (number - sums["hallucinating"]) / (number + _ADDED)
+        return np.where(number > 0, result, np.nan)
+
+    return value
+
+
+def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
+    def share(top: str, bottom: str) -> Value:
+        return formulas.share(top, bottom, _ADDED)
+
+    return (
+        ScoreDefinition(
+            name="chair",
+            meaning="hallucinated object words / object words",
+            direction="lower",
+            columns=("hallucinated", "words"),
+            value=share("hallucinated", "words"),
+            count="words",
+        ),
+        ScoreDefinition(
+            name="cover",
+            meaning="objects that the descriptions say / objects of the images",
+            direction="higher",
+            columns=("covered", "objects"),
+            value=share("covered", "objects"),
+            count="objects",
+        ),
+        ScoreDefinition(
+            name="hal",
+            meaning="descriptions with a hallucinated object word / descriptions",
+            direction="lower",
+            columns=("hallucinating", "descriptions"),
+            value=_hal(formulas),
+            count="descriptions",
+        ),
+        ScoreDefinition(
+            name="cog",
+            meaning="hallucination targets that the descriptions say / hallucination targets",
+            direction="lower",
+            columns=("targets_said", "targets"),
+            value=share("targets_said", "targets"),
+            count="targets",
+        ),
+    )
+
+
+def _questions(dimension: str, formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
+    prefix = "" if dimension == "all" else f"{dimension}_"
+    within = "" if dimension == "all" else f", {dimension} only"
+    added = _ADDED * _COUNTS_ADDED.get(dimension, 1)
+    right, asked, no, said_no, right_no = (
+        f"{dimension}_{name}" for name in ("right", "asked", "no", "said_no", "right_no")
+    )
+    rows = (
+        (
+            "accuracy",
+            "right answers / questions",
+            (right, asked),
+            formulas.share(right, asked, added),
+        ),
+        (
+            "precision",
+            "right no answers / no answers",
+            (right_no, said_no, asked),
+            _precision(dimension, formulas, added),
+        ),
+        (
+            "recall",
+            "right no answers / questions whose answer is no",
+            (right_no, no),
+            formulas.share(right_no, no, added),
+        ),
+        (
+            "f1",
+            "harmonic mean of precision and recall",
+            (right_no, said_no, no, asked),
+            formulas.f1(dimension),
+        ),
+    )
+    return tuple(
+        ScoreDefinition(
+            name=f"{prefix}{name}",
+            meaning=f"{meaning}{within}",
+            direction="higher",
+            columns=columns,
+            value=value,
+            smooth=formulas.smooth_f1(dimension) if name == "f1" else None,
+            count=asked,
+        )
+        for name, meaning, columns, value in rows
+    )
+
+
+def _scores(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
+    generative = _generative(formulas)
+    chair = generative[0]
+    by_dimension = [_questions(dimension, formulas) for dimension in DIMENSIONS]
+    f1 = by_dimension[0][3]
+    assert f1.smooth is not None, "every f1 has one"
+    amber = ScoreDefinition(
+        name="amber_score",
+        meaning="(1 - chair + f1) / 2",
+        direction="higher",
+        columns=(*chair.columns, *f1.columns),
+        value=_amber(chair.value, f1.value),
+        smooth=_amber(chair.value, f1.smooth),
+    )
+    unparsed = ScoreDefinition(
+        name="unparsed_rate",
+        meaning="answers that could not be parsed / questions",
+        direction="lower",
+        columns=("unparsed", "questions"),
+        value=ratio("unparsed", "questions"),
+        count="questions",
+        bounded=False,
+    )
+    return (*generative, *(score for row in by_dimension for score in row), amber, unparsed)
+
+
+PUBLISHED = _scores(_RELEASED)
+"""The scores as the released script computes them."""
+CORRECTED = _scores(_MENDED)
+"""The scores without additions to denominators and without rounding."""

@@ -1,0 +1,255 @@
+"""Answers, nouns, annotations and tables for AMBER."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hallujudge.metrics.amber.items import GENERATIVE, AmberItem, AmberObject
+
+from ..errors import ArchiveError
+from .inputs import InputOptions, ItemSource, Reader, References, Responses
+from .joins import refuse
+from .local_files import open_text
+from .qa import JoinCheck, fields_of, kept, optional_text, read_mapping, text_of
+from .records import Record, canonical_id, choose_key, read_records
+from .tables import structured
+
+__all__ = ["READERS", "read_amber"]
+
+_ANSWER_KEYS = ("response", "answer", "prediction", "output", "text")
+_KINDS = {
+    "generative": GENERATIVE,
+    "discriminative-hallucination": "existence",
+    "discriminative-attribute-state": "state",
+    "discriminative-attribute-number": "number",
+    "discriminative-attribute-action": "action",
+    "discriminative-relation": "relation",
+    "relation": "relation",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Annotation:
+    """What the benchmark says about an item."""
+
+    kind: str
+    values: Mapping[str, object]
+    label: str = ""
+    objects: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Said:
+    """What a model said, gathered from the responses and the nouns."""
+
+    values: Mapping[str, object] = field(default_factory=dict)
+    response: str | None = None
+    nouns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tables:
+    """The association table and the safe words."""
+
+    associated: Mapping[str, tuple[str, ...]]
+    safe: tuple[str, ...]
+    known: frozenset[str]
+
+
+def read_amber(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Responses, nouns, annotations and queries, joined by id.
+
+    Args:
+        responses: ``id`` and ``response``; a description may have its ``nouns`` too.
+        references: AMBER's ``annotations.json``.
+        options: ``nouns``, ``questions``, ``associations`` and ``safe_words`` name further files.
+        group_by: Fields to group by; ``kind`` is one.
+
+    Raises:
+        ArchiveError: A file can't be read, an id is unknown, stands twice or is missing, or a table
+            is missing; it is named.
+    """
+    if references is None:
+        raise ArchiveError("AMBER needs its annotations.json: give it as references")
+    annotations = _annotations(references)
+    said = _gather(kept(responses), options)
+    kinds = {annotations[key].kind for key in said if key in annotations}
+    known = {key: entry for key, entry in annotations.items() if entry.kind in kinds}
+    check = JoinCheck("items", options, known)
+    for identifier in said:
+        check.add(identifier)
+    check.refuse(lambda: iter(said))
+    for identifier in check.missing():
+        said[identifier] = _Said()
+    tables = _tables(options, annotations) if GENERATIVE in kinds else _NO_TABLES
+    images = {} if options.questions is None else _by_id(options.questions, "questions")
+    made = _Items(annotations, images, tables, group_by)
+    items = [made.item(identifier, row) for identifier, row in said.items()]
+    note = "images are not known, so that intervals take each item as an image: give the questions"
+    notes = () if options.questions is not None else (note,)
+    return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Makes items from what was read."""
+
+    annotations: Mapping[str, _Annotation]
+    images: Mapping[str, Record]
+    tables: _Tables
+    group_by: tuple[str, ...]
+
+    def item(self, identifier: str, said: _Said) -> AmberItem:
+        about = self.annotations.get(identifier, _NOTHING)
+        asked = self.images.get(identifier, Record(values={}, position=0, place=""))
+        fields = fields_of(
+            self.group_by, {"kind": about.kind}, asked.values, about.values, said.values
+        )
+        return AmberItem(
+            id=identifier,
+            group_id=optional_text(asked, ("image", "image_id")) or identifier,
+            fields=fields,
+            kind=about.kind,
+            response=said.response,
+            question=optional_text(asked, ("query", "question")),
+            label=about.label,
+            nouns=tuple(noun for noun in said.nouns or () if noun in self.tables.known),
+            nouns_given=said.nouns is not None,
+            objects=self._objects(about.objects),
+            targets=self._objects(about.targets),
+            safe_words=self.tables.safe if about.kind == GENERATIVE else (),
+        )
+
+    def _objects(self, words: Iterable[str]) -> tuple[AmberObject, ...]:
+        table = self.tables.associated
+        return tuple(AmberObject(word=word, associated=table.get(word, ())) for word in words)
+
+
+def _by_id(source: References, what: str, id_key: str | None = None) -> dict[str, Record]:
+    """Return records by their id, which may stand once."""
+    rows: dict[str, Record] = {}
+    twice: list[str] = []
+    key = ""
+    for record in read_records(source):
+        key = key or choose_key(
+            record, id_key, ("id", "question_id"), what="the id", flag="InputOptions(id_key=…)"
+        )
+        identifier = canonical_id(record.values.get(key), record.place)
+        if identifier in rows:
+            twice.append(identifier)
+        rows[identifier] = record
+    if twice:
+        raise refuse(f"ids stand more than once in the {what}", twice, "Remove the copies")
+    if not rows:
+        raise ArchiveError(f"the {what} hold no record")
+    return rows
+
+
+def _annotations(references: References) -> dict[str, _Annotation]:
+    found: dict[str, _Annotation] = {}
+    wrong: list[str] = []
+    for identifier, record in _by_id(references, "annotations").items():
+        kind = _KINDS.get(str(record.values.get("type")))
+        truth = structured(record.values.get("truth"))
+        if kind == GENERATIVE:
+            found[identifier] = _Annotation(
+                kind=kind,
+                values=record.values,
+                objects=_words(record, "truth"),
+                targets=_words(record, "hallu"),
+            )
+        elif kind is not None and truth in ("yes", "no"):
+            found[identifier] = _Annotation(kind=kind, values=record.values, label=str(truth))
+        else:
+            given = record.values.get("type")
+            wrong.append(f"{identifier} (type {given!r:.40}, truth {truth!r:.20})")
+    if wrong:
+        raise refuse(
+            "annotations have an unknown type, or a truth that is neither yes nor no",
+            wrong,
+            "Use AMBER's own annotations.json",
+        )
+    return found
+
+
+def _words(record: Record, key: str) -> tuple[str, ...]:
+    """Return a list of words.
+
+    Raises:
+        ArchiveError: It is something else.
+    """
+    value = structured(record.values.get(key))
+    if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
+        return tuple(value)
+    raise ArchiveError(f"{record.place}: {key!r} must be a list of words; found {value!r:.60}")
+
+
+def _gather(responses: Responses, options: InputOptions) -> dict[str, _Said]:
+    said: dict[str, _Said] = {}
+    for identifier, record in _by_id(responses, "responses", options.id_key).items():
+        key = next(
+            (key for key in (options.text_key, *_ANSWER_KEYS) if key and key in record.values), None
+        )
+        nouns = _words(record, "nouns") if record.values.get("nouns") is not None else None
+        if key is None and nouns is None:
+            raise ArchiveError(
+                f"{record.place}: no key for the response: looked for {', '.join(_ANSWER_KEYS)}. "
+                "Name it with InputOptions(text_key=…)"
+            )
+        text = None if key is None else text_of(record, key)
+        said[identifier] = _Said(values=record.values, response=text, nouns=nouns)
+    if options.nouns is not None:
+        for identifier, record in _by_id(options.nouns, "nouns").items():
+            said.setdefault(identifier, _Said()).nouns = _words(record, "nouns")
+    return said
+
+
+def _tables(options: InputOptions, annotations: Mapping[str, _Annotation]) -> _Tables:
+    if options.associations is None or options.safe_words is None:
+        raise ArchiveError(
+            "descriptions are compared by AMBER's association table and safe words: give "
+            "relation.json with InputOptions(associations=…) and safe_words.txt with "
+            "InputOptions(safe_words=…)"
+        )
+    table = {
+        word: _words(Record(values={word: words}, position=0, place="the association table"), word)
+        for word, words in read_mapping(options.associations, "associations").items()
+    }
+    used = {word for entry in annotations.values() for word in (*entry.objects, *entry.targets)}
+    if lacking := sorted(used - table.keys()):
+        raise refuse(
+            "annotated objects are not in the association table",
+            lacking,
+            "Use the relation.json of the same release as the annotations",
+        )
+    known = frozenset(table).union(*table.values())
+    return _Tables(associated=table, safe=tuple(_safe_words(options.safe_words)), known=known)
+
+
+def _safe_words(source: str | Path | tuple[str, ...]) -> Iterator[str]:
+    """Yield the safe words: one a line."""
+    if isinstance(source, tuple):
+        yield from source
+        return
+    try:
+        with open_text(Path(source)) as stream:
+            yield from (word for line in stream if (word := line.strip()))
+    except OSError as err:
+        raise ArchiveError(f"{source}: {err.strerror or err}; check the path") from err
+    except UnicodeDecodeError as err:
+        raise ArchiveError(f"{source}: not UTF-8 text ({err.reason} at byte {err.start})") from err
+
+
+_NOTHING = _Annotation(kind="", values={})
+_NO_TABLES = _Tables(associated={}, safe=(), known=frozenset())
+
+READERS: Mapping[str, Reader] = {"amber": read_amber}
+"""Metric -> its archive reader."""

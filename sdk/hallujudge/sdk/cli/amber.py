@@ -1,0 +1,63 @@
+"""``hallujudge score amber``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from ..archives import InputOptions
+from ..score_run import ScoreRun
+from .app import ExitCode, score_app
+from .groups import grouped
+from .options import AllowMissing, References, Responses, RunOptions
+from .panels import examples, input_option, metric_option
+
+__all__: list[str] = []
+
+
+@score_app.command(
+    epilog=examples(
+        "hallujudge score amber -r answers.json -R annotations.json \\",
+        "    --questions query_all.json -o results",
+    )
+)
+@grouped
+def amber(
+    *,
+    responses: Responses,
+    references: References = None,
+    questions: Annotated[
+        Path | None,
+        input_option("--questions", metavar="FILE", help="AMBER's query_all.json: id to image."),
+    ] = None,
+    nouns: Annotated[
+        Path | None,
+        input_option("--nouns", metavar="FILE", help="Nouns of the descriptions by id."),
+    ] = None,
+    associations: Annotated[
+        Path | None,
+        input_option("--associations", metavar="FILE", help="AMBER's relation.json."),
+    ] = None,
+    safe_words: Annotated[
+        Path | None,
+        input_option("--safe-words", metavar="FILE", help="AMBER's safe_words.txt."),
+    ] = None,
+    allow_missing: AllowMissing = False,
+    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
+        "published"
+    ),
+    run: RunOptions,
+) -> ExitCode:
+    """AMBER: object words in descriptions, and yes/no questions."""
+    inputs = InputOptions(
+        allow_missing=allow_missing,
+        questions=questions,
+        nouns=nouns,
+        associations=associations,
+        safe_words=safe_words,
+    )
+    return run.of(
+        ScoreRun(
+            "amber", responses=responses, references=references, variant=variant, inputs=inputs
+        )
+    ).execute()
