@@ -54,8 +54,7 @@ class TextPipeline(Generic[_ItemT, MetricT]):
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order."""
         mine: list[_ItemT] = checked(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
-        chars = sum(len(text) for item in mine for text in self.texts(item) if text)
-        return await run_cpu(lambda: [self.result(item) for item in mine], chars=chars)
+        return await run_cpu(lambda: list(map(self.result, mine)), chars=self.size(mine))
 
     def result(self, item: _ItemT) -> ItemResult:
         """Return the result of one item."""
@@ -68,9 +67,9 @@ class TextPipeline(Generic[_ItemT, MetricT]):
         result = unscored(item, *self.unread(item), made.evidence)
         return replace(result, statistics=made.statistics) if self.counts_unread else result
 
-    def texts(self, item: _ItemT) -> Sequence[str | None]:
-        """Return the responses of an item."""
-        return (getattr(item, "response", None),)
+    def size(self, items: Sequence[_ItemT]) -> int:
+        """Return the number of characters that scoring items reads."""
+        return sum([len(getattr(item, "response", None) or "") for item in items])
 
     def problem(self, item: _ItemT) -> Problem | None:
         """Return why an item cannot be scored, or None."""

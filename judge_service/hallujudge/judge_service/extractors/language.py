@@ -4,6 +4,7 @@ A caption in Chinese names no English object word, so that it would look free of
 rule below is fixed and small on purpose: the same response gets the same outcome everywhere, and
 short or unusual English is never refused. docs/decisions/languages.md has the measurements.
 
+0. A response in ASCII with the word "the" is English. This makes the check cheap.
 1. A response whose letters are mostly not Latin is not English.
 2. A response with more function words of one other language than of English is not English: two at
    least, or one where a response of three to six words has no English one.
@@ -98,6 +99,8 @@ def language_problem(text: str) -> str | None:
         text: A response. Its first 4,000 characters decide.
     """
     read = text[:_READ_CHARS]
+    if " the " in read and read.isascii():
+        return None
     if not read.isascii() and (script := _other_script(read)):
         return f"most of its letters are not Latin (such as {script!r})"
     words = _WORD.findall(read.lower())

@@ -112,10 +112,10 @@ class ObjectMatcher:
     def _split(self, text: str) -> tuple[list[Mention], list[Mention]]:
         """Return the mentions that claim an object, and the mentions that deny one."""
         mentions = self._find(text)
-        low = text.lower()
-        if self.variant == "published" or not mentions or len(low) != len(text):
+        if self.variant == "published" or not mentions:
             return mentions, []
-        if not has_negation(low):
+        low = text.lower()
+        if len(low) != len(text) or not has_negation(low):
             return mentions, []
         flags = absent(low, [(mention.start, mention.end) for mention in mentions])
         return (

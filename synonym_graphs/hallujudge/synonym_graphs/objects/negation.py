@@ -14,8 +14,9 @@ from typing import Final
 __all__ = ["absent", "has_negation"]
 
 # A quick test that rules out most captions; every opening below contains one of these words.
-_CUE: Final = re.compile(
-    r"\b(?:no|not|without|neither|nor|absence|lacks?|lacking|devoid|free|cannot)\b|n['’]t\b"
+_CUES: Final = (
+    *("no ", "not ", "without ", "neither ", "n't ", "n’t ", "cannot "),
+    *("absence of ", " lack", "devoid of ", "free of "),
 )
 # Up to three words may separate the opening from the object ("no other visible cars"). Words that
 # begin a new phrase end the negation: "no one is on the bench", "no room for more motorcycles".
@@ -53,7 +54,7 @@ _WINDOW: Final = 120
 
 def has_negation(text: str) -> bool:
     """Return whether a lower-case text has a word that could negate a mention."""
-    return _CUE.search(text) is not None
+    return any(cue in text for cue in _CUES)
 
 
 def absent(text: str, spans: Sequence[tuple[int, int]]) -> list[bool]:
@@ -76,6 +77,8 @@ def absent(text: str, spans: Sequence[tuple[int, int]]) -> list[bool]:
 
 def _opened(text: str, start: int) -> bool:
     before = text[max(0, start - _WINDOW) : start]
+    if not has_negation(before):
+        return False
     # Punctuation that ends a clause ends the negation.
     clause = re.split(r"[.!?;:,()\n]", before)[-1]
     return _OPENING.search(clause) is not None

@@ -32,6 +32,10 @@ class EventHallusionPipeline(TextPipeline[EventHallusionItem, EventHallusionMetr
         """Where judgements come from, then how responses are checked."""
         return {"judgements": "given", **super().settings}
 
+    def size(self, items: Sequence[EventHallusionItem]) -> int:
+        """Return the number of characters that scoring items reads."""
+        return sum(len(text) for item in items for text in self.texts(item) if text)
+
     def texts(self, item: EventHallusionItem) -> Sequence[str | None]:
         """Return what the model answered, and what was said about its description."""
         return [*(question.response for question in item.questions), item.judgement]

@@ -30,6 +30,10 @@ class InfactPipeline(TextPipeline[InfactItem, InfactMetric]):
     item_type = InfactItem
     counts_unread = True
 
+    def size(self, items: Sequence[InfactItem]) -> int:
+        """Return the number of characters that scoring items reads."""
+        return sum(len(text) for item in items for text in self.texts(item) if text)
+
     def texts(self, item: InfactItem) -> Sequence[str | None]:
         """Return the answers under all operators."""
         return [run.response for run in item.runs.values()]
