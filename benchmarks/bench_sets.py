@@ -1,4 +1,4 @@
-"""100,000 answers of the families that compare several answers: a whole run, report included.
+"""100,000 answers of families with several answers to a figure, video or image: whole runs.
 
 Each line is the processor's time for one run of the engine, from items to the report with its
 groups and intervals, and the answers a second.
@@ -18,6 +18,8 @@ import needs  # noqa: F401  # stops with a sentence where hallujudge is not inst
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import Item
+from hallujudge.metrics.amber.items import GENERATIVE, KINDS, AmberItem, AmberObject
+from hallujudge.metrics.event_hallusion.items import EventHallusionItem, EventQuestion
 from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
 from hallujudge.metrics.video_hallucer.items import SETS, VideoHallucerItem, VideoHallucerRun
 
@@ -68,6 +70,44 @@ def video_hallucer(size: int) -> list[Item]:
     ]
 
 
+def event_hallusion(size: int) -> list[Item]:
+    """Videos with a question and a judged description each, which are two answers."""
+    rng = random.Random(3)
+    return [
+        EventHallusionItem(
+            id=str(number),
+            split=("entire", "interleave", "misleading")[number % 3],
+            questions=(EventQuestion(label="no", response=rng.choice(SAYINGS)),),
+            judgement=rng.choice(SAYINGS),
+        )
+        for number in range(size // 2)
+    ]
+
+
+def amber(size: int) -> list[Item]:
+    """Fourteen questions about an image, and a description of four object words."""
+    rng = random.Random(4)
+    objects = tuple(AmberObject(word=word, associated=(f"{word}s",)) for word in "abcdef")
+    items: list[Item] = []
+    for number in range(size):
+        image, place = divmod(number, 15)
+        kind = GENERATIVE if place == 0 else KINDS[place % len(KINDS)]
+        items.append(
+            AmberItem(
+                id=str(number),
+                group_id=str(image),
+                kind=kind,
+                response=rng.choice(SAYINGS),
+                label=rng.choice(("yes", "no")),
+                nouns=("a", "b", "x", "f") if place == 0 else (),
+                nouns_given=place == 0,
+                objects=objects[:4] if place == 0 else (),
+                targets=objects[4:] if place == 0 else (),
+            )
+        )
+    return items
+
+
 async def run(metric: str, items: Sequence[Item], group_by: tuple[str, ...]) -> float:
     """Processor seconds of a whole run."""
     start = time.process_time()
@@ -86,6 +126,8 @@ def main() -> None:
     families = {
         "hallusion-bench": (hallusion_bench(size), ("category", "subcategory")),
         "video-hallucer": (video_hallucer(size), ("set",)),
+        "event-hallusion": (event_hallusion(size), ("split",)),
+        "amber": (amber(size), ()),
     }
     for metric, (items, group_by) in families.items():
         seconds = asyncio.run(run(metric, items, group_by))

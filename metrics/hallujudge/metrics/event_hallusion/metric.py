@@ -82,6 +82,7 @@ class EventHallusionMetric(MetricBase):
         Column(name="approved", meaning="descriptions that are right"),
         Column(name="undecided", meaning="judgements that could not be parsed"),
         Column(name="open", meaning="answers and judgements of scored videos that do not count"),
+        Column(name="open_judgements", meaning="judgements of scored videos that do not count"),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
         ScoreDefinition(
@@ -133,9 +134,11 @@ class EventHallusionMetric(MetricBase):
         about_answers = _counts([verdict.answer for verdict in answers], [v[3] for v in answers])
         about_judged = _counts([judgement] * len(judged), judged)
         readable = bool(about_answers[1] + about_judged[1])
-        left_out = about_answers[0] - about_answers[1] + about_judged[0] - about_judged[1]
+        left_out = [about_answers[0] - about_answers[1], about_judged[0] - about_judged[1]]
+        # An unscored video has bounds of its own.
+        still_open = (sum(left_out), left_out[1]) if readable else (0, 0)
         return ScoredItem(
-            statistics=(*about_answers, *about_judged, left_out if readable else 0),
+            statistics=(*about_answers, *about_judged, *still_open),
             scores=_own_scores(about_answers, correct),
             evidence=EventHallusionEvidence(
                 answers=answers, judgement=judgement, description_correct=correct
@@ -160,9 +163,8 @@ class EventHallusionMetric(MetricBase):
         ``published`` counts everything. A video of which nothing counts is unscored, and its bounds
         are those of :meth:`extreme`.
         """
-        scored = items["open"] > 0
-        answers = (items["asked"] - items["answered"]) * scored
-        judgements = (items["judged"] - items["decided"]) * scored
+        judgements = items["open_judgements"]
+        answers = items["open"] - judgements
         return {
             **items,
             "answered": items["answered"] + answers,

@@ -59,8 +59,20 @@ def counts(variant: str, item: EventHallusionItem) -> dict[str, float]:
 def test_what_cannot_be_parsed_is_wrong_or_left_out() -> None:
     item = video("No.", "Perhaps", None, judgement="")
     both = {"asked": 3, "right": 1, "unparsed": 2, "judged": 1, "approved": 0, "undecided": 1}
-    assert counts("published", item) == {**both, "answered": 3, "decided": 1, "open": 0}
-    assert counts("corrected", item) == {**both, "answered": 1, "decided": 0, "open": 3}
+    assert counts("published", item) == {
+        **both,
+        "answered": 3,
+        "decided": 1,
+        "open": 0,
+        "open_judgements": 0,
+    }
+    assert counts("corrected", item) == {
+        **both,
+        "answered": 1,
+        "decided": 0,
+        "open": 3,
+        "open_judgements": 1,
+    }
 
 
 def test_a_description_that_nobody_judged_counts_in_neither_variant() -> None:

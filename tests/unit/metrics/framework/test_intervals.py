@@ -116,6 +116,13 @@ def test_nothing_and_everything_have_an_interval(clusters: int) -> None:
     assert ends([(3, 3)] * clusters) == pytest.approx((1 - reach, 1.0), abs=1e-9)
 
 
+def test_a_score_that_rounds_has_the_interval_of_what_it_rounds() -> None:
+    rows = [(0, 2), (1, 3), (2, 2), (1, 4), (3, 5)]
+    rounded = replace(RATE, value=lambda sums: np.round(RATE.value(sums), 1), smooth=RATE.value)
+    assert ends(rows, rounded) == ends(rows)
+    assert ends(rows, replace(rounded, smooth=None)) != ends(rows)
+
+
 def test_zero_of_unequal_clusters_is_less_sure() -> None:
     """One cluster that has nearly all mentions counts for nearly all; empty ones for nothing."""
     equal = ends([(0, 5)] * 20)

@@ -82,3 +82,16 @@ def test_failed_answers_and_judgements_are_unscored_in_corrected() -> None:
 def test_descriptions_that_nobody_judged_are_noted() -> None:
     (note,) = read_items("event-hallusion", VIDEOS, None).notes
     assert note.startswith("2 of 7 descriptions have no judgement")
+
+
+def test_bounds_count_what_was_left_out_once() -> None:
+    said = ("No.", "Perhaps", "Perhaps")
+    rows = [
+        {"split": "entire", "id": "a", "qa": [{"answer": "No", "prediction": t} for t in said]},
+        {"split": "entire", "id": "b", "qa": [{"answer": "No", "prediction": "Perhaps"}]},
+    ]
+    with Client.embedded() as client:
+        report = client.score("event-hallusion", responses=rows, variant="corrected")
+    bound = report.coverage.bounds["question_accuracy"]
+    # One right answer, two left out of its video, and an unscored video with as many questions.
+    assert (bound.worst, bound.best) == (1 / 6, 6 / 6)
