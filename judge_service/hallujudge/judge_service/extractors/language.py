@@ -1,14 +1,14 @@
-"""Tell a response that is not written in English, which our extractors and graphs cannot read.
+"""Detection of responses that are not English, which the rules and graphs cannot read.
 
-A caption in Chinese names no English object word, so that it would look free of hallucination. The
-rule below is fixed and small on purpose: the same response gets the same outcome everywhere, and
-short or unusual English is never refused. docs/decisions/languages.md has the measurements.
+A caption in Chinese has no English object word, so that it would appear free of hallucination. The
+rule is fixed and small, so that a response always gets the same outcome, and it accepts short or
+unusual English. docs/decisions/languages.md has the measurements.
 
 0. A response in ASCII with the word "the" is English. This makes the check cheap.
 1. A response whose letters are mostly not Latin is not English.
-2. A response with more function words of one other language than of English is not English: two at
-   least, or one where a response of three to six words has no English one.
-3. A response of twelve words or more without any English function word is not English, unless it
+2. A response with more function words of another language than of English is not English. It needs
+   at least two of them, or one if it has three to six words and no English function word.
+3. A response of at least twelve words without an English function word is not English, unless it
    is a list (a comma for every third word).
 """
 
@@ -21,6 +21,7 @@ from typing import Final
 __all__ = ["language_problem"]
 
 _READ_CHARS: Final = 4_000
+# Letters with an inner apostrophe, such as "there's".
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SHORT: Final = range(3, 7)
 _LONG: Final = 12
@@ -42,14 +43,14 @@ _ENGLISH: Final = _words(
     when where which while who will with without would you your
     """
 )
-# English nouns and loans that are function words elsewhere ("a bear den", "a van").
+# English nouns and loan words that are function words of other languages ("a bear den", "a van").
 _ALSO_ENGLISH: Final = _words(
     """
     ada al bag con dan de del den di dos era es far hay he hun la los men met non om pan per
     pod sin van we
     """
 )
-# Function words that English does not share: "die", "in", "on", "no" and the like are left out.
+# Function words of other languages. ``_own`` removes those that are English words too ("die").
 _OTHERS: Final = {
     "German": """auf auch aus bei bis das dem den der des doch ein eine einem einen einer eines es
         für ich ist mit nach nicht noch oder sich sie sind über und unter vom von vor wie wir wird
@@ -93,10 +94,10 @@ _FOREIGN: Final = frozenset().union(*_WORDS.values())
 
 
 def language_problem(text: str) -> str | None:
-    """Return why a text is not taken for English, or None where it may be.
+    """Return why a text is not English, or None if it may be.
 
     Args:
-        text: A response. Its first 4,000 characters decide.
+        text: A response, of which the first 4,000 characters are examined.
     """
     read = text[:_READ_CHARS]
     if " the " in read and read.isascii():

@@ -1,4 +1,4 @@
-"""Where words that a model took out of a text stand in it."""
+"""Places in a text of the words that a language model extracted from it."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from .values import ExtractedTriplet, Keyword, Span
 __all__ = ["Places", "root_form"]
 
 NOWHERE = Span(0, 0)
-"""The place of words that don't stand in the text."""
+"""The place of words that are not in the text."""
 
 _MOST_STARTS = 100
-"""Places tried for one keyword, so that a text that repeats a word stays cheap."""
+"""The maximum number of places tried for a keyword, which limits the cost of repeated words."""
 
 _GAP = 4
-"""Tokens after a verb in which its particle is looked for: "picks the red ball up"."""
+"""How many tokens after a verb are searched for its particle: "picks the red ball up"."""
 
 
 class _Inflected(NamedTuple):
-    """A token and what it may be a form of."""
+    """A token and its possible base forms."""
 
     forms: frozenset[str]
-    """The token itself, its singular and its verb's base form, lower case."""
+    """The token, its singular and its base form as a verb, in lower case."""
     span: Span
-    """Where it stands."""
+    """The place of the token."""
 
 
 def root_form(verb: str) -> str:
-    """The base form of a verb's form: ``ride`` for ``riding``; what is one already stays.
+    """Return the base form of a verb: ``ride`` for ``riding``.
 
-    A word that is a base form of its own stays too, such as ``saw`` and ``found``.
+    A word that can be a base form is returned unchanged, such as ``saw`` and ``found``.
     """
     lexicon = shared_analyser().lexicon
     lemma, weight, form = Morphology(lexicon).verb(verb)
@@ -47,20 +47,20 @@ def root_form(verb: str) -> str:
 
 @dataclass(frozen=True)
 class Places:
-    """Looks words up in a text, without regard to case and white space."""
+    """Finds words in a text, ignoring case and white space."""
 
     text: str
     """The text."""
 
     def of(self, words: str, after: int = 0) -> Span:
-        """Where words stand first as they are, not before a character; ``(0, 0)``: nowhere."""
+        """Return the first place of words as written, from ``after`` on; ``(0, 0)`` if absent."""
         pattern = r"\s+".join(map(re.escape, words.split()))
         bounded = rf"(?<!\w){pattern}(?!\w)"
         match = re.compile(bounded, re.IGNORECASE).search(self.text, after) if pattern else None
         return Span(*match.span()) if match else NOWHERE
 
     def extracted(self, claim: Triplet) -> ExtractedTriplet:
-        """A claim with its places: the second object is looked for behind the first."""
+        """Return a claim with its places; the object is preferably found after the subject."""
         first = self.of(claim.subject)
         second = self.of(claim.object, first.end)
         second = second if second.end else self.of(claim.object)
@@ -77,11 +77,11 @@ class Places:
         )
 
     def object(self, word: str) -> Keyword:
-        """An object with its place, in the plural too."""
+        """Return an object with its place, in the singular or plural."""
         return self._keyword(word, gap=1)
 
     def behavior(self, word: str) -> Keyword:
-        """A behaviour with its place, in any form, and with something before its particle."""
+        """Return a behaviour with its place, in any form; words may precede its particle."""
         return self._keyword(word, gap=_GAP)
 
     def _keyword(self, word: str, gap: int) -> Keyword:
@@ -91,7 +91,7 @@ class Places:
         return Keyword(text=word, start=span.start, end=span.end)
 
     def _inflected(self, words: list[str], gap: int) -> Span:
-        """Where forms of the words stand first, each at most so many tokens behind the last."""
+        """Return the first place of forms of the words, at most ``gap`` tokens apart."""
         for start in self._starts.get(words[0], ())[:_MOST_STARTS]:
             end = self._followed(words, start, gap)
             if end >= 0:
@@ -99,7 +99,7 @@ class Places:
         return NOWHERE
 
     def _followed(self, words: list[str], start: int, gap: int) -> int:
-        """The token of the last word if the others follow a token; -1: they don't."""
+        """Return the token of the last word if all words follow the first; -1 if they do not."""
         at = start
         for word in words[1:]:
             near = range(at + 1, min(at + 1 + gap, len(self._tokens)))

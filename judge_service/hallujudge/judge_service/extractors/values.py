@@ -1,4 +1,4 @@
-"""What extractors give back, and the interface that rules and language models share."""
+"""Results of extractors, and their common interface."""
 
 from __future__ import annotations
 
@@ -19,71 +19,71 @@ __all__ = [
 
 
 class Span(NamedTuple):
-    """Part of a text, in Unicode code points."""
+    """A part of a text, in Unicode code points."""
 
     start: int
-    """First character."""
+    """The first character."""
     end: int
     """One past the last character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedTriplet:
-    """A claim of the form (object, relation, object) and where it stands in the text."""
+    """A claim of the form (subject, relation, object) and its place in the text."""
 
     subject: str
-    """The first object, as its head words stand in the text, such as ``polar bear``."""
+    """The subject: the head words as written, such as ``polar bear``."""
     relation: str
-    """How it stands to the second: ``is`` for attributes, else the verb and preposition."""
+    """The relation: ``is`` for attributes, else the verb and preposition."""
     object: str
-    """The second object, or the attribute's value."""
+    """The object, or the attribute's value."""
     start: int
-    """First character of the claim in the text."""
+    """The first character of the claim."""
     end: int
     """One past its last character."""
     subject_span: Span
-    """Where the first object is named; a pronoun's own place where one stands for it."""
+    """The place of the subject, or of the pronoun that refers to it."""
     object_span: Span
-    """Where the second object or the attribute stands."""
+    """The place of the object or the attribute."""
     negated: bool = False
-    """Whether the text denies the claim; the relation then carries ``not`` or ``no`` as well."""
+    """Whether the text denies the claim; the relation then contains ``not`` or ``no``."""
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        """Subject, relation and object: the form in which claims are judged."""
+        """The subject, the relation and the object."""
         return (self.subject, self.relation, self.object)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyword:
-    """A word or short phrase in its root form, and where it stands in the text."""
+    """A word or short phrase in its root form, and its place in the text."""
 
     text: str
-    """The root form, lower case: ``pick up`` for "picks up", ``dog`` for "dogs"."""
+    """The root form in lower case: ``pick up`` for "picks up", ``dog`` for "dogs"."""
     start: int
-    """First character in the text, in Unicode code points."""
+    """The first character, in Unicode code points."""
     end: int
-    """One past the last character. A split verb's span covers what stands between its parts."""
+    """One past the last character. The span of a split verb includes words inside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keywords:
-    """Objects and behaviours of one text, in the order of the text, each root form once."""
+    """The objects and behaviours of a text, in its order and without repeats."""
 
     objects: tuple[Keyword, ...] = ()
     """Tangible objects of at most two words, in the singular."""
     behaviors: tuple[Keyword, ...] = ()
-    """Actions in root form, particles kept."""
+    """Actions in root form, with their particles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptionPair:
-    """The two descriptions of one image sequence that are held against each other."""
+    """The two descriptions of an image sequence that are compared."""
 
     reference: str = ""
-    """The human description; empty: its keywords are not wanted."""
+    """The human description; empty: its keywords are not needed."""
     predicted: str = ""
-    """The model's description; empty: it says nothing, or its keywords are not wanted."""
+    """The model's description; empty: it is empty, or its keywords are not needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +91,14 @@ class PairKeywords:
     """The four keyword lists of two descriptions."""
 
     reference: Keywords = Keywords()
-    """Keywords of the human description."""
+    """The keywords of the human description."""
     predicted: Keywords = Keywords()
-    """Keywords of the model's description."""
+    """The keywords of the model's description."""
 
 
 @runtime_checkable
 class TripletExtractor(Protocol):
-    """Takes (object, relation, object) claims out of texts."""
+    """Extracts (subject, relation, object) claims from texts."""
 
     @property
     def label(self) -> str:
@@ -106,13 +106,13 @@ class TripletExtractor(Protocol):
         ...
 
     async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
-        """The claims of each text, texts in the order given, claims in the order of the text."""
+        """Return the claims of each text, in the order of the text."""
         ...
 
 
 @runtime_checkable
 class KeywordExtractor(Protocol):
-    """Takes object and behaviour keywords out of texts."""
+    """Extracts object and behaviour keywords from texts."""
 
     @property
     def label(self) -> str:
@@ -120,5 +120,5 @@ class KeywordExtractor(Protocol):
         ...
 
     async def extract_many(self, texts: Sequence[str]) -> list[Keywords]:
-        """The keywords of each text, in the order given."""
+        """Return the keywords of each text, in order."""
         ...

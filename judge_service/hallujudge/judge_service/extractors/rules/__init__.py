@@ -1,1 +1,1 @@
-"""The rule extractors: tagger, chunker, triplets, keywords."""
+"""The rule-based extractors of triplets and keywords, with their tagger and chunker."""

@@ -1,4 +1,4 @@
-"""Text to chunks, the part that both extractors share."""
+"""Analysis of text into chunks, which both rule-based extractors share."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .wordbook import Word, WordBook
 __all__ = ["Analyser", "shared_analyser"]
 
 _FEW = 4
-"""Words below which a sentence is read whatever it is made of: names alone are no language."""
+"""Shorter sentences are always analysed: unknown words may be names, not another language."""
 
 
 class Analyser:
-    """Tokeniser, tagger and chunker over one lexicon.
+    """A tokeniser, tagger and chunker with a lexicon.
 
     Args:
-        lexicon: What is known of words.
-        tagger: Another tagger with the same interface, for comparisons.
+        lexicon: The lexicon.
+        tagger: The tagger; None: the shipped one.
     """
 
     def __init__(self, lexicon: Lexicon, tagger: Tagger | None = None) -> None:
@@ -35,7 +35,7 @@ class Analyser:
         self.chunker = Chunker(lexicon, morphology)
 
     def chunks(self, text: str) -> Iterator[list[Chunk]]:
-        """The chunks of each sentence that reads like English."""
+        """Yield the chunks of each English sentence."""
         word = self.book.word
         for tokens in sentences(text):
             words = [word(token.text) for token in tokens]
@@ -46,11 +46,11 @@ class Analyser:
 
 @lru_cache(maxsize=1)
 def shared_analyser() -> Analyser:
-    """The analyser over the shipped lexicon, made on first use."""
+    """Return the analyser of the shipped lexicon, which the first call builds."""
     return Analyser(load_lexicon())
 
 
 def _foreign(words: list[Word]) -> bool:
-    """Whether most of a sentence's words are unknown: it is in another language, or in none."""
+    """Return whether most words of a sentence are unknown, so that it is not English."""
     spelt = [word.known for word in words if word.lower[0].isalpha()]
     return len(spelt) >= _FEW and 2 * sum(spelt) < len(spelt)

@@ -1,4 +1,4 @@
-"""Tagged sentences to chunks: noun phrases, verb groups, prepositions, and what links them."""
+"""Grouping of tagged words into chunks: noun phrases, verb groups, prepositions and links."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Chunker:
     """Groups the tokens of a sentence.
 
     Args:
-        lexicon: What is known of lemmas, compounds and phrasal verbs.
-        morphology: Which nouns are tangible.
+        lexicon: The lexicon, which has compounds and phrasal verbs.
+        morphology: The lemmatiser, which has the tangible nouns.
     """
 
     def __init__(self, lexicon: Lexicon, morphology: Morphology) -> None:
@@ -34,7 +34,7 @@ class Chunker:
         self._morphology = morphology
 
     def chunk(self, tokens: list[Token], words: list[Word], tags: list[str]) -> list[Chunk]:
-        """The sentence's chunks in order; adverbs and interjections are left out."""
+        """Return the chunks of a sentence, without adverbs and interjections."""
         chunks: list[Chunk] = []
         i, count = 0, len(tags)
         while i < count:
@@ -77,7 +77,7 @@ class Chunker:
         i: int,
         chunks: list[Chunk],
     ) -> None:
-        """Adverbs that belong to a verb, or say where the subject is."""
+        """Process an adverb that belongs to a verb or places the subject."""
         if words[i].lower in PARTICLES:
             self._late_particle(tokens, words, tags, i, chunks)
         elif words[i].lower in _PLACES and _after_be(chunks):
@@ -85,7 +85,7 @@ class Chunker:
 
     @staticmethod
     def _stands_alone(words: list[Word], tags: list[str], i: int, chunks: list[Chunk]) -> bool:
-        """Whether a preposition has no noun after it: "the person is inside"."""
+        """Return whether a preposition has no noun after it: "the person is inside"."""
         ends = i + 1 == len(tags) or tags[i + 1] in ".,CQ:"
         return ends and words[i].lower in _PLACES and _after_be(chunks)
 
@@ -139,7 +139,7 @@ class Chunker:
 
     @staticmethod
     def _bare(tokens: list[Token], words: list[Word], i: int, end: int) -> NounPhrase:
-        """A determiner or number that stands for a noun: "both", "two of them"."""
+        """Return the phrase of a determiner or number without a noun: "both", "two of them"."""
         last = max(end, i + 1)
         token = tokens[last - 1]
         phrase = NounPhrase(words[last - 1].lower, i, last, tokens[i].start, token.end)
@@ -178,7 +178,7 @@ class Chunker:
         return phrase
 
     def _as_compound(self, phrase: NounPhrase) -> None:
-        """A listed compound is tangible or not by itself: a cutting board is, a bus route isn't."""
+        """Set whether a compound of the lexicon is tangible: a cutting board, not a bus route."""
         reading = self._lexicon.reading(f"{phrase.modifier}_{phrase.lemma}")
         if reading.noun >= 0:
             phrase.tangible = reading.tangible >= 3
@@ -187,7 +187,7 @@ class Chunker:
     def _modify(
         self, phrase: NounPhrase, token: Token, lower: str, k: int, named: int, head: int
     ) -> int:
-        """Takes an adjective into the name or the attributes; gives where the name now starts."""
+        """Add an adjective to the name or the attributes; return the new start of the name."""
         reading = self._lexicon.reading(lower)
         person = reading.visible and self._lexicon.reading(phrase.lemma).person
         sided = lower in _SIDED
@@ -242,7 +242,7 @@ class Chunker:
     def _early_particle(
         self, group: VerbGroup, tokens: list[Token], words: list[Word], tags: list[str], i: int
     ) -> None:
-        """A particle right after the verb."""
+        """Add a particle directly after the verb."""
         if i >= len(tags) or words[i].lower not in PARTICLES or tags[i] not in "IR":
             return
         lower = words[i].lower
@@ -274,7 +274,7 @@ class Chunker:
         i: int,
         chunks: list[Chunk],
     ) -> bool:
-        """A particle after the object ("puts the helmet on"): joined to its verb."""
+        """Add a particle after the object to its verb: "puts the helmet on"."""
         lower = words[i].lower
         if lower not in PARTICLES or not chunks:
             return False
@@ -293,7 +293,7 @@ class Chunker:
 
 
 _SIDED = listed("left right upper lower long short small big little great")
-"""Adjectives that stay attributes even in compounds that WordNet lists, as "right hand"."""
+"""Adjectives that are attributes even in compounds of WordNet, such as "right hand"."""
 _PLACES = listed(
     "outdoors indoors nearby alone upright upstairs downstairs inside outside together overhead "
     "apart upside down underwater aloft"
@@ -312,7 +312,7 @@ _OPENING = listed(
 
 
 def _resultative(chunk: Chunk, chunks: list[Chunk]) -> bool:
-    """Takes "open" in "pulls it open" into the verb; whether it did."""
+    """Add "open" in "pulls it open" to the verb; return whether it did."""
     if chunk.text not in _OPENED or not chunks:
         return False
     verb = chunks[-2] if isinstance(chunks[-1], NounPhrase) and len(chunks) > 1 else chunks[-1]
@@ -340,12 +340,12 @@ def _plain(kind: str, tokens: list[Token], i: int) -> Chunk:
 
 
 def _cased(token: Token, word: Word, position: int) -> str:
-    """The word as written; a sentence's capital is taken off unless the word may be a name."""
+    """Return the word as written, except for a sentence's capital letter on a known word."""
     return token.text.lower() if position == 0 and word.known else token.text
 
 
 def _noun_phrase_end(tags: list[str], i: int) -> tuple[int, int]:
-    """Where the phrase that starts at i ends, and its head; -1 where it has none."""
+    """Return the end of the phrase that starts at i, and its head (-1: none)."""
     head, k, count = -1, i, len(tags)
     while k < count:
         tag = tags[k]
@@ -368,7 +368,7 @@ def _noun_phrase_end(tags: list[str], i: int) -> tuple[int, int]:
 
 
 def _adjective_goes_on(tags: list[str], k: int) -> bool:
-    """Whether adjectives and then a noun follow: "light, casual clothing"."""
+    """Return whether adjectives and then a noun follow: "light, casual clothing"."""
     seen = False
     while k < len(tags) and tags[k] in "AR":
         seen = True
@@ -377,6 +377,6 @@ def _adjective_goes_on(tags: list[str], k: int) -> bool:
 
 
 def _without_label(chunks: list[Chunk]) -> list[Chunk]:
-    """The chunks after a label: "Foreground: a red bus"."""
+    """Return the chunks after a label: "Foreground: a red bus"."""
     labelled = len(chunks) > 2 and chunks[0].kind == "N" and chunks[1].text == ":"
     return chunks[2:] if labelled else chunks

@@ -1,4 +1,4 @@
-"""Claims as they are found: names, spans, negation, each once."""
+"""Collection of the claims of a text, without repeats."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Claims:
         self._placed: set[int] = set()
 
     def next_sentence(self) -> None:
-        """Forgets which noun phrases have a place in a claim."""
+        """Start a sentence, in which no noun phrase belongs to a claim yet."""
         self._placed = set()
 
     def relate(self, subject: NounPhrase, relation: str, target: NounPhrase, negated: bool) -> None:
-        """A relation of two things; none where the second is an unknown pronoun or the picture."""
+        """Add a relation, unless the object is an unresolved pronoun or the image itself."""
         if (target.pronoun and target.named is None) or _is_medium(target, relation):
             return
         negated = negated or subject.negated or target.negated
         first, second = _name(subject), _name(target)
         if negated and relation == "of":
-            # "no signs of rain" denies the signs, not what they are of.
+            # "no signs of rain" denies the signs, not the relation.
             self.state(subject)
             self._placed.update((id(subject), id(target)))
             return
@@ -41,19 +41,19 @@ class Claims:
     def attribute(
         self, subject: NounPhrase, text: str, start: int, end: int, negated: bool
     ) -> None:
-        """An attribute of a thing."""
+        """Add an attribute."""
         self._placed.add(id(subject))
         negated = negated or subject.negated
         self._add(_name(subject), "is", text, _span(subject), Span(start, end), negated)
 
     def own(self, owner: NounPhrase, phrase: NounPhrase) -> None:
-        """What "his" and its like say: the claim's subject stands at the pronoun."""
+        """Add the possession of "his hat"; the place of the claim's subject is the pronoun's."""
         self._placed.add(id(phrase))
         place = Span(phrase.start, phrase.start + len(phrase.determiner))
         self._add(owner.text, "has", phrase.text, place, _span(phrase), False)
 
     def state(self, phrase: NounPhrase) -> None:
-        """That a thing is there, unless another claim of the sentence has it already."""
+        """Add that an object is present, unless it belongs to another claim of the sentence."""
         if id(phrase) not in self._placed:
             span = _span(phrase)
             self._add(phrase.text, "is", "present", span, span, phrase.negated)
@@ -88,17 +88,17 @@ class Claims:
 
 
 def said(verb: VerbGroup) -> str:
-    """The verb as written, with its particle."""
+    """Return a verb as written, with its particle."""
     return f"{verb.text} {verb.particle}" if verb.particle else verb.text
 
 
 def placed_relation(verb: VerbGroup, prep: str) -> str:
-    """Verb and preposition; the preposition alone after "be"."""
+    """Return a verb and its preposition; the preposition alone for "be"."""
     return prep if verb.lemma == "be" else f"{said(verb)} {prep}"
 
 
 def ing_form(lemma: str) -> str:
-    """The -ing form of a verb."""
+    """Return the -ing form of a verb."""
     if lemma.endswith("ie"):
         return f"{lemma[:-2]}ying"
     if lemma.endswith("e") and not lemma.endswith(("ee", "ye", "oe")):
@@ -110,7 +110,7 @@ def ing_form(lemma: str) -> str:
 
 
 def _is_medium(target: NounPhrase, relation: str) -> bool:
-    """Whether the target is the picture itself: everything is "in the image"."""
+    """Return whether the target is the image itself: everything is "in the image"."""
     return (
         target.lemma in MEDIUM_NOUNS
         and target.determiner in ("the", "this", "these")

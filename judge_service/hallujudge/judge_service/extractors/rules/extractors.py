@@ -1,4 +1,4 @@
-"""The rule extractors: one analysis of the text behind two views of it."""
+"""The rule-based extractors of triplets and keywords."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .triplets import TripletRules
 __all__ = ["LABEL", "RuleKeywordExtractor", "RuleTripletExtractor"]
 
 LABEL = "rules-1"
-"""Version of the rules and the lexicon together; any change of what they find changes it."""
+"""The version of the rules and the lexicon, increased when their results change."""
 
 
 class RuleTripletExtractor:
-    """Takes (object, relation, object) claims out of texts by rule, without any model.
+    """Extracts (subject, relation, object) claims from texts by rules, without a model.
 
     Args:
-        analyser: Another analysis than the shipped one; for comparisons.
+        analyser: The analyser; None: the shipped one.
     """
 
     def __init__(self, analyser: Analyser | None = None) -> None:
@@ -32,7 +32,7 @@ class RuleTripletExtractor:
         return LABEL
 
     def extract(self, text: str) -> list[ExtractedTriplet]:
-        """The claims of one text, in its order; empty where none is found."""
+        """Return the claims of one text, in its order."""
         analyser = self._analyser or shared_analyser()
         rules = TripletRules(analyser.lexicon)
         for chunks in analyser.chunks(text):
@@ -40,15 +40,15 @@ class RuleTripletExtractor:
         return rules.found
 
     async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
-        """The claims of each text, worked out in a thread so that a server stays responsive."""
+        """Return the claims of each text, extracted in a thread to keep a server responsive."""
         return await asyncio.to_thread(lambda: [self.extract(text) for text in texts])
 
 
 class RuleKeywordExtractor:
-    """Takes object and behaviour keywords out of texts by rule, without any model.
+    """Extracts object and behaviour keywords from texts by rules, without a model.
 
     Args:
-        analyser: Another analysis than the shipped one; for comparisons.
+        analyser: The analyser; None: the shipped one.
     """
 
     def __init__(self, analyser: Analyser | None = None) -> None:
@@ -60,7 +60,7 @@ class RuleKeywordExtractor:
         return LABEL
 
     def extract(self, text: str) -> Keywords:
-        """The keywords of one text; empty where none is found."""
+        """Return the keywords of one text."""
         analyser = self._analyser or shared_analyser()
         rules = KeywordRules(analyser.lexicon)
         for chunks in analyser.chunks(text):
@@ -70,5 +70,5 @@ class RuleKeywordExtractor:
         )
 
     async def extract_many(self, texts: Sequence[str]) -> list[Keywords]:
-        """The keywords of each text, worked out in a thread so that a server stays responsive."""
+        """Return the keywords of each text, extracted in a thread to keep a server responsive."""
         return await asyncio.to_thread(lambda: [self.extract(text) for text in texts])

@@ -1,4 +1,4 @@
-"""Chunks to keywords: tangible objects in the singular, behaviours in root form."""
+"""Rules that extract keywords from chunks: objects in the singular, behaviours in root form."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _VIEWERS = listed("we you i one they viewer observer")
 
 
 class KeywordRules:
-    """Walks over the sentences of one text and collects objects and behaviours.
+    """Collects the objects and behaviours of a text, sentence by sentence.
 
     Args:
-        lexicon: Tells which nouns after a light verb are verbs themselves.
+        lexicon: The lexicon, which has the nouns that are also verbs.
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
@@ -26,7 +26,7 @@ class KeywordRules:
         self._lexicon = lexicon
 
     def sentence(self, chunks: list[Chunk]) -> None:
-        """Reads one sentence."""
+        """Process one sentence."""
         swallowed: set[int] = set()
         subject: NounPhrase | None = None
         existential = False
@@ -59,7 +59,7 @@ class KeywordRules:
     def _behavior(
         self, verb: VerbGroup, subject: NounPhrase | None, following: Chunk | None
     ) -> bool:
-        """Takes the verb, and the noun after it where that carries the meaning (then True)."""
+        """Add a behaviour; return whether it includes the noun after a light verb."""
         lemma, light = verb.lemma, False
         if verb.lemma in LIGHT_VERBS and isinstance(following, NounPhrase):
             carried = self._carried(verb.lemma, following)
@@ -74,7 +74,7 @@ class KeywordRules:
         return light
 
     def _carried(self, lemma: str, noun: NounPhrase) -> str:
-        """The behaviour that a light verb and its noun make; empty when they make none."""
+        """Return the behaviour of a light verb and its noun ("take a walk"); empty if none."""
         if noun.pronoun or noun.modifier:
             return ""
         if self._lexicon.is_verb(f"{lemma}_{noun.lemma}"):
@@ -100,7 +100,7 @@ class KeywordRules:
 
 
 def _carrier(chunks: list[Chunk], i: int) -> Chunk | None:
-    """What follows a verb, a person between left out: "gives her a hug"."""
+    """Return the chunk after a verb, skipping an indirect object: "gives her a hug"."""
     if i >= len(chunks):
         return None
     chunk = chunks[i]

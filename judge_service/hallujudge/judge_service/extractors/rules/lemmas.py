@@ -1,4 +1,4 @@
-"""What two short texts share that say the same, but for the forms of their words."""
+"""Comparison of short phrases, ignoring the forms of their words."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .words import listed
 
 __all__ = ["lemma_key"]
 
-# Words that one annotator writes and the next leaves out.
+# Words that some annotators write and others omit.
 _UNSAID = listed("a an the is are was were be being of his her its their")
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 
 
 @lru_cache(maxsize=16_384)
 def lemma_key(text: str) -> tuple[str, ...] | str:
-    """What two phrases share that have the same words in the same order, each in any form of it.
+    """Return a key that is equal for phrases with the same words in any of their forms.
 
-    Articles, forms of "be" and possessives don't count: "is riding a" says what "riding" says. A
-    phrase of nothing else is the same as itself alone.
+    The key ignores articles, forms of "be" and possessives: "is riding a" equals "riding". The key
+    of a phrase that has only such words is the phrase itself.
     """
     words = (word for word in _WORD.findall(text.lower()) if word not in _UNSAID)
     return tuple(_lemma(word) for word in words) or text.casefold()

@@ -1,4 +1,4 @@
-"""The packed lexicon: what WordNet knows of a word, read once and on first use."""
+"""The lexicon: readings of words from WordNet, in a packed file that is loaded on first use."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from typing import NamedTuple
 __all__ = ["Lexicon", "Reading", "load_lexicon"]
 
 _FILE = "data/lexicon.txt.gz"
+# Weights are digits of base 36: "0" to "9" and then "a" to "z"; see tools/build_lexicon.py.
 _ZERO, _LETTER = ord("0"), ord("a") - 10
 _PERSON_FILE = "s"  # noun.person is lexicographer file 18, "s" counted from "a"
 
 
 class Reading(NamedTuple):
-    """How a lemma is used; weights are logarithms of counts, -1 where it has no such reading."""
+    """The parts of speech of a lemma; weights are logarithms of counts, and -1 if it has none."""
 
     noun: int
-    """Weight as noun."""
+    """The weight as a noun."""
     verb: int
-    """Weight as verb."""
+    """The weight as a verb."""
     adjective: int
-    """Weight as adjective."""
+    """The weight as an adjective."""
     adverb: int
-    """Weight as adverb."""
+    """The weight as an adverb."""
     file: str
-    """Lexicographer file of the commonest noun sense, a letter; empty when it is no noun."""
+    """The letter of the lexicographer file of the commonest noun sense; empty: not a noun."""
     tangible: int
-    """Ninths of its noun senses that can be touched."""
+    """The share of tangible noun senses, in ninths."""
     visible: bool
-    """Whether the adjective names something that a picture shows."""
+    """Whether the adjective describes something that an image shows."""
 
     @property
     def person(self) -> bool:
@@ -45,8 +46,8 @@ class Lexicon:
     """Lemmas with their readings, and irregular forms.
 
     Args:
-        codes: Lemma to code, as the data file has it.
-        irregular: (form and part of speech) to lemmas.
+        codes: Lemma -> its code in the data file.
+        irregular: "form part-of-speech" -> lemmas, separated by blanks.
     """
 
     def __init__(self, codes: dict[str, str], irregular: dict[str, str]) -> None:
@@ -54,22 +55,22 @@ class Lexicon:
         self._irregular = irregular
 
     def reading(self, lemma: str) -> Reading:
-        """How the lemma is used; phrases have underscores."""
+        """Return the reading of a lemma; phrases have underscores."""
         code = self._codes.get(lemma)
         return _NOTHING if code is None else _decode(code)
 
     def is_verb(self, lemma: str) -> bool:
-        """Whether the lemma has a verb reading."""
+        """Return whether the lemma can be a verb."""
         code = self._codes.get(lemma)
         return code is not None and len(code) > 1 and code[1] not in "-:!"
 
     def is_noun(self, lemma: str) -> bool:
-        """Whether the lemma has a noun reading."""
+        """Return whether the lemma can be a noun."""
         code = self._codes.get(lemma)
         return code is not None and code[0] != "-"
 
     def irregular(self, form: str, pos: str) -> tuple[str, ...]:
-        """Lemmas of an irregular form; ``pos`` is one of n, v, a, r."""
+        """Return the lemmas of an irregular form; ``pos`` is n, v, a or r."""
         found = self._irregular.get(f"{form} {pos}")
         return tuple(found.split()) if found else ()
 
@@ -99,7 +100,7 @@ def _weight(char: str) -> int:
 
 @lru_cache(maxsize=1)
 def load_lexicon() -> Lexicon:
-    """The shipped lexicon, read on the first call and kept."""
+    """Return the shipped lexicon, which the first call loads."""
     packed = resources.files(__package__).joinpath(_FILE).read_bytes()
     _, _, body = gzip.decompress(packed).decode("utf-8").partition("\n")
     entries, _, forms = body.partition("\n\n")

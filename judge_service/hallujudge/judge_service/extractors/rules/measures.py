@@ -1,4 +1,4 @@
-"""Noun phrases that only measure another: "a group of people"."""
+"""Removal of noun phrases that only measure another one: "a group of people"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COUNTING = listed("one some many most several both all each few two three none"
 
 
 def without_measures(chunks: list[Chunk]) -> list[Chunk]:
-    """The chunks with "a group of" and its like taken off the noun phrase that they measure."""
+    """Return the chunks without "a group of" and similar phrases before a noun phrase."""
     out: list[Chunk] = []
     i = 0
     while i < len(chunks):

@@ -1,4 +1,4 @@
-"""Whom a pronoun stands for, where it is safe to say."""
+"""Resolution of pronouns to noun phrases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .words import FEMALE, MALE, MEDIUM_NOUNS, PERSON_WORDS, listed
 __all__ = ["Mentions"]
 
 _KEPT = 8
-"""Mentions that a pronoun may look back over."""
+"""How many earlier subjects, and how many other mentions, a pronoun may refer to."""
 
 _HE = listed("he him his himself")
 _SHE = listed("she her hers herself")
@@ -19,13 +19,13 @@ _THEY = listed("they them their themselves theirs")
 
 
 class Mentions:
-    """The noun phrases of a text so far.
+    """The earlier noun phrases of a text, to which pronouns may refer.
 
-    A pronoun takes the latest subject that agrees with it, else the latest mention that does; where
-    none agrees it stays as it is.
+    A pronoun refers to the latest subject that agrees with it, or else to the latest other mention
+    that agrees. Without such a phrase it is not resolved.
 
     Args:
-        lexicon: Tells which nouns are persons.
+        lexicon: The lexicon, which has the nouns for persons.
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
@@ -34,7 +34,7 @@ class Mentions:
         self._others: list[NounPhrase] = []
 
     def saw(self, phrase: NounPhrase, *, subject: bool) -> None:
-        """Keeps a noun phrase that pronouns may stand for."""
+        """Add a noun phrase to which pronouns may refer."""
         if phrase.pronoun or phrase.lemma in MEDIUM_NOUNS:
             return
         kept = self._subjects if subject else self._others
@@ -42,11 +42,11 @@ class Mentions:
         del kept[:-_KEPT]
 
     def named(self, pronoun: str, besides: tuple[NounPhrase, ...] = ()) -> NounPhrase | None:
-        """The phrase that the pronoun stands for, or None.
+        """Return the phrase to which a pronoun refers, or None.
 
         Args:
-            pronoun: The pronoun, lower case.
-            besides: Phrases that it can't stand for: the subjects of the verb whose object it is.
+            pronoun: The pronoun in lower case.
+            besides: Phrases to which it cannot refer: the subjects of the verb whose object it is.
         """
         if pronoun.endswith(("self", "selves")):
             besides = ()

@@ -1,4 +1,4 @@
-"""Words: what form each is, and which lemma it comes from."""
+"""Lemmatisation of nouns, verbs and adjectives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Morphology"]
 _NEW_VERB_WEIGHT = 10
 _VOWELS = frozenset("aeiou")
 
-# Plurals whose singular WordNet's lists miss or where a rarer lemma would win.
+# Plurals that WordNet's lists lack, or for which a rarer lemma would win.
 _NOUN_OVERRIDES = {
     "people": "person",
     "persons": "person",
@@ -49,7 +49,7 @@ _VERB_OVERRIDES = {"lying": "lie", "tying": "tie", "dying": "die", "left": "leav
 
 
 class Morphology:
-    """Lemmatises by irregular forms, suffix rules and, where several lemmas fit, by count.
+    """Lemmatises by irregular forms and suffix rules; of several lemmas, the commonest wins.
 
     Args:
         lexicon: What is known of lemmas.
@@ -59,7 +59,7 @@ class Morphology:
         self._lexicon = lexicon
 
     def noun(self, word: str) -> tuple[str, int, bool]:
-        """Lemma, weight (-1: no noun that is known) and whether the form is a plural."""
+        """Return the lemma of a noun, its weight (-1: unknown) and whether the form is plural."""
         if word in _NOUN_OVERRIDES:
             lemma = _NOUN_OVERRIDES[word]
             return lemma, max(self._noun_weight(lemma), 1), lemma != word or word == "series"
@@ -74,7 +74,7 @@ class Morphology:
         return best, weight, best != word
 
     def verb(self, word: str) -> tuple[str, int, str]:
-        """Lemma, weight and form of a verb.
+        """Return the lemma, the weight and the form of a verb.
 
         Forms are b base, s third person, g -ing, d past or participle, p past only, e participle
         only.
@@ -96,18 +96,18 @@ class Morphology:
         return best, weight, form
 
     def comparative(self, word: str) -> int:
-        """Weight of the adjective that a comparative or superlative comes from; -1 for none."""
+        """Return the weight of the adjective of a comparative or superlative; -1 if unknown."""
         stems = list(self._lexicon.irregular(word, "a"))
         if word.endswith("er"):
             stems += _graded(word[:-2])
         elif word.endswith("est"):
             stems += _graded(word[:-3])
         weight = max((self._lexicon.reading(stem).adjective for stem in stems), default=-1)
-        named = self._noun_weight(word)  # a dryer is a thing, and drier as well
+        named = self._noun_weight(word)  # "dryer" is a noun as well as a comparative
         return weight if named < 0 else min(weight, named + 2)
 
     def tangible(self, lemma: str) -> bool:
-        """Whether the noun names something that can be touched; unknown nouns are taken to."""
+        """Return whether a noun is tangible; unknown nouns are."""
         if lemma in UNTANGIBLE:
             return False
         if lemma in TANGIBLE_EXTRA:

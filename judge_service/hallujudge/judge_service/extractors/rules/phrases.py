@@ -1,4 +1,4 @@
-"""The pieces of a sentence that rules work on."""
+"""Chunks: the parts of a sentence that the rules process."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ __all__ = ["Chunk", "NounPhrase", "VerbGroup"]
 
 
 class Chunk:
-    """A piece of a sentence.
+    """A part of a sentence.
 
-    ``kind`` is one of: N noun phrase, V verb group, I preposition, A predicate adjective, X
-    existential there, or the tag of the word that links (C , W Q . :).
+    ``kind`` is N (noun phrase), V (verb group), I (preposition), A (predicate adjective), X
+    (existential "there"), or the tag of a linking word (C , W Q . :).
     """
 
     __slots__ = ("end", "first", "kind", "last", "negated", "start", "text")
@@ -18,18 +18,18 @@ class Chunk:
         self.kind = kind
         self.text = text
         self.first = first
-        """Its first token."""
+        """The first token."""
         self.last = last
-        """One past its last token."""
+        """One past the last token."""
         self.start = start
-        """Its first character."""
+        """The first character."""
         self.end = end
-        """One past its last character."""
+        """One past the last character."""
         self.negated = False
 
 
 class NounPhrase(Chunk):
-    """A noun phrase; its text is the name: what it is called, determiners and attributes apart."""
+    """A noun phrase; its text is the name without determiners and attributes."""
 
     __slots__ = (
         "attributes",
@@ -51,18 +51,18 @@ class NounPhrase(Chunk):
         self.lemma = name
         """The head noun in the singular."""
         self.modifier = ""
-        """The word before the head that makes one term with it; empty for none."""
+        """The word before the head that forms a compound with it; may be empty."""
         self.attributes: list[tuple[str, int, int]] = []
-        """Visible adjectives, with their place."""
+        """Visible adjectives with their places."""
         self.determiner = ""
         self.plural = False
         self.pronoun = False
         self.tangible = False
         self.measured = False
-        """Whether it is a measure and the thing follows after "of"."""
+        """Whether it is a measure, such as "group", that may precede "of"."""
         self.possessor: NounPhrase | None = None
         self.named: NounPhrase | None = None
-        """What a pronoun stands for."""
+        """The phrase to which a pronoun refers."""
 
 
 class VerbGroup(Chunk):
@@ -77,5 +77,5 @@ class VerbGroup(Chunk):
         self.particle = ""
         self.particle_span = (0, 0)
         self.form = "finite"
-        """finite, ing, participle or infinitive."""
+        """``finite``, ``ing``, ``participle`` or ``infinitive``."""
         self.passive = False

@@ -1,4 +1,4 @@
-"""What the triplet rules know of words, and how coordinated phrases share a role."""
+"""Word lists of the triplet rules, and the roles of coordinated noun phrases."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ CAUSING = listed(
     "help make let allow ask cause teach enable invite tell watch see observe show hear keep "
     "encourage force order lead prompt get depict capture feature"
 )
-# Verbs that say nothing of their subject by themselves, or nothing that a picture could show.
+# Verbs that without an object do not describe their subject, or nothing that an image shows.
 SAYING_NOTHING = listed(
     "be have do suggest indicate imply mean seem appear feel know think show exist include involve "
     "depend make cause give help use enjoy try need want like let get go provide consider"
 )
-# Participles that speak of the clause's subject even right after its object.
+# Participles that describe the clause's subject even directly after its object.
 LOOSE = listed("use suggest indicate imply give include")
-# Prepositions after which an -ing form names an activity and says nothing of the subject.
+# Prepositions after which an -ing form names an activity and does not describe the subject.
 NAMING = listed("for of about from to than like on")
 HEDGES = listed("likely unlikely possible probable possibly certain sure able ready")
 # Prepositions that a clause may follow as well: "considering the man wears a coat".
@@ -44,7 +44,7 @@ OWNED = listed("his her their its")
 
 
 class Role(NamedTuple):
-    """What a coordinated noun phrase shares with the one before it."""
+    """The role in a claim that a noun phrase shares with phrases coordinated with it."""
 
     subjects: tuple[NounPhrase, ...]
     relation: str
@@ -53,13 +53,13 @@ class Role(NamedTuple):
 
 
 def worth_stating(phrase: NounPhrase, verbless: bool) -> bool:
-    """Tangible things, and whatever makes up an answer without a verb ("A baseball game.")."""
+    """Return whether a phrase may claim presence: it is tangible, or its sentence has no verb."""
     if phrase.pronoun or phrase.lemma in MEDIUM_NOUNS:
         return False
     return phrase.tangible or verbless
 
 
 def own_place(phrase: NounPhrase, role: Role, following: Chunk | None) -> bool:
-    """Whether a coordinated phrase has a place of its own and shares none with the one before."""
+    """Return whether a coordinated phrase has its own place, not that of the phrase before it."""
     placed = following is not None and following.kind == "I" and following.text != "of"
     return placed and role.placing and phrase.determiner in ("a", "an", "another")

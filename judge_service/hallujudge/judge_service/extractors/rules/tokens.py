@@ -1,4 +1,4 @@
-"""Text to tokens with offsets, and tokens to sentences. Linear in the length of the text."""
+"""Splitting of text into sentences of tokens with offsets, in time linear in its length."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from .words import ABBREVIATIONS, MULTIWORD
 __all__ = ["Token", "clean", "sentences"]
 
 _LONGEST_SENTENCE = 240
-"""Tokens after which a sentence is cut, so that no rule ever looks at an endless one."""
+"""The maximum number of tokens of a sentence, which limits the cost of the rules."""
 
-_LONGEST_WORD = 64
-"""Characters after which a run of letters is no English word."""
-
-# Characters that are not seen: zero-width marks, soft hyphens, direction marks, byte-order mark.
+# Invisible characters: zero-width marks, soft hyphens, direction marks, the byte order mark.
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]")
 _ALIKE = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-", "\u00a0": " "}
@@ -33,27 +30,30 @@ _ENDS = frozenset(".!?\u2026\u3002\uff01\uff1f")
 _STOPS = _ENDS | {";"}
 _CLOSERS = frozenset("\"'\u201d)]*")
 _SILENT = frozenset('*_#`~|"\u201c\u201d\u00ab\u00bb')
-"""Marks that only dress the words around them: emphasis, headings, quotation marks."""
+"""Marks without meaning for the rules: emphasis, headings and quotation marks."""
 _PHRASES: dict[str, dict[str, list[tuple[str, ...]]]] = {}
-"""First word, second word, what follows the first: the longest before the shorter."""
+"""First word -> second word -> the words after the first, longer phrases before shorter ones."""
 for _phrase in sorted(MULTIWORD, key=lambda phrase: -len(phrase.split())):
     _head, *_tail = _phrase.split()
     _PHRASES.setdefault(_head, {}).setdefault(_tail[0], []).append(tuple(_tail))
 
 
 class Token(NamedTuple):
-    """A word or mark and where it stands."""
+    """A word or punctuation mark and its place."""
 
     text: str
-    """As written, but for quotes and hyphens that look alike."""
+    """The token as written, with normalised quotes and hyphens."""
     start: int
-    """First character in the text as it was given."""
+    """The first character in the original text."""
     end: int
     """One past the last character."""
 
 
 def clean(text: str) -> tuple[str, list[int] | None]:
-    """The text without invisible characters, and where each character stood (None: unmoved)."""
+    """Return the text without invisible characters, and each character's original place.
+
+    The places are None if no character moved.
+    """
     text = text.translate(_ALIKE) if not text.isascii() else text
     if text.isascii() or not _INVISIBLE.search(text):
         return text, None
@@ -63,7 +63,7 @@ def clean(text: str) -> tuple[str, list[int] | None]:
 
 
 def sentences(text: str) -> Iterator[list[Token]]:
-    """The text's sentences as tokens, multi-word prepositions and adverbs merged."""
+    """Yield the sentences as tokens; a multi-word preposition or adverb is one token."""
     cleaned, places = clean(text)
     sentence: list[Token] = []
     closing = False
@@ -94,7 +94,7 @@ def sentences(text: str) -> Iterator[list[Token]]:
 
 
 def _ends(sentence: list[Token], text: str, after: int) -> bool:
-    """Whether the mark that was read last ends the sentence."""
+    """Return whether the last token, a punctuation mark, ends the sentence."""
     if sentence[-1].text != ".":
         return True
     if after < len(text) and not text[after].isspace() and text[after] not in _CLOSERS:
@@ -113,7 +113,7 @@ def _ends(sentence: list[Token], text: str, after: int) -> bool:
 
 
 def _split(word: str, start: int, end: int) -> list[Token]:
-    """Contractions apart: ``isn't`` is ``is`` and ``n't``, ``man's`` is ``man`` and ``'s``."""
+    """Split a contraction: ``isn't`` is ``is`` and ``n't``, ``man's`` is ``man`` and ``'s``."""
     lower = word.lower()
     for ending in _CONTRACTIONS:
         if lower.endswith(ending) and len(word) > len(ending):
@@ -123,7 +123,7 @@ def _split(word: str, start: int, end: int) -> list[Token]:
 
 
 def _merged(tokens: list[Token]) -> list[Token]:
-    """Phrases that are read as one word put together."""
+    """Return the tokens with multi-word phrases merged."""
     lowered = [token.text.lower() for token in tokens]
     out: list[Token] = []
     i, last = 0, len(tokens) - 1
@@ -143,7 +143,7 @@ def _merged(tokens: list[Token]) -> list[Token]:
 
 
 def _phrase_length(tails: list[tuple[str, ...]], lowered: list[str], i: int) -> int:
-    """How many words of a known phrase follow word i; the longest phrase wins."""
+    """Return how many words of a known phrase follow word ``i``; the longest phrase wins."""
     for tail in tails:
         if tuple(lowered[i + 1 : i + 1 + len(tail)]) == tail:
             return len(tail)

@@ -1,18 +1,18 @@
-"""Chunks to claims: a left-to-right walk over a sentence that remembers clause, verb and objects.
+"""Rules that extract claims from chunks, in one pass over each sentence from left to right.
 
 The rules, each with an example:
 
-* attribute: "a red bus" and "the bus is red" give (bus, is, red); a participle is one too.
+* attribute: "a red bus" and "the bus is red" give (bus, is, red); participles are attributes too.
 * preposition: after a noun, "a cup on the table" gives (cup, on, table); after a verb, "lies on the
   couch" gives (dog, lies on, couch); after "be" the preposition alone.
 * verb: "holds up a sign" gives (man, holds up, sign); without an object, (dog, is, running).
 * passive: the participle and its preposition, (pizza, eaten by, man).
-* possession: "the man's hat", "his hat" (when it is known whose) give (man, has, hat).
-* coordination: every partner gets the claim.
-* relative clauses and participles speak of the noun before them.
-* existence: "there is a dog", "the image shows a dog", and a tangible thing that no other rule
-  places give (dog, is, present).
-* negation: "is not wearing", "no people" keep ``not`` in the relation.
+* possession: "the man's hat" and "his hat" (if the pronoun is resolved) give (man, has, hat).
+* coordination: every coordinated phrase gets the claim.
+* relative clauses and participles describe the noun before them.
+* existence: "there is a dog", "the image shows a dog", and a tangible object in no other claim give
+  (dog, is, present).
+* negation: the relation of "is not wearing" and "no people" contains ``not``.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = ["TripletRules"]
 
 
 class TripletRules:
-    """Walks over the sentences of one text and collects its claims.
+    """Collects the claims of a text, sentence by sentence.
 
     Args:
-        lexicon: Tells persons from things.
+        lexicon: The lexicon, which has the nouns for persons.
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
@@ -82,7 +82,7 @@ class TripletRules:
         self._denied = False
 
     def sentence(self, chunks: list[Chunk]) -> None:
-        """Reads one sentence."""
+        """Process one sentence."""
         self._reset()
         self._claims.next_sentence()
         chunks = without_measures(chunks)
@@ -185,16 +185,16 @@ class TripletRules:
         self._linked = False
 
     def _nested(self) -> None:
-        """A relative clause with a subject of its own: "the cup that the man holds is red"."""
+        """Enter a relative clause that has a subject: "the cup that the man holds is red"."""
         self._end_verb()
         self._outer, self._gap = self._subjects, self._relative
         self._relative = self._verb = None
         self._linked = False
 
     def _opens_clause(self, following: Chunk | None) -> bool:
-        """Whether a finite verb follows that speaks of this phrase.
+        """Return whether this phrase is the subject of a finite verb that follows.
 
-        In "a woman wearing sunglasses holds" and "the man who has a hat holds" it speaks of the
+        In "a woman wearing sunglasses holds" and "the man who has a hat holds" the subject is the
         phrase before the participle or the relative clause instead.
         """
         if not isinstance(following, VerbGroup) or following.form != "finite":
@@ -248,7 +248,7 @@ class TripletRules:
         return subject.lemma in MEDIUM_NOUNS or subject.text in VIEWERS
 
     def _exists(self, phrase: NounPhrase) -> None:
-        """What "there is" or "the image shows" brings in becomes the subject of what follows."""
+        """Make the object of "there is" or "the image shows" the subject of what follows."""
         verb = self._verb
         joins = self._linked and self._subjects and self._existential
         negated = verb is not None and verb.negated
@@ -332,7 +332,7 @@ class TripletRules:
             self._fill_gap(verb, self._gap, following)
 
     def _fill_gap(self, verb: VerbGroup, gap: NounPhrase, following: Chunk | None) -> None:
-        """The noun before a relative clause is its object where it has no other."""
+        """Make the noun before a relative clause its object if it has no other object."""
         self._gap = None
         if verb.lemma in COPULAS or isinstance(following, NounPhrase) or verb.passive:
             return
@@ -343,7 +343,7 @@ class TripletRules:
         self._verb_said = True
 
     def _gerund(self, verb: VerbGroup, prep: Chunk) -> None:
-        """An activity named after a preposition: (barrels, used for, aging)."""
+        """Add an activity after a preposition: (barrels, used for, aging)."""
         named = NounPhrase(verb.text, verb.first, verb.last, verb.start, verb.end)
         self._after_preposition(named, prep)
         self._end_verb()
@@ -376,7 +376,7 @@ class TripletRules:
         return self._subjects
 
     def _end_verb(self) -> None:
-        """A verb that got neither object nor place is said of its subject: (dog, is, running)."""
+        """Add a verb without object and place as an attribute: (dog, is, running)."""
         verb = self._verb
         if verb is None or self._verb_said:
             return

@@ -1,4 +1,4 @@
-"""Verb groups: which word is the main verb, and which groups belong together."""
+"""Rules for verb groups: finding the main verb, and joining groups."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from .words import RAISING, listed
 __all__ = ["DOUBTS", "joined", "main_verb"]
 
 DOUBTS = listed("unlikely unable doubtful improbable impossible")
-"""Adjectives that deny what follows them: "is unlikely to be", "it is doubtful that"."""
-
+"""Adjectives that negate what follows them: "is unlikely to be", "it is doubtful that"."""
 
 _LIKELY = listed("likely unlikely able unable ready about set supposed going bound")
 _REPORTING = listed(
@@ -18,7 +17,7 @@ _REPORTING = listed(
 
 
 def main_verb(tags: list[str], i: int) -> tuple[int, bool, bool, bool]:
-    """Place of the main verb (-1: none), whether it is negated, passive, an infinitive."""
+    """Return the place of the main verb (-1: none), and if it is negated, passive, infinitive."""
     main, negated, passive = -1, False, False
     infinitive = tags[i] == "T"
     k = i + 1 if infinitive else i
@@ -56,7 +55,7 @@ def _verb_goes_on(tags: list[str], k: int) -> bool:
 
 
 def joined(chunks: list[Chunk]) -> list[Chunk]:
-    """Verb chains put together: "seems to be walking" is one group, so is "is seen walking"."""
+    """Return the chunks with verb chains joined, such as "seems to be walking"."""
     out: list[Chunk] = []
     for chunk in chunks:
         if isinstance(chunk, VerbGroup) and out and chunk.form in ("infinitive", "ing"):

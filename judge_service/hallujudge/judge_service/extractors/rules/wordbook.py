@@ -1,4 +1,4 @@
-"""Surface forms: what each could be, before any context."""
+"""Analysis of surface forms without context: parts of speech, lemmas and inflection."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from .words import CLOSED, MULTIWORD, listed
 __all__ = ["NEVER", "Word", "WordBook"]
 
 NEVER = -99
-"""Weight of a reading that a word does not have."""
+"""The weight of a part of speech that a word cannot have."""
 
 _LONGEST_WORD = 64
 _MOST_CACHED = 50_000
 
-# Words of closed classes, and a few others, whose tag hangs on their neighbours.
+# Words, mostly of closed classes, whose tag depends on their neighbours.
 _CONTEXTUAL = listed(
     "there that her this these those some all both each many several another most either few any "
     "neither much so like one 's ' likely no can first home"
 )
-# Endings of adjectives that WordNet does not list.
+# Endings of adjectives, for words that WordNet does not have.
 _ADJECTIVE_ENDINGS = (
     "ous",
     "ful",
@@ -40,7 +40,7 @@ _ADJECTIVE_ENDINGS = (
 
 
 class Word:
-    """What is known of a surface form, context aside."""
+    """The analysis of a surface form without context."""
 
     __slots__ = (
         "adjective",
@@ -61,22 +61,22 @@ class Word:
         self.lower = lower
         self.contextual = lower in _CONTEXTUAL
         self.tag = tag
-        """Its tag where context can't change it, else empty."""
+        """The tag if context cannot change it, else empty."""
         self.noun = self.verb = self.adjective = self.adverb = NEVER
         self.noun_lemma = self.verb_lemma = lower
         self.form = ""
         self.known = True
-        """Whether it is a mark or number, or the lexicon has it."""
+        """Whether the lexicon has the word, or it is a mark or a number."""
         self.plural = False
 
     @property
     def nominal(self) -> bool:
-        """Whether it may stand inside a noun phrase, after a determiner."""
+        """Whether it may follow a determiner in a noun phrase."""
         return self.tag in ("N", "A", "J") or self.noun > NEVER or self.adjective > NEVER
 
 
 class WordBook:
-    """Knows surface forms; what was asked once is remembered.
+    """Analyses surface forms, with a cache.
 
     Args:
         lexicon: What is known of lemmas.
@@ -89,7 +89,7 @@ class WordBook:
         self._cache: dict[str, Word] = {}
 
     def word(self, text: str) -> Word:
-        """What is known of a surface form; remembered."""
+        """Return the analysis of a surface form."""
         found = self._cache.get(text)
         if found is None:
             if len(self._cache) >= _MOST_CACHED:
@@ -139,7 +139,7 @@ class WordBook:
             word.adverb = reading.adverb
 
     def _guess(self, word: Word, text: str) -> None:
-        """Readings of a word that the lexicon does not have, by its ending."""
+        """Set the readings of a word that the lexicon does not have, by its ending."""
         lower = word.lower
         if "-" in lower:
             self._guess_hyphened(word, lower)
@@ -157,7 +157,7 @@ class WordBook:
             self._guess_noun(word, lower)
 
     def _stem(self, stem: str) -> str:
-        """The likeliest verb of which a stem is left: "showcas" is of "showcase"."""
+        """Return the most likely verb of a stem: "showcase" for "showcas"."""
         if self._lexicon.is_noun(stem + "e"):
             return stem + "e"
         doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "aeiousl"
@@ -183,7 +183,7 @@ class WordBook:
 
 
 def _only_reading(word: Word) -> None:
-    """Fixes the tag of a word with one reading, and drops readings that are never seen."""
+    """Set the tag of a word with one reading, and drop improbable readings."""
     if word.tag:
         return
     best = max(word.noun, word.verb, word.adjective, word.adverb)
@@ -207,7 +207,7 @@ def _only_reading(word: Word) -> None:
 
 
 def _marked(lower: str) -> Word:
-    """A number, a mark or a possessive ending, which may be short for "is"."""
+    """Return the analysis of a number, a mark or "'s" (a possessive ending or "is")."""
     word = Word(lower, _mark(lower))
     if lower == "'s":
         word.verb_lemma = "be"
@@ -229,7 +229,7 @@ def _latin(word: str) -> bool:
 
 
 def _foreign(lower: str) -> Word:
-    """A word that is no English: no rule knows its tag."""
+    """Return the analysis of a word that is not English."""
     word = Word(lower, "?")
     word.known = False
     return word

@@ -1,4 +1,7 @@
-"""Closed classes of English, and the small lists that rules need: all of it our own."""
+"""Word lists of the rules: the closed classes of English, and small lists of nouns and verbs.
+
+All lists were compiled by hand for Hallujudge.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ __all__ = [
 
 
 def listed(words: str, separator: str | None = None) -> frozenset[str]:
-    """The words of a text as a set; a list that reads like text is easier to look over."""
+    """Return the words of a text as a set; such a list is easier to read than a literal."""
     return frozenset(words.split(separator))
 
 
@@ -119,7 +122,7 @@ MULTIWORD: dict[str, str] = {
     }.items()
     for phrase in phrases.split("|")
 }
-"""Phrases read as one word."""
+"""Phrases that count as one word."""
 
 PARTICLES = listed(
     "up down out off over on in away back around along forward together apart aside through by "
@@ -128,7 +131,7 @@ PARTICLES = listed(
 """Words that may belong to a verb."""
 
 ALWAYS_ADVERB_PARTICLES = listed("away back forward backward apart aside")
-"""Particles that are never prepositions."""
+"""Particles that are not prepositions."""
 
 SPLIT_ON = listed("put try turn switch pull get")
 """Verbs that take ``on`` and ``off`` as particles even before a noun phrase."""
@@ -143,25 +146,25 @@ PLURAL_ONLY = listed(
     "goggles pajamas pyjamas tights leggings headphones earphones clothes overalls shears tongs "
     "stairs goods surroundings woods"
 )
-"""Nouns that stay in the plural: their singular is something else, or nothing."""
+"""Nouns that stay in the plural, because their singular means something else or does not exist."""
 
 PERSON_WORDS = listed(
     "man woman boy girl person child kid baby guy lady gentleman mother father son daughter "
     "brother sister husband wife player rider driver skier surfer chef worker toddler"
 )
-"""Nouns that people's pronouns may stand for, beside WordNet's nouns of persons."""
+"""Nouns to which personal pronouns may refer, besides WordNet's nouns for persons."""
 
 MALE = listed(
     "man boy guy gentleman father dad son brother husband king prince groom uncle grandfather "
     "policeman fisherman businessman cowboy waiter actor"
 )
-"""Nouns that ``he`` may stand for and ``she`` may not."""
+"""Nouns to which ``he`` may refer but not ``she``."""
 
 FEMALE = listed(
     "woman girl lady mother mom daughter sister wife queen princess bride aunt grandmother "
     "policewoman businesswoman waitress actress"
 )
-"""Nouns that ``she`` may stand for and ``he`` may not."""
+"""Nouns to which ``she`` may refer but not ``he``."""
 
 MEASURE_NOUNS = listed(
     "group pair couple set number variety series kind type sort piece slice bunch range row "
@@ -169,7 +172,7 @@ MEASURE_NOUNS = listed(
     "assortment part portion list sequence presence pack host mix mixture array line multitude "
     "herd flock team cluster combination"
 )
-"""Nouns that only measure what follows their ``of``."""
+"""Nouns that only measure the noun after ``of``."""
 
 MEDIUM_NOUNS = listed(
     "image images picture pictures photo photos photograph photographs scene scenes video videos "
@@ -177,31 +180,31 @@ MEDIUM_NOUNS = listed(
     "snapshot snapshots clip clips footage shot shots still stills illustration depiction "
     "description caption drawing story sketch"
 )
-"""What a description is about, which is not in the picture itself."""
+"""Nouns for the image itself, which are not objects in it."""
 
 PRESENTING_VERBS = listed(
     "show depict capture feature display portray present illustrate contain include see observe "
     "showcase describe document highlight reveal focus record begin start end"
 )
-"""What a picture, or its viewer, does to what is in it."""
+"""Verbs for what an image or its viewer does: "the image shows a dog"."""
 
 RAISING = listed(
     "seem appear begin start continue proceed keep tend happen need have manage want intend"
 )
-"""Verbs that hand their subject on to the verb after them."""
+"""Verbs whose subject is also that of the verb after them."""
 
 COPULAS = listed("be seem appear look become remain feel stay sound get grow turn")
-"""Verbs after which an adjective speaks of the subject."""
+"""Verbs after which an adjective describes the subject."""
 
 STATE_VERBS = listed(
     "be have seem appear contain include indicate suggest consist belong involve need "
     "depict represent remain become"
     "resemble imply mention evidence know situate coincide relate do mean"
 )
-"""Verbs that name no behaviour."""
+"""Verbs that are not behaviours."""
 
 LIGHT_VERBS = listed("take have make give do")
-"""Verbs that may leave their meaning to the noun after them, as in "take a walk"."""
+"""Verbs whose noun may carry the meaning, as in "take a walk"."""
 
 EVENTIVE_KEEP = listed(
     "picture photo photograph selfie place part care hand water dog cat bag book ball pizza cake "
@@ -209,7 +212,7 @@ EVENTIVE_KEEP = listed(
     "can cup bottle plate knife fork spoon bus taxi train boat seat line note top back side room "
     "look-out stand hold light fish fire card file point show garden trail track wheel"
 )
-"""Nouns that are verbs as well, and yet no light verb's meaning."""
+"""Nouns that are also verbs, but do not carry the meaning of a light verb."""
 
 EVIDENCE_PREPOSITIONS = listed(
     "due to|because of|based on|given|considering|judging by|judging from|according to|such as|"
@@ -218,21 +221,21 @@ EVIDENCE_PREPOSITIONS = listed(
     "as a result of|in terms of|depending on|for the purpose of|in response to",
     "|",
 )
-"""Prepositions that give a reason or an example and place nothing."""
+"""Prepositions that introduce a reason or an example instead of a place."""
 
 PAST_ONLY = listed(
     "took ate saw wore went ran gave drove rode threw fell grew flew drew knew began sang swam "
     "drank rang sank wrote spoke broke chose froze stole woke shook forgot hid became came blew "
     "sprang rose arose tore forsook mistook overtook undertook withdrew"
 )
-"""Past forms that are no participles."""
+"""Past forms that are not participles."""
 
 PARTICIPLE_ONLY = listed(
     "taken eaten seen worn gone given driven ridden thrown fallen grown flown drawn known begun "
     "sung swum drunk written spoken broken chosen frozen stolen woken shaken forgotten bitten "
     "hidden done shown torn blown risen sprung overtaken withdrawn beaten sewn woven"
 )
-"""Participles that are no past forms."""
+"""Participles that are not past forms."""
 
 TANGIBLE_EXTRA = listed(
     "person people man woman boy girl animal plant object food thing item family crowd audience "
@@ -246,7 +249,7 @@ TANGIBLE_EXTRA = listed(
     "village liquid step page socket "
     "liquor seesaw soup wind hair snowflake star peg rope"
 )
-"""Nouns that are tangible here, whatever their commonest sense in WordNet."""
+"""Nouns that are tangible for the rules, although their commonest sense in WordNet is not."""
 
 UNTANGIBLE = listed(
     "blue grey gray silver black white red green brown purple pink beige yellow "
@@ -266,16 +269,16 @@ UNTANGIBLE = listed(
     "first last next morning-time instance series start finish sight face-off look glance joy "
     "meantime while midst total amount surprise fear anger"
 )
-"""Nouns that are not tangible here, whatever WordNet says of their commonest sense."""
+"""Nouns that are not tangible for the rules, although their commonest sense in WordNet is."""
 
 FEELINGS = listed(
     "excited delighted frightened shocked surprised amused pleased interested bored tired scared "
     "annoyed confused relaxed satisfied disappointed worried thrilled startled concerned amazed"
 )
-"""Participles that tell a mood; after "be" they are adjectives."""
+"""Participles for moods, which are adjectives after "be"."""
 
 NEW_VERBS = listed(
     "showcase snowboard skateboard rollerblade multitask kayak photobomb livestream sync text "
     "wakeboard kitesurf unbox selfie google"
 )
-"""Verbs that WordNet 3.0 does not list as such."""
+"""Verbs that WordNet 3.0 does not have."""
