@@ -47,7 +47,7 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
         if problem is not None and not only_nouns:
             return problem
         if not item.nouns_given:
-            return UnscoredReason.KEYWORDS_MISSING, "the nouns of the description are not given"
+            return UnscoredReason.KEYWORDS_MISSING, "no nouns are given; add them"
         if not item.objects:
             return UnscoredReason.REFERENCE_MISSING, "the image has no annotated object"
         return None
