@@ -85,6 +85,8 @@ async def start(settings: ServerSettings, engine: Engine | None = None) -> Runni
             ("grpc.server.max_pending_requests", pending),
             ("grpc.server.max_pending_requests_hard_limit", pending),
             ("grpc.so_reuseport", 0),
+            # Clients ask a server at work whether it is alive; gRPC's default calls that abuse.
+            ("grpc.http2.min_ping_interval_without_data_ms", 500),
         ],
     )
     judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(

@@ -66,7 +66,11 @@ _CHANNEL_OPTIONS = (
     ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
     # A server that is back after a restart is found at once, and not minutes later.
     ("grpc.max_reconnect_backoff_ms", 1000),
+    # How long one attempt to connect may take, despite the name.
+    ("grpc.min_reconnect_backoff_ms", 5000),
+    ("grpc.http2.max_pings_without_data", 0),
 )
+_KEEPALIVE_SECONDS = 8.0
 
 
 class RemoteBackend:
@@ -76,14 +80,22 @@ class RemoteBackend:
         target: Host and port, or any address that gRPC understands.
         timeout: How long a unary call may take, in seconds.
         stream_timeout: How long a whole scoring stream may take, in seconds.
+        keepalive: How often a server at work is asked whether it is alive, and how long it may
+            take to answer, in seconds. A server that froze is noticed after twice this time.
 
     Raises:
         InvalidInputError: The target is empty or a web address.
     """
 
     def __init__(
-        self, target: str, *, timeout: float = 60.0, stream_timeout: float = 86_400.0
+        self,
+        target: str,
+        *,
+        timeout: float = 60.0,
+        stream_timeout: float = 86_400.0,
+        keepalive: float = _KEEPALIVE_SECONDS,
     ) -> None:
+        self._keepalive_ms = int(keepalive * 1000)
         self._target = checked_address(target)
         self._timeout = timeout
         self._stream_timeout = stream_timeout
@@ -187,7 +199,14 @@ class RemoteBackend:
         """
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._channel = grpc.aio.insecure_channel(self._target, options=_CHANNEL_OPTIONS)
+            options = (
+                *_CHANNEL_OPTIONS,
+                ("grpc.keepalive_time_ms", self._keepalive_ms),
+                ("grpc.keepalive_timeout_ms", self._keepalive_ms),
+                # The limit that holds while data waits to be sent; its default is a minute.
+                ("grpc.http2.ping_timeout_ms", self._keepalive_ms),
+            )
+            self._channel = grpc.aio.insecure_channel(self._target, options=options)
             self._stub = pb_grpc.JudgeServiceStub(self._channel)
             self._loop = loop
         return self._stub
