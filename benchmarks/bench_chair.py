@@ -33,7 +33,7 @@ _WORDS = (
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--captions", type=int, default=20_000, help="for the throughput runs")
     parser.add_argument("--small", type=int, default=10_000, help="smaller archive, for memory")
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def captions() -> list[str]:
-    """Captions to repeat."""
+    """Return the captions to repeat."""
     goldens = needs.goldens_or_none("chair")
     if goldens:
         from hallujudge.sdk.archives.records import read_records
@@ -64,7 +64,7 @@ def captions() -> list[str]:
 
 
 def write_archive(folder: Path, count: int) -> Path:
-    """An archive of many models' captions of the same images, each with an id of its own."""
+    """Write an archive of many models' captions of the same images, with unique ids."""
     texts = captions()
     path = folder / f"captions-{count}.jsonl"
     with path.open("w", encoding="utf-8") as stream:
@@ -76,7 +76,7 @@ def write_archive(folder: Path, count: int) -> Path:
 
 
 def child(archive: str, server: str, out: str) -> None:
-    """One run in a process of its own; prints seconds and peak memory."""
+    """Score in a separate process; print seconds and peak memory."""
     from hallujudge.sdk import Client
 
     connected = Client(server) if server != "-" else Client.embedded()
@@ -97,7 +97,7 @@ def child(archive: str, server: str, out: str) -> None:
 
 
 def run_child(archive: Path, server: str, folder: Path) -> dict[str, float]:
-    """Starts a run and reads what it measured."""
+    """Start a run, and return its measurements."""
     command = [sys.executable, __file__, "--child", str(archive), server, str(folder / "items")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     measured: dict[str, float] = json.loads(done.stdout)
@@ -119,14 +119,14 @@ class Server:
         self.process.communicate(timeout=30)
 
     def peak_mib(self) -> float:
-        """Largest resident memory so far, in MiB."""
+        """Return the largest resident memory so far, in MiB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) / 1024
 
 
 def throughput(folder: Path, count: int, rounds: int) -> None:
-    """Embedded and gRPC in turn."""
+    """Measure embedded and gRPC scoring in turn."""
     archive = write_archive(folder, count)
     embedded, remote = [], []
     with Server() as server:
@@ -141,7 +141,7 @@ def throughput(folder: Path, count: int, rounds: int) -> None:
 
 
 def memory(folder: Path, small: int, large: int) -> None:
-    """Peak resident memory of client and server over two sizes."""
+    """Measure the peak memory of client and server for two sizes."""
     for count in (small, large):
         archive = write_archive(folder, count)
         here = run_child(archive, "-", folder)
@@ -156,7 +156,7 @@ def memory(folder: Path, small: int, large: int) -> None:
 
 
 def median(numbers: Sequence[float]) -> float:
-    """The median."""
+    """Return the median."""
     return statistics.median(numbers)
 
 

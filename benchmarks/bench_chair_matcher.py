@@ -32,7 +32,7 @@ SMALL_TABLE = "person, man, people\ndog, puppy\ntraffic light, stop light\nchair
 
 
 def objects(text: str) -> Iterator[dict[str, str]]:
-    """Read JSON objects that stand one behind the other."""
+    """Yield concatenated JSON objects."""
     decoder, place, text = json.JSONDecoder(), 0, text.rstrip()
     while place < len(text):
         value, place = decoder.raw_decode(text, place)
@@ -42,7 +42,7 @@ def objects(text: str) -> Iterator[dict[str, str]]:
 
 
 def load(count: int) -> tuple[str, list[str]]:
-    """Give the table and the captions."""
+    """Return the table and the captions."""
     if CHAIR:
         captions: list[str] = []
         for path in sorted(CHAIR.glob("*.captions.json")):
@@ -70,7 +70,7 @@ def _each(step: Callable[[str], object], captions: list[str]) -> None:
 
 
 def stages(matcher: ObjectMatcher, captions: list[str], rounds: int) -> dict[str, float]:
-    """Time the stages of the fast path by doing ever more of it."""
+    """Time the stages of the fast path, each including those before it."""
     cache = matcher._chunks
     assert cache is not None
 
@@ -98,7 +98,7 @@ def stages(matcher: ObjectMatcher, captions: list[str], rounds: int) -> dict[str
 
 
 def main() -> None:
-    """Run and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--captions", type=int, default=8000)
     parser.add_argument("--rounds", type=int, default=5)

@@ -25,7 +25,7 @@ ROUNDS = 5
 
 
 def texts() -> list[str]:
-    """What is read."""
+    """Return the texts."""
     if len(sys.argv) > 1:
         return Path(sys.argv[1]).read_text(encoding="utf-8", errors="replace").splitlines()
     path = Path(__file__).resolve().parents[1] / "tests/data/keywords/descriptions.jsonl"
@@ -34,7 +34,7 @@ def texts() -> list[str]:
 
 
 def best(work: Callable[[], object]) -> float:
-    """CPU seconds of the fastest of a few rounds: other programs disturb them less."""
+    """Return the CPU seconds of the fastest round, which other programs disturb least."""
     seconds = []
     for _ in range(ROUNDS):
         start = time.process_time()
@@ -44,7 +44,7 @@ def best(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Times everything and prints a table."""
+    """Measure, and print a table."""
     start = time.process_time()
     analyser = shared_analyser()
     print(f"lexicon read in {time.process_time() - start:.3f} s")

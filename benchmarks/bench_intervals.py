@@ -1,4 +1,4 @@
-"""How often intervals hold the true value: every score of every family, at several sample sizes.
+"""How often intervals contain the true value, for every score at several sample sizes.
 
 Clusters are drawn with replacement from populations whose scores are known
 (``interval_populations.py``). The coverage of an interval is the share of samples whose interval
@@ -47,31 +47,31 @@ ALTERNATIVE_CAPTIONS = ("8,000 captions of four models", "2,000 captions of mini
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One score at one sample size."""
+    """The result for one score at one sample size."""
 
     score: str
     truth: float
     clusters: int
     below: float
-    """Share of samples whose interval lies below the true value."""
+    """The share of samples whose interval is below the true value."""
     above: float
-    """Share of samples whose interval lies above the true value."""
+    """The share of samples whose interval is above the true value."""
     none: float
-    """Share of samples without an interval; they count in neither."""
+    """The share of samples without an interval, which are in neither of the other shares."""
 
     @property
     def coverage(self) -> float:
-        """Share of intervals that hold the true value."""
+        """The share of intervals that contain the true value."""
         return 1 - self.below - self.above
 
     def outside(self, samples: int) -> bool:
-        """Whether the coverage leaves the target by more than its noise."""
+        """Whether the coverage differs from the target by more than its noise."""
         noise = 2 * math.sqrt(0.95 * 0.05 / samples)
         return not TARGET[0] - noise <= self.coverage <= TARGET[1] + noise
 
 
 def tables(population: Population) -> Iterator[tuple[ScoreDefinition, NDArray[np.float64]]]:
-    """Each score with its columns of the population's clusters."""
+    """Return each score with its columns of the population's clusters."""
     columns: dict[str, NDArray[np.float64]] = dict(population.clusters)
     if isinstance(population.metric, ExpandingMetric):
         columns |= population.metric.expand(columns)
@@ -80,7 +80,7 @@ def tables(population: Population) -> Iterator[tuple[ScoreDefinition, NDArray[np
 
 
 def true_value(score: ScoreDefinition, table: NDArray[np.float64]) -> float:
-    """The score of the whole population."""
+    """Return the score of the whole population."""
     totals = table.sum(axis=0)
     sums = {name: totals[at : at + 1] for at, name in enumerate(score.columns)}
     return float(score.value(sums)[0])
@@ -93,7 +93,7 @@ def cell(
     samples: int,
     make: Callable[[NDArray[np.float64], ScoreDefinition], tuple[float, float] | None],
 ) -> Cell:
-    """Draws samples and counts the intervals that miss the true value."""
+    """Draw samples, and count the intervals that do not contain the true value."""
     rng = np.random.default_rng(clusters)
     truth, below, above, none = true_value(score, table), 0, 0, 0
     for _ in range(samples):
@@ -115,12 +115,12 @@ def cell(
 
 
 def shipped(table: NDArray[np.float64], score: ScoreDefinition) -> tuple[float, float] | None:
-    """The interval of reports."""
+    """Return the interval as in reports."""
     return score_interval(table, score, SETTINGS)
 
 
 def measure(sizes: Sequence[int], samples: int, family: str) -> Iterator[tuple[Population, Cell]]:
-    """Every cell of every population."""
+    """Return every cell of every population."""
     for population in populations(family):
         for score, table in tables(population):
             for size in sizes:
@@ -161,7 +161,7 @@ def exceptions(
 
 
 def show_alternatives(sizes: Sequence[int]) -> None:
-    """The other methods on CHAIR's captions."""
+    """Measure the alternative methods on CHAIR's captions."""
     print(f"| captions | score | method | {' | '.join(map(str, sizes))} |")
     print(f"|:---|:---|:---|{'---:|' * len(sizes)}", flush=True)
     chosen = [p for p in populations("chair") if p.name in ALTERNATIVE_CAPTIONS]
@@ -174,7 +174,7 @@ def show_alternatives(sizes: Sequence[int]) -> None:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=5000)
     parser.add_argument("--clusters", type=int, nargs="+", default=[24, 50, 200, 1000])

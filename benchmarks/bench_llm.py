@@ -30,7 +30,7 @@ MESSAGES = [
 
 
 def main() -> None:
-    """Runs the command."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=2000)
     parser.add_argument("--max-concurrency", type=int, default=64)
@@ -67,7 +67,7 @@ loop.run_forever()
 
 
 async def measure_overhead(calls: int, max_concurrency: int, rounds: int) -> None:
-    """Prints the median time for a call of each client, with so many in flight."""
+    """Print each client's median time of a call at a concurrency."""
     process = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     url = f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
@@ -107,7 +107,7 @@ async def measure_overhead(calls: int, max_concurrency: int, rounds: int) -> Non
 
 
 async def run(call: Callable[[], Awaitable[object]], calls: int, max_concurrency: int) -> float:
-    """Seconds for so many calls."""
+    """Return the seconds that a number of calls take."""
     left = iter(range(calls))
 
     async def worker() -> None:
@@ -123,7 +123,7 @@ Closing = list[Callable[[], Awaitable[None]]]
 
 
 def our_client(url: str, max_concurrency: int, closing: Closing) -> Callable[[], Awaitable[object]]:
-    """A call by our client."""
+    """Return a call by Hallujudge's client."""
     settings = ChatSettings(
         endpoint=Endpoint(url=url), model="m", dialect="vllm", max_concurrency=max_concurrency
     )
@@ -134,7 +134,7 @@ def our_client(url: str, max_concurrency: int, closing: Closing) -> Callable[[],
 
 
 def openai_clients(url: str, closing: Closing) -> dict[str, Callable[[], Awaitable[object]]]:
-    """A call by the openai package, on each transport that is installed."""
+    """Return calls by the openai package, on each installed transport."""
     try:
         from openai import AsyncOpenAI, DefaultAioHttpClient
     except ImportError:

@@ -52,7 +52,7 @@ BATCH = 256
 
 
 def descriptions() -> dict[str, list[str]]:
-    """Domain -> human descriptions."""
+    """Return the human descriptions by domain."""
     if GOLDENS is None:
         draw = random.Random(1)
         words = ("man", "dog", "ball", "picks", "up", "runs", "opens", "drawer", "robot", "cup")
@@ -68,7 +68,7 @@ def descriptions() -> dict[str, list[str]]:
 
 
 def drawn(texts: dict[str, list[str]], count: int) -> list[tuple[str, str, str]]:
-    """(domain, human, predicted), domains by their size."""
+    """Return (domain, human, predicted) rows; larger domains have more."""
     draw = random.Random(0)
     flat = [(domain, text) for domain, found in texts.items() for text in found]
     picked = (draw.choice(flat) for _ in range(count))
@@ -76,7 +76,7 @@ def drawn(texts: dict[str, list[str]], count: int) -> list[tuple[str, str, str]]
 
 
 def plain_graph(domain: str, kind: str) -> tuple[oracle.ReleasedGraph, str]:
-    """The released graph where it is there, else ours in its layout."""
+    """Return the released graph if it exists, else the shipped one in its layout."""
     path = GOLDENS / f"{domain}_{kind}_graph.json" if GOLDENS else None
     if path and path.is_file():
         return oracle.ReleasedGraph(json.loads(path.read_text())), str(path)
@@ -94,7 +94,7 @@ COLUMNS = (
 
 
 def timed(work: Callable[[list[Lists]], object], lists: list[Lists]) -> float:
-    """The processor time of one pass over all lists, handed over as the engine does."""
+    """Return the CPU time of one pass over all lists, in batches as in the engine."""
     start = time.process_time()
     for first in range(0, len(lists), BATCH):
         work(lists[first : first + BATCH])
@@ -104,7 +104,7 @@ def timed(work: Callable[[list[Lists]], object], lists: list[Lists]) -> float:
 def one_round(
     lists: list[Lists], plain: oracle.ReleasedGraph, graph: SynonymGraph, *, pairs: bool
 ) -> dict[str, float]:
-    """Column -> seconds; every way comes once, so that all meet the same machine."""
+    """Return seconds by column; the methods alternate, so that load affects all alike."""
     took = {
         "plain": timed(
             lambda batch: [oracle.counts(r, p, plain, pairs=pairs) for r, p in batch], lists
@@ -121,12 +121,12 @@ def one_round(
 
 
 def evidence_of(matcher: KeywordMatcher) -> Callable[[list[Lists]], list[KeywordMatch]]:
-    """What the engine does with a batch."""
+    """Process a batch as the engine does."""
     return lambda batch: [matcher.match(reference, predicted) for reference, predicted in batch]
 
 
 def matching(pairs: dict[str, dict[str, list[Lists]]], rounds: int) -> None:
-    """The same lists through the plain loop and the matcher, by domain and kind."""
+    """Measure the plain loop and the matcher on the same lists, by domain and kind."""
     totals = dict.fromkeys(COLUMNS, 0.0)
     for domain, kinds in pairs.items():
         for kind, lists in kinds.items():
@@ -156,7 +156,7 @@ def shown(took: dict[str, float], count: int) -> None:
 
 
 class Stage:
-    """Processor time that calls of a method take, added up."""
+    """Return the total CPU time of a method's calls."""
 
     def __init__(self, owner: type, name: str) -> None:
         self.seconds = 0.0
@@ -173,7 +173,7 @@ class Stage:
 
 
 async def run(items: list[MementosItem]) -> None:
-    """Everything from descriptions to a report."""
+    """Measure a whole run, from descriptions to a report."""
     spec = ScoreSpec(metric="mementos", group_by=("domain",))
     session = await Engine().open(spec)
     for start in range(0, len(items), BATCH):
@@ -182,7 +182,7 @@ async def run(items: list[MementosItem]) -> None:
 
 
 def main() -> None:
-    """Runs everything once and prints it."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--pairs", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)

@@ -56,14 +56,14 @@ THINGS = ("dog", "cat", "dining table", "bus", "snowboard", "person", "car", "ha
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of processor time, so that neighbours on the machine do not count."""
+    """Return CPU seconds, which other programs affect less than elapsed time."""
     start = time.process_time()
     result = work()
     return time.process_time() - start, result
 
 
 def engine(metric: str, items: Iterator[Item]) -> Report:
-    """A whole run, batch by batch."""
+    """Run the metric on all items, batch by batch."""
 
     async def run() -> Report:
         session = await Engine().open(ScoreSpec(metric=metric))
@@ -81,12 +81,12 @@ def engine(metric: str, items: Iterator[Item]) -> Report:
 
 
 def peak_mib() -> float:
-    """The most memory that the process held so far."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def show(name: str, answers: int, seconds: Sequence[float], inputs: float) -> None:
-    """One family's lines."""
+    """Print the results of one family."""
     print(f"{name}: {answers:,} answers")
     for kind, spent in zip(("plain loop", "counts", "engine"), seconds, strict=True):
         print(
@@ -144,7 +144,7 @@ OPERATORS = ("base", *oracle.INVARIANT, "shuffle", "reverse", "text_only")
 def plain_infact(
     columns: dict[str, Sequence[str]], labels: Any, sensitive: Any
 ) -> dict[str, float]:
-    """Reads every answer with a regular expression, then the paper's formulas."""
+    """Parse every answer with a regular expression, and apply the paper's formulas."""
     questions = []
     for index, label in enumerate(labels):
         runs = {}
@@ -189,7 +189,7 @@ def infact(size: int) -> None:
 
 
 def main() -> None:
-    """Runs the three families."""
+    """Measure the three families."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=int, default=1_000_000)
     size = parser.parse_args().answers

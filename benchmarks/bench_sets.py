@@ -109,7 +109,7 @@ def amber(size: int) -> list[Item]:
 
 
 async def run(metric: str, items: Sequence[Item], group_by: tuple[str, ...]) -> float:
-    """Processor seconds of a whole run."""
+    """Return the CPU seconds of a whole run."""
     start = time.process_time()
     session = await Engine().open(ScoreSpec(metric=metric, group_by=group_by))
     for first in range(0, len(items), BATCH):

@@ -1,4 +1,4 @@
-"""How often ``graph suggest`` finds the root of a form that a shipped graph is made to forget.
+"""How often ``graph suggest`` finds the root of a form that was removed from a shipped graph.
 
 Run: ``python benchmarks/bench_suggest.py [--embeddings minilm] [GRAPH …]``. From each graph 200
 forms are taken out, and roots are asked for as if they were unknown keywords. ``top1`` and ``top3``
@@ -25,7 +25,7 @@ GRAPHS = ("general_objects", "daily_life_objects", "robotics_objects",
 
 
 def forgetful(graph: SynonymGraph) -> tuple[SynonymGraph, list[str]]:
-    """The graph without some of its forms, and those forms."""
+    """Return the graph without some of its forms, and these forms."""
     forms = sorted(form for form, _ in graph.edges if form not in graph.roots)
     Random(0).shuffle(forms)
     lost = set(forms[:FORMS])
@@ -34,7 +34,7 @@ def forgetful(graph: SynonymGraph) -> tuple[SynonymGraph, list[str]]:
 
 
 def row(graph: SynonymGraph, found: dict[str, tuple[Candidate, ...]]) -> str:
-    """Shares of words whose own root is found."""
+    """Return the shares of words whose root is found."""
     truth = dict(graph.edges)
     first, three = (
         sum(any(c.root in truth[word] for c in ranked[:n]) for word, ranked in found.items())
@@ -45,7 +45,7 @@ def row(graph: SynonymGraph, found: dict[str, tuple[Candidate, ...]]) -> str:
 
 
 def main() -> None:
-    """Prints a line for each graph and set of sources."""
+    """Print a line for each graph and set of sources."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--embeddings", default="")
     parser.add_argument("graphs", nargs="*", default=GRAPHS)

@@ -1,4 +1,4 @@
-"""Interval methods that were considered and not taken, for ``bench_intervals.py``."""
+"""Interval methods that were considered and rejected, for ``bench_intervals.py``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _values(score: ScoreDefinition, sums: Floats) -> Floats:
 
 
 def _jackknife(table: Floats, score: ScoreDefinition) -> tuple[float, Floats]:
-    """The score and the changes of the jackknife, one for each cluster."""
+    """Return the score and the jackknife's changes, one for each cluster."""
     totals = table.sum(axis=0)
     value = float(_values(score, totals[None])[0])
     changes = (len(table) - 1) * (value - _values(score, totals - table))
@@ -43,7 +43,7 @@ def _error(changes: Floats) -> float:
 
 
 def _draws(table: Floats) -> NDArray[np.int64]:
-    """Which clusters are drawn in each replicate."""
+    """Return the clusters of each replicate."""
     return np.random.default_rng(0).integers(len(table), size=(REPLICATES, len(table)))
 
 
@@ -90,14 +90,14 @@ def studentized(table: Floats, score: ScoreDefinition) -> tuple[float, float]:
 
 
 def student(table: Floats, score: ScoreDefinition) -> tuple[float, float]:
-    """The value and t times its error, clusters - 1 degrees of freedom."""
+    """Return the value plus or minus t times its error, with clusters - 1 degrees of freedom."""
     value, changes = _jackknife(table, score)
     reach = upper_t(TAIL, len(table) - 1) * _error(changes)
     return value - reach, value + reach
 
 
 def student_of_scale(table: Floats, score: ScoreDefinition) -> tuple[float, float]:
-    """The same on the scale of the logit (of the logarithm for lengths)."""
+    """Return the same interval on the logit scale (logarithmic for lengths)."""
     there, back, slope = _scale(score)
     value, changes = _jackknife(table, score)
     if not changes.any() or value in (0.0, 1.0):
@@ -111,7 +111,7 @@ def student_of_scale(table: Floats, score: ScoreDefinition) -> tuple[float, floa
 def _scale(
     score: ScoreDefinition,
 ) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-    """A transformation, its inverse and its derivative."""
+    """Return a transformation, its inverse and its derivative."""
     if math.isinf(score.high):
         return np.log, np.exp, lambda x: 1 / x
     return (

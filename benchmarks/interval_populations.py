@@ -53,7 +53,7 @@ _DRAWN = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Population:
-    """Clusters that samples are drawn from, with replacement."""
+    """The clusters from which samples are drawn with replacement."""
 
     family: str
     """The metric's name."""

@@ -1,4 +1,4 @@
-"""What a benchmark needs: checked before it starts, and named with the command that brings it.
+"""Checks of what a benchmark needs, with the command that installs it.
 
 A benchmark imports this module first. Where a package or the golden data is missing, it ends with
 exit code 2 and one sentence, not with a traceback.
@@ -18,20 +18,20 @@ EVERYTHING = "run `make setup EXTRAS=ci` (1.6 GB), then this script with .venv/b
 
 
 def stop(sentence: str) -> NoReturn:
-    """End the benchmark: what it needs is missing."""
+    """End the benchmark because a requirement is missing."""
     print(f"{Path(sys.argv[0]).name}: {sentence}", file=sys.stderr)
     raise SystemExit(2)
 
 
 def packages(*names: str, get: str = SETUP) -> None:
-    """Stop if one of these packages is not installed; `get` says how to get it."""
+    """End the benchmark if a package is not installed; `get` is the command that installs it."""
     missing = [name for name in names if not is_installed(name)]
     if missing:
         stop(f"not installed: {', '.join(missing)}; {get}.")
 
 
 def is_installed(name: str) -> bool:
-    """Tell whether a package can be imported, without importing it."""
+    """Return whether a package is installed, without importing it."""
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:
@@ -39,7 +39,7 @@ def is_installed(name: str) -> bool:
 
 
 def goldens(part: str) -> Path:
-    """Return the golden data's folder for one family, or stop if it is absent."""
+    """Return the golden data's folder of a family, or end the benchmark if it is absent."""
     folder = goldens_or_none(part)
     if folder is None:
         stop(f"the golden data ({part}) is absent; set HALLUJUDGE_GOLDENS to its folder.")
@@ -47,7 +47,7 @@ def goldens(part: str) -> Path:
 
 
 def goldens_or_none(part: str) -> Path | None:
-    """Return the golden data's folder for one family, if it is there."""
+    """Return the golden data's folder of a family, or None."""
     root = Path(os.environ.get("HALLUJUDGE_GOLDENS") or ROOT.parent / "shared" / "goldens")
     return root / part if (root / part).is_dir() else None
 

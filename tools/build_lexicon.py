@@ -1,4 +1,4 @@
-"""Packs WordNet 3.0 into the lexicon that the rule extractors read.
+"""Packs WordNet 3.0 into the lexicon of the rule extractors.
 
 Debian has the database: ``apt-get install wordnet-base wordnet-sense-index``. Then
 
@@ -76,7 +76,7 @@ VISIBLE = frozenset(
 
 
 class Entry:
-    """What is known of a lemma while the files are read."""
+    """The readings of a lemma, collected from the files."""
 
     __slots__ = ("files", "tangible", "visible", "weight")
 
@@ -87,7 +87,7 @@ class Entry:
         self.visible = 0.0
 
     def code(self) -> str:
-        """The entry as it stands in the file."""
+        """Return the lemma's line of the lexicon file."""
         digits = "".join(_digit(self.weight.get(pos, 0.0)) for pos in "nvar").rstrip("-")
         if "n" in self.weight:
             share = round(9 * self.tangible / self.weight["n"])
@@ -120,7 +120,7 @@ def _pointers(fields: list[str]) -> list[list[str]]:
 
 
 def capitalised(wordnet: Path) -> set[tuple[str, str]]:
-    """(lemma, synset) pairs that are written with a capital: names of people and places mostly."""
+    """Return (lemma, synset) pairs with a capital letter: mostly names of people and places."""
     names = set()
     for fields in _data_lines(wordnet / "data.noun"):
         names |= {(word.lower(), fields[0]) for word in _words(fields) if word != word.lower()}
@@ -128,7 +128,7 @@ def capitalised(wordnet: Path) -> set[tuple[str, str]]:
 
 
 def visible_synsets(wordnet: Path) -> set[str]:
-    """Adjective synsets of visible attributes, and the satellites around them."""
+    """Return the adjective synsets of visible attributes, and their satellites."""
     nouns = {fields[0]: fields[4] for fields in _data_lines(wordnet / "data.noun")}
     heads: set[str] = set()
     satellites: dict[str, list[str]] = defaultdict(list)
@@ -142,7 +142,7 @@ def visible_synsets(wordnet: Path) -> set[str]:
 
 
 def read_entries(wordnet: Path) -> dict[str, Entry]:
-    """Every lemma worth keeping, with its weights."""
+    """Return every lemma of the lexicon with its weights."""
     names, visible = capitalised(wordnet), visible_synsets(wordnet)
     entries: dict[str, Entry] = defaultdict(Entry)
     with (wordnet / "index.sense").open(encoding="latin-1") as lines:
@@ -178,7 +178,7 @@ def _add(entry: Entry, pos: str, file: int, weight: float, visible: bool) -> Non
 
 
 def read_irregular(wordnet: Path) -> list[str]:
-    """Irregular forms of single words: form, part of speech, lemmas."""
+    """Return irregular forms of single words: form, part of speech, lemmas."""
     lines = []
     for name, pos in (("noun", "n"), ("verb", "v"), ("adj", "a"), ("adv", "r")):
         for line in (wordnet / f"{name}.exc").read_text(encoding="latin-1").splitlines():
@@ -189,7 +189,7 @@ def read_irregular(wordnet: Path) -> list[str]:
 
 
 def build_text(wordnet: Path) -> str:
-    """The lexicon as text."""
+    """Return the lexicon as text."""
     entries = read_entries(wordnet)
     lines = [HEADER]
     lines += [f"{lemma} {entry.code()}" for lemma, entry in sorted(entries.items())]
@@ -198,7 +198,7 @@ def build_text(wordnet: Path) -> str:
 
 
 def licence_text() -> str:
-    """The licence that travels with the data, as Debian's package states it."""
+    """Return WordNet's licence, as Debian's package states it."""
     lines = Path("/usr/share/doc/wordnet-base/copyright").read_text(encoding="utf-8").splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("License: WordNet"))
     taken = []
@@ -214,7 +214,7 @@ def licence_text() -> str:
 
 
 def main() -> int:
-    """Builds or checks."""
+    """Build the lexicon, or check the committed one."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--wordnet", type=Path, default=Path("/usr/share/wordnet"))
     parser.add_argument("--out", type=Path, default=DATA)

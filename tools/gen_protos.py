@@ -1,4 +1,4 @@
-"""Generates Python code and stubs from the .proto files, or checks that what is committed is fresh.
+"""Generates Python code and stubs from the .proto files, or checks the committed ones.
 
 Runs in the environment that tools/protos-requirements.txt pins: `make protos` and `make drift`
 see to that.
@@ -21,19 +21,19 @@ GENERATED = "*_pb2*.py*"
 
 
 def sources() -> list[str]:
-    """Returns the .proto files, relative to the source root."""
+    """Return the .proto files, relative to the source root."""
     return sorted(path.relative_to(PROTOS).as_posix() for path in PROTOS.rglob("*.proto"))
 
 
 def has_service(source: str) -> bool:
-    """Tells whether a .proto file declares a service."""
+    """Return whether a .proto file declares a service."""
     return bool(
         re.search(r"^service\s", (PROTOS / source).read_text(encoding="utf-8"), re.MULTILINE)
     )
 
 
 def protoc(out: Path, files: list[str], *plugins: str) -> None:
-    """Runs protoc over files with the named plugins."""
+    """Run protoc on files with the named plugins."""
     if not files:
         return
     command = [sys.executable, "-W", "ignore", "-m", "grpc_tools.protoc", f"-I{PROTOS}"]
@@ -46,14 +46,14 @@ def protoc(out: Path, files: list[str], *plugins: str) -> None:
 
 
 def generate(out: Path) -> None:
-    """Generates everything below `out`."""
+    """Generate all code in the folder `out`."""
     files = sources()
     protoc(out, files, "python", "mypy")
     protoc(out, [source for source in files if has_service(source)], "grpc_python", "mypy_grpc")
 
 
 def generated(folder: Path) -> dict[str, str]:
-    """Returns the generated files below a folder, by relative path."""
+    """Return the generated files of a folder, by relative path."""
     paths = folder.rglob(GENERATED)
     return {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def generated(folder: Path) -> dict[str, str]:
 
 
 def write(fresh: dict[str, str]) -> None:
-    """Replaces the generated code in the checkout."""
+    """Replace the generated code in the checkout."""
     for name in generated(PROTOS).keys() - fresh.keys():
         (PROTOS / name).unlink()
     for name, text in fresh.items():
@@ -72,7 +72,7 @@ def write(fresh: dict[str, str]) -> None:
 
 
 def check(fresh: dict[str, str]) -> int:
-    """Prints how the committed code differs; returns the exit code."""
+    """Print how the committed code differs; return the exit code."""
     committed = generated(PROTOS)
     drifted = [
         name
@@ -97,7 +97,7 @@ def check(fresh: dict[str, str]) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Generates, or checks."""
+    """Generate the code, or check it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--check", action="store_true", help="change nothing; exit 1 if the code is stale"

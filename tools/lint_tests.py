@@ -42,7 +42,7 @@ ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Finding:
-    """One place that breaks a rule."""
+    """A place that breaks a rule."""
 
     path: str
     line: int
@@ -55,7 +55,7 @@ class Finding:
 
 
 def is_clock(node: ast.AST) -> bool:
-    """Tell whether a node is a call that reads a clock."""
+    """Return whether a node is a call that reads a clock."""
     if not isinstance(node, ast.Call):
         return False
     called = node.func
@@ -68,7 +68,7 @@ def is_clock(node: ast.AST) -> bool:
 
 
 class Clocked:
-    """The names of one file that hold a reading of a clock, or the time between two."""
+    """The names of a file whose value is a clock time, or the difference of two."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.read: set[str] = set()
@@ -80,11 +80,11 @@ class Clocked:
                 self._learn(node)
 
     def reads(self, node: ast.AST) -> bool:
-        """Tell whether an expression holds a reading of a clock."""
+        """Return whether the value of an expression is a clock time."""
         return any(is_clock(n) or named(n) in self.read for n in ast.walk(node))
 
     def measures(self, node: ast.AST) -> bool:
-        """Tell whether an expression holds a time between two readings."""
+        """Return whether the value of an expression is a difference of two clock times."""
         return any(
             named(n) in self.elapsed
             or (isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub) and self.reads(n))
@@ -105,7 +105,7 @@ def named(node: ast.AST) -> str | None:
 
 
 def bound(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Yield the names that a statement gives a value, each with its expression."""
+    """Yield the names that a statement assigns, each with its expression."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             yield from pairs(target, node.value)
@@ -118,7 +118,7 @@ def bound(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def pairs(target: ast.AST, value: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Yield a target's names with their values; tuples are taken apart side by side."""
+    """Yield a target's names with their values; tuples are assigned by position."""
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
@@ -150,7 +150,7 @@ def private(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def reaches_by_name(call: ast.Call) -> bool:
-    """Tell whether a call names a private attribute in a string: `getattr(x, "_y")`."""
+    """Return whether a call names a private attribute in a string: `getattr(x, "_y")`."""
     called = call.func.attr if isinstance(call.func, ast.Attribute) else named(call.func)
     return called in BY_NAME and any(
         isinstance(given, ast.Constant)
@@ -161,7 +161,7 @@ def reaches_by_name(call: ast.Call) -> bool:
 
 
 def check(source: str, path: str) -> list[Finding]:
-    """Return what breaks a rule in one file, in the order of its lines."""
+    """Return the findings in one file, in the order of its lines."""
     tree = ast.parse(source, path)
     rules = {"elapsed-time": timed(tree), "private-attribute": private(tree)}
     return sorted(

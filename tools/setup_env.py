@@ -1,4 +1,4 @@
-"""Makes a virtual environment, or brings a stale one up to date; does nothing when it is fresh.
+"""Creates a virtual environment, or updates one that is out of date.
 
 Needs only Python 3.11 and pip. Installs uv from pip and lets it do the rest; where uv can't be had,
 pip does it. A stamp in the environment holds a digest of what was asked for, so that a second call
@@ -32,18 +32,18 @@ INCLUDES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What an environment should hold."""
+    """The required content of an environment."""
 
     venv: Path
     """The environment's folder."""
     name: str
-    """Names the stamp: an extra, or the requirements file's stem."""
+    """The name of the stamp: an extra, or the stem of the requirements file."""
     arguments: tuple[str, ...]
-    """What the installer is asked for."""
+    """The arguments of the installer."""
     alone: tuple[str, ...] = ()
-    """What it is asked for after that, without what that would bring along."""
+    """Packages that are installed afterwards, without their dependencies."""
     inputs: tuple[Path, ...]
-    """Files whose content makes the environment stale when it changes."""
+    """Files whose changes make the environment out of date."""
 
     @property
     def python(self) -> Path:
@@ -53,26 +53,26 @@ class Wanted:
 
 
 def digest(wanted: Wanted) -> str:
-    """Returns a digest of everything the environment depends on."""
+    """Return a digest of everything that determines the environment."""
     parts = [sys.version.encode(), str(ROOT).encode()]
     parts += [path.read_bytes() for path in wanted.inputs]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def stamp(wanted: Wanted, name: str) -> Path:
-    """Returns where the stamp called `name` lies."""
+    """Return the path of the stamp `name`."""
     return wanted.venv / f".stamp-{name}"
 
 
 def is_fresh(wanted: Wanted) -> bool:
-    """Tells whether the environment holds what is wanted, or more."""
+    """Return whether the environment has the required content, or more."""
     names = [wanted.name, *(name for name, parts in INCLUDES.items() if wanted.name in parts)]
     stamps = [path for name in names if (path := stamp(wanted, name)).is_file()]
     return wanted.python.exists() and any(path.read_text() == digest(wanted) for path in stamps)
 
 
 def run(*command: str | Path, quiet: bool = False) -> bool:
-    """Runs a command in the repository and tells whether it succeeded."""
+    """Run a command in the repository; return whether it succeeded."""
     sink = subprocess.DEVNULL if quiet else None
     return (
         subprocess.run(command, cwd=ROOT, check=False, stdout=sink, env=environment()).returncode
@@ -81,7 +81,7 @@ def run(*command: str | Path, quiet: bool = False) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """Returns our environment, with pip's extra wheel folders shown to uv as well."""
+    """Return the environment variables, with pip's extra wheel folders for uv as well."""
     links = os.environ.get("UV_FIND_LINKS") or ",".join(
         os.environ.get("PIP_FIND_LINKS", "").split()
     )
@@ -89,7 +89,7 @@ def environment() -> dict[str, str]:
 
 
 def ensure_venv(wanted: Wanted) -> None:
-    """Makes the environment unless a working one of this interpreter's version is there."""
+    """Create the environment unless it exists and works with this Python version."""
     probe = f"import pip, sys; sys.exit(sys.version != {sys.version!r})"
     works = wanted.python.exists() and run(wanted.python, "-c", probe, quiet=True)
     if not works and not run(sys.executable, "-m", "venv", "--clear", wanted.venv):
@@ -97,7 +97,7 @@ def ensure_venv(wanted: Wanted) -> None:
 
 
 def install(wanted: Wanted) -> None:
-    """Installs what is wanted: with uv, else with pip."""
+    """Install the required content with uv, or else with pip."""
     pip = (wanted.python, "-m", "pip", "--disable-pip-version-check", "install", "-q")
     uv = (wanted.python, "-m", "uv", "pip", "install", "-q", "--python", wanted.python)
     has_uv = run(*pip, "-c", CONSTRAINTS, "uv")
@@ -112,7 +112,7 @@ def install(wanted: Wanted) -> None:
 
 
 def parse(argv: list[str] | None) -> Wanted:
-    """Reads the command line."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--venv", type=Path, required=True, help="the environment's folder")
     parser.add_argument("--extras", help="install this project with ci, dev, test, docs or server")
@@ -142,7 +142,7 @@ def parse(argv: list[str] | None) -> Wanted:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Makes the environment that the command line asks for."""
+    """Create or update the environment that the command line names."""
     wanted = parse(argv)
     if is_fresh(wanted):
         return

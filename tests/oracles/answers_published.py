@@ -1,4 +1,4 @@
-"""The published scoring of answers, written plainly: one loop each, nothing remembered.
+"""The published scoring of answers as plain loops, without caches.
 
 The yardsticks for the fast parsers, and what the benchmark is held against. They follow the
 released scripts step by step (INFACT's follows the paper, which has none) and share no code with

@@ -1,4 +1,4 @@
-"""CHAIR's published matching, written plainly: slow, without caches, and easy to check by eye.
+"""CHAIR's published matching as plain code: slow, without caches, and easy to review.
 
 This is the yardstick that the fast matcher is held against. It follows the procedure step by step
 and shares no code with the package: lower-case, split into sentences and words (nltk), take the
@@ -16,17 +16,17 @@ VEHICLES = ("jet", "train")
 
 
 def read_rows(table: str) -> list[list[str]]:
-    """The rows of the table, each entry exactly as it stands between two commas and blanks."""
+    """Return the rows of the table, with entries exactly as written."""
     return [line.strip().split(", ") for line in table.strip().split("\n")]
 
 
 def roots_of(rows: list[list[str]]) -> dict[str, str]:
-    """Entry -> first entry of its row; a later row overwrites an earlier one."""
+    """Return entry -> first entry of its row; later rows override earlier ones."""
     return {entry: row[0] for row in rows for entry in row}
 
 
 def units_of(rows: list[list[str]]) -> dict[str, str]:
-    """Two neighbouring words -> the one word they are replaced by."""
+    """Return two adjacent words -> the word that replaces them."""
     names = [entry.strip() for row in rows for entry in row]
     units = {name: name for name in names if len(name.split()) == 2 and name != "dining table"}
     units["home plate"] = "home plate"
@@ -43,7 +43,7 @@ def units_of(rows: list[list[str]]) -> dict[str, str]:
 
 
 def words_of(caption: str) -> list[str]:
-    """The singular words of a caption, as the procedure sees them."""
+    """Return the singular words of a caption, as in the procedure."""
     from nltk.tokenize import NLTKWordTokenizer
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
@@ -71,7 +71,7 @@ def join_units(words: list[str], units: dict[str, str]) -> list[str]:
 
 
 def mentions(caption: str, table: str) -> list[tuple[str, str]]:
-    """Every (word, object) that the caption mentions, in order, repeats included."""
+    """Return every (word, object) that the caption mentions, in order, including repeats."""
     rows = read_rows(table)
     roots = roots_of(rows)
     joined = join_units(words_of(caption), units_of(rows))

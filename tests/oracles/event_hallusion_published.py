@@ -1,4 +1,4 @@
-"""EventHallusion's printed numbers, written plainly from their definition."""
+"""EventHallusion's printed numbers, computed plainly from their definition."""
 
 from __future__ import annotations
 

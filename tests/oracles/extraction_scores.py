@@ -1,4 +1,4 @@
-"""How well the rule extractors do against people's annotations; the figures of the docs.
+"""Precision and recall of the rule extractors on human annotations, as in the docs.
 
 Run it: ``PYTHONPATH=tests python -m oracles.extraction_scores GOLDENS`` prints every table of
 docs/explanation/rule-extractor-quality.md. Definitions stand with the functions.
@@ -61,7 +61,7 @@ def half_of(key: str) -> str:
 
 
 def lemmas(text: str) -> tuple[str, ...]:
-    """Content words of a phrase as lemmas, order kept."""
+    """Return the content words of a phrase as lemmas, in order."""
     words = re.findall(r"[^\W_]+(?:[-'][^\W_]+)*", text.lower())
     return tuple(_lemma(word) for word in words if word not in _EMPTY)
 
@@ -82,14 +82,14 @@ def same_end(first: str, second: str) -> bool:
 
 
 def stated(phrase: str, text: str) -> bool:
-    """Whether the phrase stands in the text, word for word, case apart."""
+    """Return whether the text has the phrase word for word, ignoring case."""
     pattern = r"(?<!\w)" + re.escape(phrase.strip().lower()) + r"(?!\w)"
     return bool(phrase.strip()) and re.search(pattern, text.lower()) is not None
 
 
 @dataclass(slots=True)
 class Hits:
-    """Right, wanted and given counts."""
+    """Counts of correct, expected and extracted values."""
 
     right: int = 0
     wanted: int = 0
@@ -97,24 +97,24 @@ class Hits:
 
     @property
     def recall(self) -> float:
-        """Share of the wanted that was given."""
+        """The share of expected values that were extracted."""
         return self.right / self.wanted if self.wanted else float("nan")
 
     @property
     def precision(self) -> float:
-        """Share of the given that was wanted."""
+        """The share of extracted values that were expected."""
         return self.right / self.given if self.given else float("nan")
 
     @property
     def f1(self) -> float:
-        """Harmonic mean."""
+        """The harmonic mean of precision and recall."""
         both = self.wanted + self.given
         return 2 * self.right / both if both else float("nan")
 
 
 @dataclass(slots=True)
 class TripletScores:
-    """Everything that is said of the triplet extractor on Tri-HE's answers."""
+    """The scores of the triplet extractor on Tri-HE's answers."""
 
     ends: Hits = field(default_factory=Hits)
     ends_exact: Hits = field(default_factory=Hits)
@@ -255,7 +255,7 @@ class TextBlobTagger(Tagger):
     """TextBlob's tagger for the open classes; closed classes keep our tags, so the rules fit."""
 
     def tag(self, words: list[Word]) -> list[str]:
-        """One tag for each word."""
+        """Return one tag for each word."""
         from textblob.en.taggers import PatternTagger
 
         ours = super().tag(words)
@@ -274,7 +274,7 @@ class TextBlobTagger(Tagger):
 
 @dataclass(slots=True)
 class KeywordScores:
-    """Objects and behaviours against hand annotations."""
+    """Scores of objects and behaviours on hand annotations."""
 
     objects: Hits = field(default_factory=Hits)
     behaviors: Hits = field(default_factory=Hits)
@@ -283,7 +283,7 @@ class KeywordScores:
 
 
 def read_annotations(path: Path) -> list[dict[str, object]]:
-    """The annotated descriptions."""
+    """Return the annotated descriptions."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
@@ -368,7 +368,7 @@ def graph_scores(
 
 
 def print_triplets(goldens: Path, analyser: Analyser, halves: Sequence[str | None]) -> None:
-    """The tables of Tri-HE's answers."""
+    """Print the tables of Tri-HE's answers."""
     data = json.loads((goldens / "tri_he/tri-he.json").read_text(encoding="utf-8"))
     for half in halves:
         scores = triplet_scores(data, half, RuleTripletExtractor(analyser))
@@ -383,7 +383,7 @@ def print_triplets(goldens: Path, analyser: Analyser, halves: Sequence[str | Non
 
 
 def print_keywords(analyser: Analyser) -> None:
-    """The tables of our own annotated descriptions."""
+    """Print the tables of the annotated descriptions."""
     path = Path(__file__).resolve().parents[1] / "data/keywords/descriptions.jsonl"
     rows = read_annotations(path)
     for half in ("dev", "held_out"):
@@ -412,7 +412,7 @@ def print_graphs(folder: Path, analyser: Analyser) -> None:
 
 
 def main() -> None:
-    """Prints every table."""
+    """Print every table."""
     goldens = Path(sys.argv[1])
     lexicon = load_lexicon()
     print_triplets(goldens, shared_analyser(), ("dev", "held_out", None))

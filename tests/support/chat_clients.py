@@ -1,4 +1,4 @@
-"""Chat clients of a scripted server, with a clock that only sleeping moves."""
+"""Chat clients of a scripted server, with a clock that only sleeping advances."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REQUEST = ChatRequest(messages=[{"role": "user", "content": "hello"}], max_token
 
 
 class World:
-    """A clock that only sleeping moves, and a sleep that doesn't wait."""
+    """A clock that only its sleep advances; the sleep does not wait."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -33,7 +33,7 @@ SCENES = [{"image_id": 1, "response": "A man rides a horse.", "triplets": [["man
 
 
 class Watch(MetaPathFinder):
-    """Notes who imports a heavy module, and finds none."""
+    """An import finder that records imports of heavy modules, and finds no module."""
 
     def __init__(self) -> None:
         self.on_loop: list[str] = []
@@ -48,7 +48,7 @@ class Watch(MetaPathFinder):
 
 
 def loop_runs_here() -> bool:
-    """Tell whether this thread runs an event loop now."""
+    """Return whether this thread is running an event loop."""
     with suppress(RuntimeError):
         return bool(asyncio.get_running_loop())
     return False

@@ -11,7 +11,7 @@ __all__ = ["item_of", "items_of", "record", "row_of"]
 
 
 def record(place: str, correctness: int | None = 1, **more: Any) -> dict[str, Any]:
-    """A record of a file; the place is ``VD_illusion_0_1_0``."""
+    """Return a record of a file; the place is ``VD_illusion_0_1_0``."""
     category, subcategory, set_id, figure_id, question_id = place.split("_")
     unseen = category == "VS" and figure_id == "0"
     return {
@@ -30,7 +30,7 @@ def record(place: str, correctness: int | None = 1, **more: Any) -> dict[str, An
 
 
 def row_of(given: dict[str, Any]) -> dict[str, Any]:
-    """The oracle's row of a record."""
+    """Return the oracle's row of a record."""
     return {
         **given,
         "visual_input": int(given["visual_input"]),
@@ -41,7 +41,7 @@ def row_of(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def item_of(given: dict[str, Any]) -> HallusionBenchItem:
-    """The item of a record."""
+    """Return the item of a record."""
     place = ("category", "subcategory", "set_id", "figure_id", "question_id")
     return HallusionBenchItem(
         id="_".join(given[key] for key in place),
@@ -55,5 +55,5 @@ def item_of(given: dict[str, Any]) -> HallusionBenchItem:
 
 
 def items_of(records: Iterable[dict[str, Any]]) -> list[HallusionBenchItem]:
-    """The items of records."""
+    """Return the items of records."""
     return [item_of(each) for each in records]

@@ -17,7 +17,7 @@ from hallujudge.metrics.framework.triplets import Triplet
 
 
 async def judge(url: str, cache_path: str, claims: int) -> dict[str, int]:
-    """Return how many claims got which verdict."""
+    """Return the number of claims by verdict."""
     cache = VerdictCache(cache_path)
     await cache.open()
     settings = ChatSettings(endpoint=Endpoint(url=url), model="m", max_concurrency=4)

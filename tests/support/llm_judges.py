@@ -1,4 +1,4 @@
-"""Judges at a scripted server, and the claims they are given."""
+"""Judges of a scripted server, and their claims."""
 
 from __future__ import annotations
 

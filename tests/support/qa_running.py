@@ -1,4 +1,4 @@
-"""The question-answering commands run in this process, and what they leave."""
+"""Runs of the question-answering commands in this process, and their reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command line in this process, which starts no interpreter."""
+    """Run the command line in this process, without starting an interpreter."""
 
     from hallujudge.sdk.cli import main
 
@@ -23,18 +23,18 @@ def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def report_of(out: Path) -> dict[str, Any]:
-    """The content of a run's report."""
+    """Return the content of a run's report."""
     content: dict[str, Any] = json.loads((out / "report.json").read_text())
     return content
 
 
 def values_of(out: Path) -> dict[str, float | None]:
-    """A run's scores by name."""
+    """Return a run's scores by name."""
     return {name: score["value"] for name, score in report_of(out)["scores"].items()}
 
 
 def assert_refused(run: subprocess.CompletedProcess[str], *said: str) -> None:
-    """One line on standard error, which says all of some things, and exit code 2."""
+    """Assert exit code 2 and one line on standard error that contains every given text."""
     assert run.returncode == 2, run.stderr
     assert run.stderr.startswith("error: "), run.stderr
     assert "Traceback" not in run.stderr

@@ -1,4 +1,4 @@
-"""Archives of answers made up from a seed."""
+"""Archives of answers that are generated from a seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAYS = ("{}", "({})", "Answer: {}", "{}.", "The answer is ({}).")
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Writes records as JSON lines."""
+    """Write records as JSON lines."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
@@ -50,7 +50,7 @@ def infact_questions(count: int, seed: int = 0) -> list[dict[str, Any]]:
 
 
 def infact_lines(questions: Iterable[Mapping[str, Any]], seed: int = 0) -> list[dict[str, Any]]:
-    """One line for each question and operator, in no order."""
+    """Write one line for each question and operator, in random order."""
     rng = random.Random(seed)
     lines = []
     for question in questions:

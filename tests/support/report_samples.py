@@ -1,4 +1,4 @@
-"""Reports and items to render, made by hand so that no test of a renderer needs an engine."""
+"""Reports and items made by hand, so that tests of renderers need no engine."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def caption(
     *,
     group_id: str = "",
 ) -> tuple[ChairItem, ItemResult]:
-    """A scored caption and its result."""
+    """Return a scored caption and its result."""
     item = ChairItem(id=identifier, group_id=group_id, response=text, reference_objects=("couch",))
     result = ItemResult(
         id=identifier,
@@ -90,7 +90,7 @@ def caption(
 
 
 def unscored_caption(identifier: str) -> tuple[ChairItem, ItemResult]:
-    """A caption that is null, and its result."""
+    """Return a caption that is null, and its result."""
     item = ChairItem(id=identifier, response=None, reference_objects=())
     result = ItemResult(
         id=identifier,

@@ -1,4 +1,4 @@
-"""Calls over gRPC as tests look at them."""
+"""Helpers for gRPC calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grpc_status import rpc_status
 
 
 def refused(call: grpc.RpcError) -> tuple[grpc.StatusCode, str]:
-    """The code, and the reason of the one ErrorInfo."""
+    """Return the status code, and the reason of the only ErrorInfo."""
     from google.rpc import error_details_pb2
 
     status = rpc_status.from_call(call)  # type: ignore[arg-type]  # every RpcError is a Call
@@ -25,5 +25,5 @@ def refused(call: grpc.RpcError) -> tuple[grpc.StatusCode, str]:
 
 
 def health_stub(channel: object) -> Any:
-    """The health service's stub, which its types leave without methods."""
+    """The health service's stub, whose type stubs lack its methods."""
     return health_pb2_grpc.HealthStub(channel)  # type: ignore[arg-type]  # both kinds of channel

@@ -17,7 +17,7 @@ _ADDRESS_LINE = "hallujudge serves at "
 
 
 class ServerProcess:
-    """A real server in a process of its own."""
+    """A real server in a separate process."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         self.process = subprocess.Popen(
@@ -35,7 +35,7 @@ class ServerProcess:
         self.address = line.removeprefix(_ADDRESS_LINE).strip()
 
     def stop(self, number: int = signal.SIGTERM, timeout: float = 120) -> tuple[int, str]:
-        """Sends a signal and waits; the exit code and what was said on standard error."""
+        """Send a signal and wait; return the exit code and standard error."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
@@ -48,14 +48,14 @@ class ServerProcess:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The lines of a JSON-lines file."""
+    """Return the values of a JSON lines file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def cli(
     *arguments: str | Path, timeout: float = 600, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command line as a user does."""
+    """Run the command line in a separate process, as a user does."""
     return subprocess.run(
         [BIN / "hallujudge", *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""A scripted OpenAI-compatible server: real HTTP on loopback, and every way to misbehave.
+"""A scripted OpenAI-compatible server on loopback, which can fail in every way.
 
 Each chat completion request is answered by the next step of the script; the last step stays. A
 step is a function of the request's number and body, or one of the ready-made ones below. Run as a
@@ -25,7 +25,7 @@ Body: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Reply:
-    """An HTTP answer, and how it is sent."""
+    """An HTTP response, and how it is sent."""
 
     status: int = 200
     body: bytes = b""
@@ -35,11 +35,11 @@ class Reply:
     drip: float = 0.0
     """Seconds between pieces of the body; 0: all at once."""
     cut: int | None = None
-    """Bytes of the body after which the connection is reset."""
+    """The connection is reset after so many bytes of the body."""
     reset: bool = False
-    """Reset the connection instead of answering."""
+    """Whether to reset the connection instead of responding."""
     hold: asyncio.Event | None = None
-    """Nothing is sent until the test sets this."""
+    """An event that the test sets to send the response."""
 
 
 Step: TypeAlias = Callable[[int, Body], Reply]
@@ -54,7 +54,7 @@ def completion(
     usage: Body | None = None,
     model: str = "",
 ) -> Reply:
-    """A well-formed chat completion; it names no model unless one is given."""
+    """Return a well-formed chat completion, with a model name only if one is given."""
     message = {"role": "assistant", "content": content}
     if refusal is not None:
         message["refusal"] = refusal
@@ -90,12 +90,12 @@ def saying(content: str | None, **options: Any) -> Step:
 
 
 def prompt_of(body: Body) -> str:
-    """The last user message."""
+    """Return the last user message."""
     return str(body["messages"][-1]["content"])
 
 
 def claims_of(body: Body) -> list[list[str]]:
-    """The claims of a judge's prompt, whatever else stands in it."""
+    """Return the claims of a judge's prompt."""
     block = re.search(r"<<<(CLAIMS?)\n(.*?)\n\1>>>", prompt_of(body), re.DOTALL)
     assert block is not None, prompt_of(body)
     return [json.loads(line) for line in block[2].split("\n")]
@@ -107,7 +107,7 @@ def scene_of(body: Body) -> list[list[str]]:
 
 
 def honest(_number: int, body: Body) -> Reply:
-    """A judge that calls a claim supported if the scene graph has it word for word."""
+    """Reply that a claim is supported if the scene graph has it word for word."""
     scene, said = scene_of(body), claims_of(body)
     objects = {part for fact in scene for part in (fact[0], fact[2])}
 
@@ -156,7 +156,7 @@ class ScriptedLlm:
         self.in_flight = 0
         self.most_in_flight = 0
         self.abandoned = 0
-        """Requests whose client hung up before the answer."""
+        """Requests whose client disconnected before the response."""
         self.counts_tokens = counts_tokens
         self.port = port
         self._ready_at = time.monotonic() + ready_after
@@ -239,7 +239,7 @@ class ScriptedLlm:
         return error(404, "no such path")
 
     async def _hung_up(self, reader: asyncio.StreamReader, reply: Reply) -> bool:
-        """Wait until the answer is due; tell whether the client hung up meanwhile."""
+        """Wait until the response is due; return whether the client disconnected meanwhile."""
         if reply.delay:
             # A client that waits for its answer sends nothing: reading ends when it hangs up.
             gone = asyncio.ensure_future(reader.read(1))
@@ -271,7 +271,7 @@ class ScriptedLlm:
         return True
 
     def in_thread(self) -> Callable[[], None]:
-        """Starts the server in a thread of its own; the result stops it."""
+        """Start the server in a separate thread; return the function that stops it."""
         loop, started = asyncio.new_event_loop(), threading.Event()
 
         async def run() -> None:

@@ -1,4 +1,4 @@
-"""Says at the end of a run what was skipped and how to get it; in CI, refuses skips.
+"""Lists skipped tests at the end of a run, and fails on unknown skips in CI.
 
 With `--skips RUN`, every skip must have an entry in known_skips.toml that allows it in that run;
 otherwise the run fails. Without the option nothing fails: a newcomer's machine lacks a few tools.
@@ -42,12 +42,12 @@ def read_known(path: Path = KNOWN_SKIPS) -> tuple[KnownSkip, ...]:
 
 
 def find_known(reason: str, known: Iterable[KnownSkip]) -> KnownSkip | None:
-    """Return the entry that covers a reason, if there is one."""
+    """Return the known reason that covers a skip, or None."""
     return next((entry for entry in known if entry.pattern.search(reason)), None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option with which CI refuses skips."""
+    """Add the option that makes unknown skips fail."""
     parser.addoption(
         "--skips", metavar="RUN", help="fail on skips that known_skips.toml does not allow in RUN"
     )
@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class SkipReporter:
-    """Collects every skip of a run and judges them at its end."""
+    """Collects every skip of a run, and checks them at its end."""
 
     def __init__(self, run: str | None, known: tuple[KnownSkip, ...]) -> None:
         self.run = run
@@ -69,11 +69,11 @@ class SkipReporter:
         """Names of the skipped tests and modules under each reason."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a skipped test."""
+        """Record a skipped test."""
         self._note(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note a module that was skipped whole."""
+        """Record a skipped module."""
         self._note(report)
 
     def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -82,7 +82,7 @@ class SkipReporter:
             self.skips.setdefault(str(reason).removeprefix("Skipped: "), set()).add(report.nodeid)
 
     def refused(self) -> list[str]:
-        """Return the reasons that this run does not accept."""
+        """Return the reasons that are not known."""
         if self.run is None:
             return []
         entries = {reason: find_known(reason, self.known) for reason in self.skips}
@@ -92,12 +92,12 @@ class SkipReporter:
         ]  # fmt: skip
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail a run that would pass, but skipped what it may not."""
+        """Fail an otherwise successful run with unknown skips."""
         if session.exitstatus == pytest.ExitCode.OK and self.refused():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print what was skipped, why, and how to get it."""
+        """Print the skipped tests, the reasons, and how to run them."""
         if self.skips:
             terminalreporter.section("skipped: why, and what to do")
         for line in self.summary():

@@ -1,4 +1,4 @@
-"""Threads and gates: what tests need to prove an order of events without a stopwatch."""
+"""Threads and gates, with which tests prove an order of events without measuring time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE = 120.0
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Tell whether a condition comes to hold; garbage is collected meanwhile."""
+    """Return whether a condition becomes true, collecting garbage while waiting."""
     deadline = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < deadline:
         gc.collect()
@@ -26,7 +26,7 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Return when a condition holds; the event loop goes on meanwhile."""
+    """Wait until a condition is true, without blocking the event loop."""
     async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.01)
@@ -34,7 +34,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @contextmanager
 def busy_switching() -> Iterator[None]:
-    """Switch threads as often as the interpreter can, so that races show."""
+    """Switch threads as often as possible, to provoke races."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -44,7 +44,7 @@ def busy_switching() -> Iterator[None]:
 
 
 def run_in_threads(work: Callable[[], object], count: int) -> list[object]:
-    """Run work in several threads at once; return what each gave or raised."""
+    """Run work in several threads at once; return each result or exception."""
     outcomes: list[object] = []
 
     def record() -> None:
@@ -62,7 +62,7 @@ def run_in_threads(work: Callable[[], object], count: int) -> list[object]:
 
 
 class Gate:
-    """A place where work stops until the test lets it pass.
+    """A gate at which work waits until the test opens it.
 
     Made on an event loop's thread, it refuses to stop that thread: work that should run beside the
     loop fails at once if it runs on it.
@@ -71,12 +71,12 @@ class Gate:
     def __init__(self) -> None:
         self.loop_thread = threading.get_ident()
         self.threads: list[int] = []
-        """The threads that came to the gate."""
+        """The threads that have reached the gate."""
         self._reached = threading.Event()
         self._opened = threading.Event()
 
     def wait(self) -> None:
-        """Stop here until the gate is open."""
+        """Wait until the gate is open."""
         self.threads.append(threading.get_ident())
         self._reached.set()
         if threading.get_ident() == self.loop_thread:
@@ -85,10 +85,10 @@ class Gate:
             raise AssertionError("the gate was never opened")
 
     def open(self) -> None:
-        """Let everything pass from now on."""
+        """Open the gate."""
         self._opened.set()
 
     async def reached(self) -> None:
-        """Return when something has come to the gate; the event loop goes on meanwhile."""
+        """Wait until work has reached the gate, without blocking the event loop."""
         if not await asyncio.to_thread(self._reached.wait, PATIENCE):
             raise AssertionError("nothing came to the gate")

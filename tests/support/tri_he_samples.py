@@ -1,4 +1,4 @@
-"""Small Tri-HE inputs, and the command line over them."""
+"""Small inputs of Tri-HE, and runs of the command line on them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TRUE, FALSE = ["man", "riding", "horse"], ["dog", "near", "horse"]
 
 
 def answer(image: str, *claims: object, question: str = "What?", **more: Any) -> dict[str, Any]:
-    """A line of a file of claims."""
+    """Return a line of a file of claims."""
     return {"image_id": image, "question": question, "claims": list(claims)} | more
 
 
 def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command line in this process, which starts no interpreter."""
+    """Run the command line in this process, without starting an interpreter."""
 
     from hallujudge.sdk.cli import main
 
@@ -43,7 +43,7 @@ def score(
     graphs: Sequence[Any] | None = None,
     kind: str = "--claims",
 ) -> subprocess.CompletedProcess[str]:
-    """``hallujudge score tri-he`` over answers about images that all show the same scene."""
+    """Run ``hallujudge score tri-he`` on answers about images with the same scene graph."""
     images = {row["image_id"] for row in answers}
     given = [{"image_id": i, "triplets": SCENE} for i in sorted(images)]
     return here(
@@ -56,13 +56,13 @@ def score(
 
 
 def report_of(out: Path) -> dict[str, Any]:
-    """The report that a run left."""
+    """Return the report of a run."""
     content: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
     return content
 
 
 def judge_step(_number: int, body: llm.Body) -> llm.Reply:
-    """A judge that holds claims against the scene word for word, and refuses where told to."""
+    """Reply as a judge that compares claims word for word, and refuses prompts with "REFUSE"."""
     if "REFUSE" in llm.prompt_of(body):
         return llm.completion(None, refusal="I'd rather not.")
     return llm.honest(0, body)

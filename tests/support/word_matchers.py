@@ -1,4 +1,4 @@
-"""Matchers over models of words: no model is loaded, and every figure can be worked out."""
+"""Matchers with simple models of words, whose scores can be computed by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRAPH = tuple(
 
 
 class WordEncoder:
-    """Vectors of words: texts that share words are near each other. It counts what it is asked."""
+    """An encoder by words: texts that share words are similar. It records the encoded texts."""
 
     label = "words"
     size = 64
@@ -46,7 +46,7 @@ class WordEncoder:
 
 
 class WordEntailment:
-    """Entails what shares all its words with the premise; one token for each word."""
+    """A model by which a premise entails texts whose words it all has; each word is a token."""
 
     label = "word-nli@0"
 

@@ -1,4 +1,4 @@
-"""A tiny database in WordNet's layout, with words of our own."""
+"""A small database in WordNet's layout, with invented content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_wordnet(
     verbs: Sequence[tuple[tuple[str, ...], str]] = VERBS,
     irregular: Mapping[str, str] | None = None,
 ) -> Path:
-    """Writes index, data and exception files of nouns and verbs."""
+    """Write index, data and exception files of nouns and verbs."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, letter, synsets in (("noun", "n", nouns), ("verb", "v", verbs)):
         data, senses = _data(letter, synsets)

@@ -1,4 +1,4 @@
-"""Work counted in calls: how it grows can be asserted on any machine, busy or not."""
+"""Counting of calls, so that tests can assert how work grows on any machine."""
 
 from __future__ import annotations
 

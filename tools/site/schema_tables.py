@@ -49,7 +49,7 @@ def _rows(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _inner(field: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield an object that a mapping holds and that has no name of its own."""
+    """Yield an object that is a value of a mapping and has no name."""
     values = field.get("additionalProperties")
     if isinstance(values, Mapping) and "properties" in values:
         yield values
