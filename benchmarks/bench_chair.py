@@ -24,7 +24,6 @@ from pathlib import Path
 
 import needs
 
-REPO = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 _WORDS = (
     "a the man dog cat table is on near two people riding bench with and small large frisbee "

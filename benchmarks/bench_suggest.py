@@ -4,7 +4,7 @@ Run: ``python benchmarks/bench_suggest.py [--embeddings minilm] [GRAPH …]``. F
 forms are taken out, and roots are asked for as if they were unknown keywords. ``top1`` and ``top3``
 are the shares whose own root comes first or among the first three. WordNet is asked where this
 machine has it. The shipped graphs were made by people who may have looked at WordNet, so that its
-share is on the high side for words that nobody has sorted yet.
+share is on the high side for words that are in no graph yet.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The published scoring of answers as plain loops, without caches.
 
-The yardsticks for the fast parsers, and what the benchmark is held against. They follow the
+The yardsticks for the fast parsers, and what the benchmark compares with. They follow the
 released scripts step by step (INFACT's follows the paper, which has none) and share no code with
 the package.
 """

@@ -1,6 +1,6 @@
 """CHAIR's published matching as plain code: slow, without caches, and easy to review.
 
-This is the yardstick that the fast matcher is held against. It follows the procedure step by step
+Tests compare the fast matcher with this code. It follows the procedure step by step
 and shares no code with the package: lower-case, split into sentences and words (nltk), take the
 singular of each word (textblob), join the two-word names, drop "seat" beside "toilet", look up.
 """

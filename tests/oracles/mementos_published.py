@@ -1,6 +1,6 @@
 """Mementos' published matching, written plainly: slow, and easy to check by eye.
 
-This is the yardstick that the fast matcher is held against. It follows the released procedure step
+Tests compare the fast matcher with this code. It follows the released procedure step
 by step and shares no code with the package.
 """
 

@@ -1,6 +1,6 @@
 """Tri-HE's released NLI judge and its counting, written plainly: one text at a time, no cache.
 
-This is the yardstick that the matcher and the metric are held against. It shares no code with the
+Tests compare the matcher and the metric with this code. It shares no code with the
 package. ``encode`` turns a list of texts into unit vectors; the procedure is the same for any.
 """
 

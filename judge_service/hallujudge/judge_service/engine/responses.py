@@ -89,7 +89,7 @@ class ResponseCheck:
         whole = (*failure_texts(), *self._more)
         self._beginnings = tuple(_folded(text[:-1]) for text in whole if text.endswith("*"))
         self._texts = frozenset(_folded(text) for text in whole if not text.endswith("*"))
-        # Nearly all responses are told from failure texts by their first characters.
+        # The first characters rule out a failure text for nearly all responses.
         self._width = min([_START_CHARS, *map(len, self._beginnings)])
         self._starts = {text[: self._width] for text in (*self._beginnings, *self._texts)}
         # White space may double a text's length before it is folded.

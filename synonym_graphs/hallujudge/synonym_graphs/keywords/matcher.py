@@ -170,10 +170,6 @@ class KeywordMatcher:
         )
         return _made(KeywordMatch, parts)
 
-    def knows(self, word: str) -> bool:
-        """Return whether the graph knows a keyword, in any spelling."""
-        return not self._spelling.unknown((word,))
-
     def _wrong(self, words: tuple[str, ...], marks: bytearray, end: int) -> int:
         """Return how many different predictions count as wrong."""
         if end == len(words) or self._corrected:

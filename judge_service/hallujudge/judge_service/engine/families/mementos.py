@@ -40,9 +40,9 @@ __all__ = ["DOMAINS", "ENTRIES", "MementosPipeline"]
 DOMAINS = ("daily_life", "robotics", "comics")
 """Domains with shipped graphs of their own, as the paper has them."""
 GENERAL = "general"
-"""The domain of items that name none."""
+"""The domain of items without a domain."""
 EXTRACTORS = ("rules", "llm", GIVEN)
-"""What takes keywords from descriptions without keywords."""
+"""The names of extractors for descriptions without keywords."""
 
 _ROLES = ("objects", "behaviors")
 _MATCHER = "keywords-1"
@@ -57,30 +57,30 @@ class _Graphs:
     role: str
     """``objects`` or ``behaviors``."""
     by_domain: Mapping[str, SynonymGraph]
-    """Domain -> its graph; the empty domain is any that has none of its own."""
+    """Domain -> its graph; the empty domain stands for all domains without a graph."""
 
     @property
     def label(self) -> str:
-        """The graph's label where there is one for all, else a hash over all of them."""
+        """The label of the only graph, or a hash of all labels."""
         if set(self.by_domain) == {""}:
             return self.by_domain[""].label
         labels = [f"{domain}={graph.label}" for domain, graph in sorted(self.by_domain.items())]
         return f"{len(labels)}-domains@{sha256(' '.join(labels).encode()).hexdigest()[:8]}"
 
     def cover(self, domain: str) -> bool:
-        """Whether there is a graph for a domain."""
+        """Return whether there is a graph for a domain."""
         return "" in self.by_domain or domain in self.by_domain
 
     def lacking(self, domain: str) -> str:
-        """What to say of a domain without a graph."""
+        """Return the message for a domain without a graph."""
         return (
             f"there are no {self.role} graphs for domain {domain!r}; known: "
-            f"{', '.join(sorted(self.by_domain))}. Bring graphs of your own, or leave the domain "
-            "out for the general ones"
+            f"{', '.join(sorted(self.by_domain))}. Give your own graphs, or omit the domain to use "
+            "the general ones"
         )
 
     def settings(self) -> dict[str, str]:
-        """Every graph with its content hash."""
+        """Return every graph with its content hash."""
         return {
             f"graph.{self.role}{'.' + domain if domain else ''}": f"{graph.label} {graph.digest}"
             for domain, graph in self.by_domain.items()
@@ -94,7 +94,7 @@ class MementosPipeline:
         metric: What is counted, and how.
         objects: Graphs of object words.
         behaviors: Graphs of behaviour words.
-        source: Takes keywords from texts.
+        source: Extracts keywords from descriptions.
         responses: Recognises missing descriptions.
     """
 
@@ -119,7 +119,7 @@ class MementosPipeline:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Every graph with its content hash, and the extractor."""
+        """The graphs with their content hashes, and the extractor."""
         objects, behaviors = self._graphs
         return {
             **objects.settings(),
@@ -130,30 +130,30 @@ class MementosPipeline:
         }
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """One result for each description, in order."""
+        """Return one result for each description, in order."""
         sequences = [
             _with_domain(item, self.metric.domain or GENERAL)
             for item in checked(items, MementosItem)
         ]
         problems = [self._problem(item) for item in sequences]
-        wanted = {
+        needed = {
             pair: None
             for item, problem in zip(sequences, problems, strict=True)
             if problem is None and (pair := _descriptions(item)) is not None
         }
-        found = dict(zip(wanted, await self._source.extract(list(wanted)), strict=True))
+        found = dict(zip(needed, await self._source.extract(list(needed)), strict=True))
         chars = sum(len(word) for item in sequences for words in _lists(item) for word in words)
         return await run_cpu(
             lambda: [
                 unscored(item, *problem) if problem else self._score(item, found)
                 for item, problem in zip(sequences, problems, strict=True)
             ],
-            # Matching compares every keyword with every other, which costs more than reading them.
+            # Matching costs about ten times as much per character as run_cpu's estimate.
             chars=10 * chars,
         )
 
     def _problem(self, item: MementosItem) -> Problem | None:
-        """Return why an item can't be scored, before the extractor runs."""
+        """Return why an item cannot be scored, before the extractor runs."""
         domain = item.fields["domain"]
         for graphs in self._graphs:
             if not graphs.cover(domain):
@@ -164,13 +164,13 @@ class MementosPipeline:
 
     def _score(self, item: MementosItem, found: Mapping[DescriptionPair, FoundPair]) -> ItemResult:
         pair = _descriptions(item)
-        taken = FoundPair() if pair is None else found[pair]
-        if taken.reason:
+        extracted = FoundPair() if pair is None else found[pair]
+        if extracted.reason:
             return unscored(
-                item, UnscoredReason(taken.reason), f"{self._source.label}: {taken.detail}"
+                item, UnscoredReason(extracted.reason), f"{self._source.label}: {extracted.detail}"
             )
-        reference = _keywords(item, "reference", taken.reference)
-        predicted = _keywords(item, "predicted", taken.predicted)
+        reference = _keywords(item, "reference", extracted.reference)
+        predicted = _keywords(item, "predicted", extracted.predicted)
         domain = item.fields["domain"]
         objects = _matcher(self._objects, domain).match(reference.objects, predicted.objects)
         behaviors = _matcher(self._behaviors, domain).match(
@@ -202,7 +202,7 @@ def _matcher(matchers: Mapping[str, KeywordMatcher], domain: str) -> KeywordMatc
 
 
 def _with_domain(item: MementosItem, default: str) -> MementosItem:
-    """The item with its domain among the fields that results are grouped by."""
+    """Return the item with its domain as a field, by which results are grouped."""
     domain = item.domain or default
     if item.fields.get("domain") == domain:
         return item
@@ -220,12 +220,12 @@ def _lists(item: MementosItem) -> list[tuple[str, ...]]:
 
 
 def _needs(item: MementosItem, side: str) -> bool:
-    """Whether keywords of the reference or of the prediction have to be taken from the text."""
+    """Return whether keywords of the reference or the prediction have to be extracted."""
     return None in (getattr(item, f"{side}_objects"), getattr(item, f"{side}_behaviors"))
 
 
 def _descriptions(item: MementosItem) -> DescriptionPair | None:
-    """The texts that keywords have to be taken from, together; None: all keywords are given."""
+    """Return the descriptions that need extraction, or None if all keywords are given."""
     reference, predicted = _needs(item, "reference"), _needs(item, "predicted")
     if not (reference or predicted):
         return None
@@ -236,7 +236,7 @@ def _descriptions(item: MementosItem) -> DescriptionPair | None:
 
 
 def _text_problem(item: MementosItem, responses: ResponseCheck, *, given: bool) -> Problem | None:
-    """Why keywords can't be taken from the texts that have to bring them."""
+    """Return why keywords cannot be extracted from the descriptions, or None."""
     for side, what in (
         ("predicted", "the model's description"),
         ("reference", "the human description"),
@@ -244,7 +244,7 @@ def _text_problem(item: MementosItem, responses: ResponseCheck, *, given: bool) 
         if _needs(item, side) and given:
             return (
                 UnscoredReason.KEYWORDS_MISSING,
-                f"keywords of {what} are not given, and extractor is {GIVEN}",
+                f"keywords of {what} are not given, and the extractor is {GIVEN}",
             )
     if _needs(item, "predicted") and (
         problem := responses.problem(item.response, "the model's description")
@@ -257,7 +257,7 @@ def _reference_problem(text: str | None, responses: ResponseCheck) -> Problem | 
     if text is None or not text.strip():
         return (
             UnscoredReason.REFERENCE_MISSING,
-            "neither the human description nor its keywords are there",
+            "the human description and its keywords are missing",
         )
     if len(text) > MAX_RESPONSE_CHARS:
         return (
@@ -273,27 +273,27 @@ def _keyword_problem(item: MementosItem) -> Problem | None:
         if len(keywords) > _MAX_KEYWORDS:
             return (
                 UnscoredReason.TOO_MANY_KEYWORDS,
-                f"{len(keywords)} keywords in one list; at most {_MAX_KEYWORDS} are believed",
+                f"{len(keywords)} keywords in one list; at most {_MAX_KEYWORDS} are allowed",
             )
         longest = max(keywords, key=len, default="")
         if len(longest) > _MAX_KEYWORD_CHARS:
             return (
                 UnscoredReason.KEYWORD_TOO_LONG,
                 f"{longest[:40]!r}… has {len(longest)} characters; a keyword has at most "
-                f"{_MAX_KEYWORD_CHARS}: is it a text that was not split?",
+                f"{_MAX_KEYWORD_CHARS}, so split the text into keywords",
             )
     return None
 
 
-def _keywords(item: MementosItem, side: str, taken: FoundKeywords) -> FoundKeywords:
-    """Keywords as given, or as they were taken from the text; a given list is never replaced."""
+def _keywords(item: MementosItem, side: str, extracted: FoundKeywords) -> FoundKeywords:
+    """Return the given keywords, or the extracted ones where none are given."""
     objects = getattr(item, f"{side}_objects")
     behaviors = getattr(item, f"{side}_behaviors")
     if objects is not None:
-        taken = replace(taken, objects=objects, object_spans=())
+        extracted = replace(extracted, objects=objects, object_spans=())
     if behaviors is not None:
-        taken = replace(taken, behaviors=behaviors, behavior_spans=())
-    return taken
+        extracted = replace(extracted, behaviors=behaviors, behavior_spans=())
+    return extracted
 
 
 def _evidence(
