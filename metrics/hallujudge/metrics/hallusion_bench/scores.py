@@ -74,12 +74,12 @@ def _known(top: str, bottom: str, unknown: str) -> Callable[[Sums], FloatArray]:
     return value
 
 
-def _cause(prefix: str, cause: str, told: str, bottom: str, unknown: str) -> ScoreDefinition:
+def _cause(prefix: str, cause: str, failures: str, bottom: str, unknown: str) -> ScoreDefinition:
     name = f"{prefix}{cause}"
     top = name if prefix else f"failure_{cause}"
     return ScoreDefinition(
         name=name,
-        meaning=f"{told} due to {cause.replace('_', ' ')} / {told}",
+        meaning=f"share of {failures}, cause: {cause.replace('_', ' ')}",
         columns=(top, bottom, unknown),
         value=_known(top, bottom, unknown),
         count=bottom,
@@ -154,7 +154,7 @@ SCORES: tuple[ScoreDefinition, ...] = (
     ),
     *(_cause("", cause, "wrong answers", "failures", "failures_unknown") for cause in CAUSES),
     *(
-        _cause("question_", cause, "wrong answers, each by itself,", "failures", "never")
+        _cause("question_", cause, "wrong answers, judged one by one", "failures", "never")
         for cause in CAUSES
     ),
     *(_cause("pair_", cause, "wrong pairs", "pairs_wrong", "pairs_unknown") for cause in CAUSES),
