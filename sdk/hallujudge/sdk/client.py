@@ -115,6 +115,10 @@ class Client:
         return loop.run(work)
 
 
+# How long a signal may wait until it is handled.
+_SIGNAL_SECONDS = 0.5
+
+
 class _LoopThread:
     """An event loop in a thread of its own."""
 
@@ -147,6 +151,10 @@ class _LoopThread:
         """Run work to its end; Ctrl-C cancels it and waits for its cleanup."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
+            # The system may hand a signal to another thread. Python then notes it, and handles it
+            # here once this thread runs again: a wait without end would never hear of it.
+            while not concurrent.futures.wait([future], timeout=_SIGNAL_SECONDS).done:
+                pass
             return future.result()
         except concurrent.futures.CancelledError as err:
             raise CancelledError("the client was closed while it was at work") from err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -137,3 +139,40 @@ async def test_other_work_goes_on_while_a_report_is_made(
         assert (await scoring).chair_i == 0
     await server.stop(0)
     assert gate.loop_thread not in gate.threads
+
+
+SIGNAL_IN_ANOTHER_THREAD = """
+import itertools, signal, threading
+from hallujudge.sdk import Client
+
+def captions():
+    for number in itertools.count():
+        yield {"image_id": number, "caption": "A dog."}
+        if number == 100:
+            # The system may deliver a signal to any thread of a process.
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with Client.embedded() as client:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.metrics import ChairItem
+    items = (
+        ChairItem(id=str(row["image_id"]), response="A dog.", reference_objects=("dog",))
+        for row in captions()
+    )
+    try:
+        client.score_items(ScoreSpec(metric="chair"), items)
+    except KeyboardInterrupt:
+        print("stopped")
+"""
+
+
+def test_a_signal_that_another_thread_receives_stops_the_run() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNAL_IN_ANOTHER_THREAD],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "stopped\n"), done.stderr
