@@ -67,7 +67,7 @@ def test_items_of_another_run_are_refused(client: Client, tmp_path: Path) -> Non
     scored(client).save(tmp_path / "one")
     scored(client, variant="corrected").save(tmp_path / "two")
     (tmp_path / "two" / "items.jsonl").replace(tmp_path / "one" / "items.jsonl")
-    with pytest.raises(ArchiveError, match=r"items\.jsonl line 1: the signature is not that of"):
+    with pytest.raises(ArchiveError, match=r"items\.jsonl line 1: the signature differs from"):
         recompute(tmp_path / "one")
 
 

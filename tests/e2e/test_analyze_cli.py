@@ -129,7 +129,7 @@ def test_what_is_no_run(tmp_path: Path) -> None:
     assert here("analyze", tmp_path).returncode == 2
     (tmp_path / "report.json").write_text("{}")
     refused = here("analyze", tmp_path)
-    assert (refused.returncode, "no report" in refused.stderr) == (2, True)
+    assert (refused.returncode, "not a report" in refused.stderr) == (2, True)
     (tmp_path / "report.json").write_text(
         json.dumps({"metric": "pope", "variant": "p", "signature": "s", "coverage": {"items": 0}})
     )
@@ -142,7 +142,7 @@ def test_items_of_another_run(tmp_path: Path) -> None:
     items = tmp_path / "out" / "items.jsonl"
     lines = items.read_text().splitlines(keepends=True)
     items.write_text("".join(lines[:-1]))
-    assert "3 items, and the report is about 4" in here("analyze", tmp_path / "out").stderr
+    assert "3 items, but the report covers 4" in here("analyze", tmp_path / "out").stderr
     broken = lines[0].replace('"not_supported"', '"perhaps"')
     items.write_text("".join([broken, *lines[1:]]))
     refused = here("analyze", tmp_path / "out")

@@ -56,12 +56,12 @@ def assert_refused(run: subprocess.CompletedProcess[str], *said: str, code: int 
 BAD_FILES = {
     "empty": ("", ["bad.jsonl", "empty"]),
     "blank": ("\n  \n", ["bad.jsonl", "empty"]),
-    "truncated list": ('[{"image_id": 1, "caption": "a"}, {"image_id": 2, "cap', ["cut off"]),
+    "truncated list": ('[{"image_id": 1, "caption": "a"}, {"image_id": 2, "cap', ["truncated"]),
     "truncated line": (
         '{"image_id": 1, "caption": "a"}\n{"image_id": 2, "caption": "b',
-        ["line 2", "cut off"],
+        ["line 2", "truncated"],
     ),
-    "list without end": ('[{"image_id": 1, "caption": "a"}', ["cut off"]),
+    "list without end": ('[{"image_id": 1, "caption": "a"}', ["truncated"]),
     "garbage": ("image,caption\n1,a dog\n", ["line 1"]),
     "garbage in the middle": (
         '{"image_id": 1, "caption": "a"}\n{"image_id": 2 "caption": "b"}\n',
@@ -118,7 +118,7 @@ def test_a_missing_file_and_a_folder(folder: Path) -> None:
 def test_references_of_other_images(folder: Path) -> None:
     (folder / "other.json").write_text(json.dumps({"9001": ["dog"]}))
     run = score(folder, "good.jsonl", "--references", folder / "other.json")
-    assert_refused(run, "ids without a reference", "(30 in all)", "9001", "other images")
+    assert_refused(run, "ids without a reference", "(30 in all)", "9001", "of these images")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_references_of_other_images(folder: Path) -> None:
             '[{"image_id": 1, "objects": ["dog"]}, {"image_id": "1", "objects": []}]',
             "duplicate image",
         ),
-        ('{"1": ["dog"', "cut off"),
+        ('{"1": ["dog"', "truncated"),
     ],
 )
 def test_bad_references(folder: Path, text: str, said: str) -> None:

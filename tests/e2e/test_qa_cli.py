@@ -254,7 +254,7 @@ INFACT_BAD: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "no label": ([{**LINE, "label": ""}], ["no label: q1"]),
     "odd truth": ([{**LINE, "order_sensitive": "often"}], ["q1 ('often')"]),
     "odd dimension": ([{**LINE, "dimension": "beauty"}], ["q1 (beauty)"]),
-    "mixed files": ([LINE, {"question_id": 1, "text": "Yes"}], ["line 2", "another kind"]),
+    "mixed files": ([LINE, {"question_id": 1, "text": "Yes"}], ["line 2", "give INFACT answers"]),
 }
 
 

@@ -107,7 +107,7 @@ def test_a_folder_holds_one_file_for_each_set(tmp_path: Path) -> None:
         (folder / name).write_text(json.dumps([pair()]))
     assert_refused(here(*given), "obj_rel_A.json", "obj_rel_B.json", "object_relation")
     (folder / "obj_rel_B.json").rename(folder / "notes.json")
-    assert_refused(here(*given), "notes.json", "none of the sets")
+    assert_refused(here(*given), "notes.json", "must begin with one of the sets")
 
 
 def test_the_page_shows_which_answer_is_wrong(tmp_path: Path) -> None:

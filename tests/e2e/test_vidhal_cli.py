@@ -100,19 +100,19 @@ VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
     "options of another release": (
         PREDICTIONS,
         {k: v for k, v in DISPLAY.items() if k != "action_1"},
-        ["no display order: action_1", "another release"],
+        ["no display order: action_1", "same release"],
     ),
     "options for fewer captions": (
         PREDICTIONS,
         {**DISPLAY, "action_1": {"A": "2", "B": "1"}},
-        ["letters than of captions: action_1", "another release"],
+        ["letters than captions: action_1", "same release"],
     ),
     "options that are no permutation": (
         PREDICTIONS,
         {**DISPLAY, "action_1": {"A": "1", "B": "1", "C": "3"}},
         ["not a permutation of the ranks: action_1"],
     ),
-    "options that are nothing": (PREDICTIONS, [], ["display orders are one JSON object"]),
+    "options that are nothing": (PREDICTIONS, [], ["display orders must be one JSON object"]),
     "answers that are numbers": (dict.fromkeys(PREDICTIONS, 1), DISPLAY, ["predictions.json"]),
 }
 

@@ -127,9 +127,9 @@ class AsyncClient:
         Args:
             spec: How they are scored.
             items: The items; read as the backend takes them.
-            on_batch: Is called with each batch of results, in the order of the items.
+            on_batch: Called with each batch of results, in the order of the items.
         """
-        # Closed here and not by the garbage collector: stopping early also stops the server.
+        # Close it now rather than at garbage collection, so that stopping early stops the server.
         backend = await self._connected()
         async with aclosing(backend.score_stream(spec, _batches(items))) as parts:
             async for part in parts:
@@ -181,7 +181,7 @@ class AsyncClient:
         The arguments are those of :meth:`score`.
 
         Raises:
-            UnsupportedError: The metric has no judge that costs anything, or a server scores: only
+            UnsupportedError: The metric calls no paid judge, or a server scores: only
                 the server knows its cache and the prices of its judges.
         """
         spec, items = await _read(run)
@@ -200,7 +200,7 @@ class AsyncClient:
     async def normalize(
         self, words: Sequence[str], *, graph: str = "coco"
     ) -> dict[str, tuple[str, ...]]:
-        """Return word -> its roots in a graph; no root if the graph doesn't know the word."""
+        """Map each word to its roots in a graph; an unknown word has none."""
         from .spec import graph_source
 
         backend = await self._connected()

@@ -1,4 +1,4 @@
-"""The synchronous client: the asynchronous one on a private event loop in a thread."""
+"""The synchronous client: it runs the asynchronous client on an event loop in a thread."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connection and the thread; the next call opens others."""
+        """Close the connection and the thread; the next call opens new ones."""
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None:
@@ -102,7 +102,7 @@ class Client:
     estimate_items = _blocking(AsyncClient.estimate_items)
     """Return the same for items that are read; see :meth:`AsyncClient.estimate_items`."""
     normalize = _blocking(AsyncClient.normalize)
-    """Return word -> its roots in a graph; see :meth:`AsyncClient.normalize`."""
+    """Map each word to its roots in a graph; see :meth:`AsyncClient.normalize`."""
     server_info = _blocking(AsyncClient.server_info)
     """Return the release and the graphs; see :meth:`AsyncClient.server_info`."""
 
@@ -120,7 +120,7 @@ _SIGNAL_SECONDS = 0.5
 
 
 class _LoopThread:
-    """An event loop in a thread of its own."""
+    """An event loop in its own thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -157,14 +157,14 @@ class _LoopThread:
                 pass
             return future.result()
         except concurrent.futures.CancelledError as err:
-            raise CancelledError("the client was closed while it was at work") from err
+            raise CancelledError("the client was closed during a call") from err
         except BaseException:
             if future.cancel():
                 asyncio.run_coroutine_threadsafe(_settle(), self._loop).result(timeout=10)
             raise
 
     def stop(self) -> None:
-        """Ends the thread."""
+        """Stop the loop and end the thread."""
         # On the loop's own thread: the caller's may be running a loop, which forbids another.
         asyncio.run_coroutine_threadsafe(_wind_up(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -1,4 +1,4 @@
-"""The one value that describes a scoring run: the command line and both clients share it."""
+"""The description of a scoring run, shared by the command line and both clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["OnBatch", "ScoreRun", "called_with"]
 
 OnBatch: TypeAlias = "Callable[[BatchResult], None]"
-"""Is called with each batch of items and their results, in the order of the items."""
+"""Callback for each batch of items and their results, in the order of the items."""
 
 _P = ParamSpec("_P")
 _Self = TypeVar("_Self")
@@ -28,7 +28,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class ScoreRun:
-    """What is scored and how. Its fields are the arguments of ``Client.score``."""
+    """A scoring run. Its fields are the arguments of ``Client.score``."""
 
     metric: str
     """The metric's name, such as ``"chair"``."""
@@ -50,7 +50,7 @@ class ScoreRun:
     inputs: InputOptions | None = None
     """How files are read and joined."""
     on_batch: OnBatch | None = None
-    """Is called with each batch of results, in the order of the responses."""
+    """Callback for each batch of results, in the order of the responses."""
     progress: bool = False
     """Whether a progress bar is shown on standard error."""
     keep_items: bool = True
@@ -112,7 +112,7 @@ def _text(value: object) -> str:
 def called_with(
     make: Callable[_P, _Value],
 ) -> Callable[[Callable[[_Self, _Value], _Result]], Callable[Concatenate[_Self, _P], _Result]]:
-    """Let a method that takes a value be called with the arguments that make the value.
+    """Let callers pass a value's constructor arguments to a method in place of the value.
 
     A field that is added to the value is then an argument of every such method.
 

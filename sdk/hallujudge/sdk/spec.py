@@ -1,4 +1,4 @@
-"""Parts of a spec from what users write: graph names and paths, group keys, intervals."""
+"""Parts of a spec from user input: graph names and paths, group keys, intervals."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def interval_settings(confidence: float) -> IntervalSettings:
 
 
 def graph_source(name_or_path: str) -> GraphSource:
-    """The graph of a shipped name, or of a file.
+    """Return the graph of a shipped name or of a file.
 
     Raises:
-        NotFoundError: It is neither.
+        NotFoundError: The name is neither a shipped graph nor a file.
         InvalidInputError: The file can't be read.
     """
     if name_or_path in shipped_graphs():
@@ -88,9 +88,9 @@ def graph_source(name_or_path: str) -> GraphSource:
             reason="GRAPH_UNKNOWN",
             metadata={"graph": name_or_path},
         )
-    # A file name need not be text; what signatures and messages hold must be.
+    # File names may hold bytes that are not UTF-8; signatures and messages may not.
     name = path.stem.encode(errors="replace").decode()
-    # A broken JSON file must not pass for a table, which any text is.
+    # Any text is a valid table, so a broken JSON file must not be read as one.
     layout: GraphLayout = "json" if path.suffix.lower() == ".json" else "auto"
     return InlineGraph(name=name, text=_graph_text(path), layout=layout)
 
@@ -109,7 +109,7 @@ def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
 
 
 def _graph_text(path: Path) -> str:
-    """A graph file as text; a released pickle is read here, and travels as JSON."""
+    """Return a graph file as text; a released pickle is converted to JSON."""
     try:
         if path.stat().st_size > _MAX_GRAPH_BYTES:
             raise InvalidInputError(f"graph file {path} is larger than {_MAX_GRAPH_BYTES} bytes")

@@ -1,4 +1,4 @@
-"""The papers' analyses of a run, from the files that it left; nothing is judged again."""
+"""The papers' analyses of a run, computed from its files without judging again."""
 
 from __future__ import annotations
 

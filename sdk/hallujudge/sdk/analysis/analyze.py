@@ -1,4 +1,4 @@
-"""A run's folder -> its analyses."""
+"""Analyses of a run's folder or of its results."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from .values import Analysis, AnalysisTable
 __all__ = ["ANALYSIS_FILE", "AnalysisOptions", "analyze", "analyze_results"]
 
 ANALYSIS_FILE = "analysis.json"
-"""Its name in a run's folder."""
+"""Name of the analysis file in a run's folder."""
 
 _Tables: TypeAlias = Callable[[Run, AnalysisOptions], tuple[list[AnalysisTable], list[str]]]
 _METRICS: Mapping[str, _Tables] = {"mementos": mementos_tables, "tri-he": tri_he_tables}
 
 
 def analyze(run: str | Path, options: AnalysisOptions | None = None) -> Analysis:
-    """The papers' analyses of a run, from the verdicts that it kept.
+    """Return the papers' analyses of a run, computed from its stored verdicts.
 
-    Nothing is judged again, and no server is asked. For ``tri-he``: the trend over the first words
+    Nothing is judged again, and no server is called. For ``tri-he``: the trend over the first words
     of the answers, relation rates on frequent object pairs, prediction errors, and agreement with
-    people's scores and of people with each other. For ``mementos``: correlation between object and
+    human scores and between annotators. For ``mementos``: correlation between object and
     behaviour scores, recall against the length of the episode, and how often a made-up behaviour is
     the usual companion of a true one.
 
     Args:
-        run: The folder that ``hallujudge score`` left: ``report.json`` and ``items.jsonl``.
-        options: What can be set.
+        run: The folder that ``hallujudge score`` wrote: ``report.json`` and ``items.jsonl``.
+        options: Settings of the analyses.
 
     Raises:
         ArchiveError: The folder does not hold a complete run of hallujudge.
@@ -49,12 +49,12 @@ def analyze(run: str | Path, options: AnalysisOptions | None = None) -> Analysis
 def analyze_results(
     report: Report, results: Iterable[ItemResult], options: AnalysisOptions | None = None
 ) -> Analysis:
-    """The same of a run in this process.
+    """Return the analyses of a run in this process.
 
     Args:
-        report: What :meth:`Client.score` returned.
-        results: All its results, as ``on_batch`` got them, in any order.
-        options: What can be set.
+        report: The report that :meth:`Client.score` returned.
+        results: All results of the run, as ``on_batch`` received them, in any order.
+        options: Settings of the analyses.
 
     Raises:
         ArchiveError: The results are not those of the report.
@@ -68,8 +68,8 @@ def analyze_results(
 def _analysis(run: Run, options: AnalysisOptions) -> Analysis:
     if (tables_of := _METRICS.get(run.metric)) is None:
         raise UnsupportedError(
-            f"{run.name}: a run of {run.metric!r}; analyses of one run are there for "
-            f"{', '.join(sorted(_METRICS))}. Those of the others take several runs: see "
+            f"{run.name}: a run of {run.metric!r} can't be analyzed; give a run of "
+            f"{' or '.join(sorted(_METRICS))}. Analyses of other metrics compare several runs: see "
             "docs/how-to/score-questions.md"
         )
     try:

@@ -1,4 +1,4 @@
-"""Mementos: correlation of both kinds, recall against length, usual companions."""
+"""Mementos analyses: correlation of both kinds, recall against length, usual companions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Sequence:
 
 
 class _Roots:
-    """Behaviours brought to one word by the graph of their domain.
+    """Maps behaviours to their roots in the graph of their domain.
 
     Args:
         chosen: Domain -> graph, as :class:`AnalysisOptions` has it.
@@ -45,13 +45,13 @@ class _Roots:
         self._graphs: dict[str, SynonymGraph] = {}
 
     def of(self, domain: str) -> Callable[[str], str]:
-        """What makes one word of a behaviour's forms, in a domain."""
+        """Return the function that maps a behaviour to its root in a domain."""
         if domain not in self._graphs:
             self._graphs[domain] = read_graph(graph_source(self._name(domain)))
         graph = self._graphs[domain]
 
         def root(word: str) -> str:
-            # Of several roots the first stands for the word: the same on every side.
+            # A word with several roots is always mapped to the first one, so that both sides agree.
             return next(iter(graph.roots_of(word)), word)
 
         return root
@@ -64,10 +64,10 @@ class _Roots:
 
 
 def mementos_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTable], list[str]]:
-    """The analyses of a Mementos run.
+    """Return the analyses of a Mementos run.
 
     Raises:
-        ArchiveError: A line of the run is not as a run leaves it.
+        ArchiveError: A line of items.jsonl is not one that a Mementos run writes.
         NotFoundError: A graph is unknown.
         InvalidInputError: A graph can't be read.
     """
@@ -103,7 +103,9 @@ def _sequence(record: Record, roots: _Roots) -> _Sequence:
         and isinstance(behaviors, Mapping)
         and isinstance(scores, Mapping)
     ):
-        raise ArchiveError(f"{record.place}: no behaviours in the evidence; a run of mementos?")
+        raise ArchiveError(
+            f"{record.place}: no behaviours in the evidence; give a run of the metric mementos"
+        )
     domain = str(evidence.get("domain", ""))
     length = evidence.get("episode_length")
     root = roots.of(domain)
@@ -114,7 +116,7 @@ def _sequence(record: Record, roots: _Roots) -> _Sequence:
         values = {name: _number(value) for name, value in scores.items()}
     except (KeyError, TypeError, ValueError, IndexError) as err:
         raise ArchiveError(
-            f"{record.place}: not as a run of mementos leaves it: {err!r:.80}"
+            f"{record.place}: not a line that a run of mementos writes: {err!r:.80}"
         ) from err
     scored = ScoredSequence(
         domain=domain,

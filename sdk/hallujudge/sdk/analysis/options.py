@@ -1,4 +1,4 @@
-"""What can be set."""
+"""Options of the analyses."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["AnalysisOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisOptions:
-    """Settings of analyses; each concerns the metrics that have it."""
+    """Settings of the analyses; each is read by one metric's analyses."""
 
     words: tuple[int, ...] = ()
-    """Tri-HE's trend: the numbers of first words. Empty: steps of ten up to the last claim."""
+    """Tri-HE's trend: word counts. Empty for steps of ten up to the last claim."""
     share: float = 0.2
-    """Tri-HE's frequent pairs: the share of object pairs that is frequent."""
+    """Tri-HE's frequent pairs: the share of object pairs that counts as frequent."""
     companions: int = 5
-    """Mementos: how many companions of a behaviour are its usual ones."""
+    """Mementos: how many companions of a behaviour count as usual."""
     behavior_graphs: Mapping[str, str] = field(default_factory=dict)
-    """Mementos: domain -> graph that brings behaviours to one word, a shipped name or a file; the
-    empty domain is any other. Empty: the shipped ones, as in scoring."""
+    """Mementos: domain -> graph that maps behaviours to roots, a shipped name or a file; the
+    empty domain is any other. Empty for the shipped graphs, as in scoring."""
 
     def __post_init__(self) -> None:
         if any(number < 1 for number in self.words):

@@ -1,4 +1,4 @@
-"""A finished run: its files, which are checked, or its results."""
+"""A finished run, from its files or its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A report and the lines of its items."""
+    """A run's report and the records of its items."""
 
     metric: str
     """The run's metric."""
@@ -27,18 +27,18 @@ class Run:
     signature: str
     """Its signature."""
     items: int
-    """How many items the report is about."""
+    """How many items the report covers."""
     name: str
-    """What errors call it."""
+    """Name of the run in error messages."""
     lines: Callable[[], Iterable[Record]]
-    """Its items as ``items.jsonl`` has them."""
+    """Items of the run as records of ``items.jsonl``."""
 
     @classmethod
     def open(cls, folder: Path) -> Run:
-        """The run that left a folder.
+        """Return the run that wrote a folder.
 
         Raises:
-            ArchiveError: There is no report, or hallujudge did not write it.
+            ArchiveError: The folder has no report, or hallujudge did not write it.
         """
         report = next(iter(read_records(folder / "report.json")), None)
         values = report.values if report is not None else {}
@@ -47,8 +47,8 @@ class Run:
         items = coverage.get("items") if isinstance(coverage, Mapping) else None
         if not all(isinstance(text, str) for text in texts.values()) or not isinstance(items, int):
             raise ArchiveError(
-                f"{folder / 'report.json'}: no report of hallujudge score: metric, variant, "
-                "signature and coverage are looked for"
+                f"{folder / 'report.json'}: not a report that hallujudge score wrote: it needs "
+                "metric, variant, signature and coverage"
             )
         path = folder / "items.jsonl"
         return cls(
@@ -60,7 +60,7 @@ class Run:
 
     @classmethod
     def of(cls, report: Report, results: Iterable[ItemResult]) -> Run:
-        """The run of a report, with the results that it sums up."""
+        """Return the run of a report and its results."""
 
         def lines() -> Iterator[Record]:
             for position, result in enumerate(results):
@@ -77,15 +77,15 @@ class Run:
         )
 
     def scored(self) -> Iterator[Record]:
-        """The lines of scored items.
+        """Return the records of scored items.
 
         Raises:
-            ArchiveError: The items are not those of the report, or a line can't be read.
+            ArchiveError: The items do not belong to the report, or a line can't be read.
         """
         return (r for r in self.items_of_report() if r.values["outcome"] == Outcome.SCORED.value)
 
     def items_of_report(self) -> Iterator[Record]:
-        """The lines of all items.
+        """Return the records of all items.
 
         Raises:
             ArchiveError: See :meth:`scored`.
@@ -94,10 +94,13 @@ class Run:
         for record in self.lines():
             count += 1
             if (outcome := record.values.get("outcome")) not in _OUTCOMES:
-                raise ArchiveError(f"{record.place}: the outcome is {outcome!r:.60}; is it a run?")
+                raise ArchiveError(
+                    f"{record.place}: the outcome is {outcome!r:.60}; give a folder that "
+                    "hallujudge score wrote"
+                )
             yield record
         if count != self.items:
             raise ArchiveError(
-                f"{self.name}: {count} items, and the report is about {self.items}; score again, "
-                "or give the report its own items"
+                f"{self.name}: {count} items, but the report covers {self.items}; score again, "
+                "or pass the items of this report"
             )

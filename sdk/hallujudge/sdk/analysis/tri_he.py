@@ -1,4 +1,4 @@
-"""Tri-HE: trend, frequent pairs, prediction errors, agreement with people."""
+"""Tri-HE analyses: trend, frequent pairs, prediction errors, agreement with annotators."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class _Answer:
 
 
 def tri_he_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTable], list[str]]:
-    """The analyses of a Tri-HE run, and why some are missing.
+    """Return the analyses of a Tri-HE run, and the reasons for missing ones.
 
     Raises:
-        ArchiveError: A line of the run is not as a run leaves it.
+        ArchiveError: A line of items.jsonl is not one that a Tri-HE run writes.
     """
     metric = TriHeMetric(variant=run.variant, judge="of the run")
     every = [_answer(record) for record in run.items_of_report()]
@@ -67,7 +67,7 @@ def tri_he_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTabl
 def _trend_over_placed(
     answers: Sequence[JudgedAnswer], metric: TriHeMetric, options: AnalysisOptions
 ) -> tuple[list[AnalysisTable], list[str]]:
-    """The trend over the claims whose place is known, and how many are left out of it."""
+    """Return the trend over claims with a position, and a note on claims without one."""
     placed = [_placed(answer) for answer in answers]
     claims, known = (sum(len(a.verdicts) for a in some) for some in (answers, placed))
     if claims and not known:
@@ -87,7 +87,7 @@ def _placed(answer: JudgedAnswer) -> JudgedAnswer:
 def _people(
     every: Sequence[_Answer], scored: Sequence[_Answer], metric: TriHeMetric
 ) -> tuple[list[AnalysisTable], list[str]]:
-    """Agreement with people, and of people with each other: of all answers, scored or not."""
+    """Return agreement with annotators over scored answers, and between annotators over all."""
     rated = sum(bool(answer.human) for answer in every)
     if not rated:
         return [], [_NO_HUMAN]
@@ -128,7 +128,7 @@ def _trend(
 
 
 def _joined(parts: Sequence[Rates]) -> dict[str, Cell]:
-    """Rates of all claims, of wrong objects and of wrong relations, and over how many."""
+    """Return the rates of all claims, of wrong objects and of wrong relations, and their counts."""
     row: dict[str, Cell] = {}
     for part, found in zip(_PARTS, parts, strict=True):
         row |= {f"{part}hallu_q": found.hallu_q, f"{part}hallu_i": found.hallu_i}
@@ -225,7 +225,9 @@ def _answer(record: Record) -> _Answer:
     claims = evidence.get("claims") if isinstance(evidence, Mapping) else None
     is_scored = record.values.get("outcome") == "scored"
     if not isinstance(evidence, Mapping) or (is_scored and not isinstance(claims, list)):
-        raise ArchiveError(f"{record.place}: no claims in the evidence; is it a run of tri-he?")
+        raise ArchiveError(
+            f"{record.place}: no claims in the evidence; give a run of the metric tri-he"
+        )
     try:
         return _Answer(
             id=str(record.values["id"]),
@@ -237,7 +239,7 @@ def _answer(record: Record) -> _Answer:
         )
     except (KeyError, TypeError, ValueError) as err:
         raise ArchiveError(
-            f"{record.place}: not as a run of tri-he leaves it: {err!r:.80}"
+            f"{record.place}: not a line that a run of tri-he writes: {err!r:.80}"
         ) from err
 
 

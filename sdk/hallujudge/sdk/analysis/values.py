@@ -1,4 +1,4 @@
-"""What an analysis is made of: tables of plain values."""
+"""Results of analyses: tables of plain values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 __all__ = ["Analysis", "AnalysisTable", "Cell"]
 
 Cell: TypeAlias = str | int | float | None
-"""A value of a table; None: it is not defined."""
+"""A value of a table; None if it is undefined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +18,11 @@ class AnalysisTable:
     """One analysis."""
 
     name: str
-    """Its name, such as ``trend``."""
+    """The table's name, such as ``trend``."""
     source: str
-    """Where the paper has it, or that it is ours."""
+    """Table or figure of the paper, or a note that the analysis is ours."""
     rows: tuple[Mapping[str, Cell], ...]
-    """Its rows, all with the same keys in the same order."""
+    """Rows with the same keys in the same order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +34,17 @@ class Analysis:
     variant: str
     """Its variant."""
     signature: str
-    """The signature of the run's scores, which the analyses rest on."""
+    """The signature of the run's scores."""
     tables: tuple[AnalysisTable, ...]
-    """The analyses that the run's items allow."""
+    """The analyses that the run's items allow, as tables."""
     notes: tuple[str, ...] = ()
-    """Which ones they don't allow, and why."""
+    """Reasons for missing or partial analyses."""
 
     def __getitem__(self, name: str) -> AnalysisTable:
-        """The table of a name.
+        """Return the table with a name.
 
         Raises:
-            KeyError: There is none of that name.
+            KeyError: No table has that name.
         """
         for table in self.tables:
             if table.name == name:
@@ -52,7 +52,7 @@ class Analysis:
         raise KeyError(name)
 
     def to_json(self) -> dict[str, object]:
-        """What ``analysis.json`` holds."""
+        """Return the content of ``analysis.json``."""
         return {
             "metric": self.metric,
             "variant": self.variant,
@@ -65,5 +65,5 @@ class Analysis:
         }
 
     def to_text(self) -> str:
-        """The same as text, with a line end."""
+        """Return the content of ``analysis.json`` as text that ends with a line feed."""
         return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,4 +1,4 @@
-"""Archives of old outputs: files that other tools wrote, read in a stream and joined by id."""
+"""Archive readers: read files that other tools wrote as a stream and join them by id."""
 
 from .inputs import InputOptions, ItemSource, References, Responses
 from .readers import read_items

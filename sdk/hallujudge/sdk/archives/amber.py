@@ -74,7 +74,7 @@ def read_amber(
         group_by: Fields to group by; ``kind`` is one.
 
     Raises:
-        ArchiveError: A file can't be read, an id is unknown, stands twice or is missing, or a table
+        ArchiveError: A file can't be read, an id is unknown, duplicate or missing, or a table
             is missing; it is named.
     """
     if references is None:
@@ -134,7 +134,7 @@ class _Items:
 
 
 def _by_id(source: References, what: str, id_key: str | None = None) -> dict[str, Record]:
-    """Return records by their id, which may stand once."""
+    """Return records by their id, without duplicates."""
     rows: dict[str, Record] = {}
     twice: list[str] = []
     key = ""
@@ -147,7 +147,7 @@ def _by_id(source: References, what: str, id_key: str | None = None) -> dict[str
             twice.append(identifier)
         rows[identifier] = record
     if twice:
-        raise refuse(f"ids stand more than once in the {what}", twice, "Remove the copies")
+        raise refuse(f"duplicate ids in the {what}", twice, "Remove the duplicates")
     if not rows:
         raise ArchiveError(f"the {what} hold no record")
     return rows

@@ -33,7 +33,7 @@ _ID_KEYS = ("image_id", "id", "question_id", "image")
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
 
-# Where the logs of lmms-eval keep the image id and its objects.
+# Keys under which lmms-eval logs hold the image id and its objects.
 _INNER = "coco_cap_chair_i"
 _LISTS = (list, tuple, set, frozenset, Iterator)
 
@@ -46,7 +46,7 @@ def read_chair(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> ItemSource:
-    """Captions joined with the objects of their images.
+    """Return captions joined with the objects of their images.
 
     Raises:
         ArchiveError: See :func:`read_items`.
@@ -57,7 +57,7 @@ def read_chair(
 
 
 def _records(responses: Responses) -> Iterator[Record]:
-    """Yield records of captions; those of lmms-eval hold id and objects in what it computed."""
+    """Yield records of captions; lmms-eval logs hold id and objects within the computed score."""
     for record in read_records(responses):
         inner = record.values.get(_INNER)
         if not isinstance(inner, Mapping):
@@ -77,7 +77,7 @@ class _Caption(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Keys:
-    """Which keys an archive uses."""
+    """Keys that an archive uses."""
 
     id: str | None
     text: str
@@ -105,7 +105,7 @@ class _Captions:
         self._keys = self._find_keys()
 
     def checked(self) -> ItemSource:
-        """The items, once every id was looked at."""
+        """Return the items after checking every id."""
         ids = IdCheck()
         unknown: dict[str, None] = {}
         met: set[str] = set()
@@ -127,8 +127,8 @@ class _Captions:
             raise refuse(
                 "duplicate image ids",
                 duplicates,
-                "Remove the copies, name the right key with InputOptions(id_key=…), or score "
-                "every one of them "
+                "Remove the duplicates, name the right key with InputOptions(id_key=…), or score "
+                "each one "
                 "with InputOptions(allow_duplicates=True)",
             )
 
@@ -143,9 +143,9 @@ class _Captions:
         if not met:
             some = named(list(islice(self._known, 3)))
             hint = (
-                f"None of the ids is in the references, which hold ids such as {some}: are these "
-                "the references of other images, or does the file need InputOptions(id_key=…) "
-                "or InputOptions(id_map=…)?"
+                f"None of the ids is in the references, whose ids look like {some}. Give the "
+                "references of these images, or name the key of the id with InputOptions(id_key=…) "
+                "or a map with InputOptions(id_map=…)"
             )
         raise refuse("image ids without a reference", unknown, hint)
 
@@ -255,9 +255,13 @@ def _read_objects(references: References) -> dict[str, _Objects]:
             duplicates.append(identifier)
         known[identifier] = shared.setdefault(objects, objects)
     if duplicates:
-        raise refuse("duplicate image ids in the references", duplicates, "Merge their entries")
+        raise refuse(
+            "duplicate image ids in the references", duplicates, "Merge the entries of each image"
+        )
     if not known:
-        raise ArchiveError(f"the references have no image: {references}")
+        raise ArchiveError(
+            f"{references}: the references hold no image; give image ids with their objects"
+        )
     return known
 
 
@@ -290,8 +294,8 @@ def _mapped_entries(references: References) -> Iterator[tuple[str, object, str]]
         if odd := [key for key, value in mapping.items() if isinstance(value, Mapping)]:
             where = references if isinstance(references, (str, Path)) else "references"
             raise ArchiveError(
-                f"{where}: the image ids {named([str(key) for key in odd])} hold an object and the "
-                "others a list. Write a list of object names under every image id"
+                f"{where}: the image ids {named([str(key) for key in odd])} hold an object "
+                "where a list is expected. Write a list of object names under every image id"
             )
         for key, value in mapping.items():
             place = f"references[{key!r}]"
@@ -299,7 +303,7 @@ def _mapped_entries(references: References) -> Iterator[tuple[str, object, str]]
 
 
 def _coco_files(references: References) -> list[Path]:
-    """Return the paths of COCO's own files; none if the references are something else.
+    """Return the paths of COCO annotation files; none if the references have another layout.
 
     Raises:
         ArchiveError: Several files are given, and not all of them are COCO's.
@@ -318,7 +322,7 @@ def _coco_files(references: References) -> list[Path]:
 
 
 def _values(references: References) -> Iterator[object]:
-    """Yield the values of a file; anything but a file is one value."""
+    """Yield the values of a file; any other source is a single value."""
     if isinstance(references, (str, Path)):
         yield from (placed.value for placed in read_values(Path(references)))
     else:
@@ -326,12 +330,12 @@ def _values(references: References) -> Iterator[object]:
 
 
 def _maps_ids(value: object) -> bool:
-    """Whether a value maps ids to lists, rather than being a record or holding some."""
+    """Return whether a value maps ids to lists, rather than being or holding records."""
     if not isinstance(value, Mapping) or {*_ID_KEYS, *_OBJECT_KEYS} & value.keys():
         return False
     entries = value.values()
     lists = [isinstance(entry, _LISTS) for entry in entries]
-    # Records of other layouts hold lists and objects too; ids of images have digits.
+    # Records of other layouts hold lists and objects too; only ids of images have digits.
     ids = all(any(c.isdigit() for c in str(key)) for key in value)
     return any(lists) and (ids or not any(isinstance(entry, Mapping) for entry in entries))
 

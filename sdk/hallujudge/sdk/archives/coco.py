@@ -1,4 +1,4 @@
-"""COCO's own annotation files as references: objects of images, from instances and captions."""
+"""COCO annotation files as references: objects of images, from instances and captions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TABLE = "coco-published"
 _HEAD_CHARS = 4096
 _FIRST_KEYS = re.compile(r'\s*\{\s*"(info|images|annotations|licenses|categories|type)"\s*:')
 _FILE_NAME = re.compile(r"(?:.*/)?COCO_[a-z]+\d{4}_0*(\d+)(?:\.\w+)?")
-# Everything else, segmentations above all, is dropped while a file is read: they are 95 % of it.
+# All other keys are dropped while a file is read: segmentations alone are 95 % of it.
 _KEPT = frozenset(
     ["annotations", "caption", "categories", "category_id", "id", "image_id", "images", "name"]
 )

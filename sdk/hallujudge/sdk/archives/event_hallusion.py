@@ -38,7 +38,7 @@ def read_event_hallusion(
         group_by: Fields to group by.
 
     Raises:
-        ArchiveError: A video can't be read, has no split, stands twice, or has a label that is
+        ArchiveError: A video can't be read, has no split, is a duplicate, or has a label that is
             neither yes nor no; it is named.
     """
     if references is not None:
@@ -132,7 +132,7 @@ def _check(items: Sequence[EventHallusionItem]) -> None:
     seen: set[str] = set()
     twice = [item.id for item in items if item.id in seen or seen.add(item.id)]  # type: ignore[func-returns-value]  # add() is called for its effect
     if twice:
-        raise refuse("videos stand more than once", twice, "Remove the copies")
+        raise refuse("duplicate videos", twice, "Remove the duplicates")
     wrong = [
         f"{item.id} ({question.label!r:.40})"
         for item in items

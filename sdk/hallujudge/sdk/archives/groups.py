@@ -26,7 +26,7 @@ def group_notes(
         archives: What the items were read from, for the keys that an error names.
 
     Raises:
-        InvalidInputError: No item has a key; the keys that there are are named.
+        InvalidInputError: No item has a key; the message names the existing keys.
     """
     keys = tuple(keys)
     if not keys:
@@ -36,7 +36,7 @@ def group_notes(
     for item in source:
         kept.update(item.fields)
         lacking.update(key for key in keys if not item.fields.get(key))
-    # A family may set fields of its own when it scores, such as INFACT's level.
+    # Scoring may add fields of its own, such as INFACT's level.
     wrong = [key for key in keys if key in kept and lacking[key] == len(source) > 0]
     if wrong:
         there = named(sorted({key for archive in archives for key in _keys(archive)}))
@@ -58,7 +58,7 @@ def _keys(archive: Responses | References | None) -> Iterator[str]:
         for record in islice(read_records(archive), _LOOKED_AT):
             yield from _paths(record.values)
     except ArchiveError:
-        # References may have a layout without records.
+        # Some layouts of references have no records.
         return
 
 

@@ -1,4 +1,4 @@
-"""Answers and correctness labels of HallusionBench, joined to its questions by their place."""
+"""Answers and correctness labels of HallusionBench, joined with its questions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _CORRECTNESS_KEYS = ("correctness", "gpt4v_output_gpt_check")
 _QUESTION_KEYS = ("question", "gt_answer", "gt_answer_details", "visual_input")
 _LMMS_EVAL_KEYS = ("aAcc", "qAcc", "fAcc")
 _LABELS = {"1": "yes", "0": "no", "yes": "yes", "no": "no", "true": "yes", "false": "no"}
-# The pipeline puts these among the fields itself.
+# The pipeline sets these fields itself.
 _OWN_FIELDS = frozenset({"category", "subcategory"})
 
 
 class _Place(NamedTuple):
-    """What names a question in the benchmark."""
+    """Fields that identify a question in the benchmark."""
 
     category: str
     subcategory: str
@@ -47,7 +47,7 @@ def read_hallusion_bench(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> ItemSource:
-    """Answers with their questions.
+    """Return answers with their questions.
 
     Args:
         responses: One record for each answer: ``category``, ``subcategory``, ``set_id``,
@@ -58,8 +58,8 @@ def read_hallusion_bench(
         group_by: Fields to group by.
 
     Raises:
-        ArchiveError: See :func:`read_items`; also where a place, a label, a correctness or
-            ``visual_input`` is not one of its values.
+        ArchiveError: See :func:`read_items`; also if a place, a label, a correctness or
+            ``visual_input`` has an invalid value.
     """
     known = {} if references is None else _questions(references)
     items = _Gathering(options, known, group_by).read(kept(responses))
@@ -75,7 +75,7 @@ def _questions(references: References) -> dict[_Place, Mapping[str, object]]:
             twice.append(place.id)
         known[place] = record.values
     if twice:
-        raise refuse("questions stand more than once in the references", twice, "Remove the copies")
+        raise refuse("duplicate questions in the references", twice, "Remove the duplicates")
     return known
 
 
@@ -90,7 +90,7 @@ def _place(record: Record) -> _Place:
 
 
 def _unwrapped(record: Record) -> Record:
-    """Return an answer as such, from the layouts of lmms-eval and VLMEvalKit."""
+    """Return an answer record, unwrapped from the layouts of lmms-eval and VLMEvalKit."""
     values = record.values
     # Samples of lmms-eval hold the answer under the name of a score.
     held = next((values[k] for k in _LMMS_EVAL_KEYS if isinstance(values.get(k), Mapping)), None)
@@ -109,7 +109,7 @@ def _of_kit(values: Mapping[str, object]) -> Mapping[str, object]:
 
 
 class _Gathering:
-    """Answers on their way to items; what is wrong with them is kept by kind."""
+    """Builds items from answers and collects faults by kind."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class _Gathering:
         """Return all items.
 
         Raises:
-            ArchiveError: An answer can't be used; answers of the same fault are named together.
+            ArchiveError: An answer can't be used; the message names all with the same fault.
         """
         items = list(self._answers(responses))
         if not items and not self._wrong:
@@ -193,7 +193,7 @@ class _Gathering:
         )
 
     def _question(self, place: _Place) -> Mapping[str, object]:
-        """Return what the references say about a question, and nothing about its answers."""
+        """Return a question's fields from the references, without any answers."""
         row = self._known.get(place, {})
         return {key: row[key] for key in _QUESTION_KEYS if key in row}
 
@@ -222,7 +222,7 @@ _BAD_LABEL = "values of gt_answer are neither 1 (yes) nor 0 (no)"
 _BAD_CORRECTNESS = "values of correctness are not 1 (right), 0 (wrong) or 2 (unclear)"
 _NO_LABEL = "answers have neither gt_answer nor a correctness"
 _REMEDIES = {
-    _TWICE: "Remove the copies",
+    _TWICE: "Remove the duplicates",
     _UNKNOWN: "Give their questions, or pass --allow-unknown",
     _SILENT: "Give their answers, or pass --allow-missing to leave them unscored",
     _BAD_CATEGORY: "Correct them",
@@ -235,7 +235,7 @@ _REMEDIES = {
 
 
 def _label(value: object) -> str | None:
-    """Return ``yes``, ``no`` or, without a label, an empty text; None: it is something else."""
+    """Return ``yes``, ``no`` or, without a label, an empty text; None for invalid labels."""
     if value is None or value == "":
         return ""
     text = str(_number(value)) if isinstance(value, float) else str(value)

@@ -13,26 +13,26 @@ __all__ = ["human_scores"]
 
 _USUAL = ("human_score", "human_scores")
 _MAX_ANNOTATORS = 1000
-# Nobody scores higher, and the squares of larger numbers are none that a float can hold.
+# Far above any real scale. Squares of larger numbers would overflow a float in correlations.
 _MAX_SCORE = 1e9
 
 
 def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
-    """Return the scores of a record, one for each annotator who gave one.
+    """Return the human scores of a record, one for each annotator.
 
     A key holds a number, or several in a list, or by annotator in an object; null means no score.
 
     Args:
         record: The record.
-        keys: The keys; none: the usual ones, which a record may lack.
+        keys: The keys; empty for the usual ones, which a record may lack.
 
     Raises:
-        ArchiveError: A named key is missing, or something else than numbers is there.
+        ArchiveError: A named key is missing, or a value is not a number.
     """
     if missing := [key for key in keys if key not in record.values]:
         raise ArchiveError(
             f"{record.place}: no key {missing[0]!r} for human scores; found "
-            f"{', '.join(sorted(record.values))}. An annotator without a score has null"
+            f"{', '.join(sorted(record.values))}. Write null for an annotator without a score"
         )
     found = tuple(
         _number(value, f"{record.place}, {key}")
@@ -42,7 +42,7 @@ def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
     )
     if len(found) > _MAX_ANNOTATORS:
         raise ArchiveError(
-            f"{record.place}: {len(found)} human scores; at most {_MAX_ANNOTATORS} are read"
+            f"{record.place}: {len(found)} human scores; give at most {_MAX_ANNOTATORS}"
         )
     return found
 

@@ -22,13 +22,13 @@ _QUESTION_KEYS = ("question_id",)
 _ANSWER_KEYS = ("response", "answer", "prediction", "output", "text")
 _VIDEO_KEYS = ("video", "video_id", "group_id")
 _DIMENSIONS = ("faithfulness", "factuality")
-# The pipeline puts these among the fields itself.
+# The pipeline sets these fields itself.
 _TAXONOMY_FIELDS = frozenset({"dimension", "level", "category", "order_sensitive"})
 
 
 @dataclass(slots=True)
 class _Question:
-    """A question, while its lines are gathered."""
+    """A question whose lines are being collected."""
 
     label: str
     dimension: str
@@ -46,7 +46,7 @@ def read_infact(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> ItemSource:
-    """Lines grouped into questions.
+    """Return questions, each with its lines under every operator.
 
     Args:
         responses: One line for each question and operator.
@@ -56,7 +56,7 @@ def read_infact(
         group_by: Fields to group by.
 
     Raises:
-        ArchiveError: See :func:`read_items`; also where an operator is unknown, a question has no
+        ArchiveError: See :func:`read_items`; also if an operator is unknown, a question has no
             base run, lines of one question contradict each other, or a confidence is not in [0, 1].
     """
     known = _known_questions(references)
@@ -107,12 +107,16 @@ def _known_questions(references: References | None) -> dict[str, Mapping[str, ob
             duplicates.append(question)
         known[question] = record.values
     if duplicates:
-        raise refuse("duplicate questions in the references", duplicates, "Merge their entries")
+        raise refuse(
+            "duplicate questions in the references",
+            duplicates,
+            "Merge the entries of each question",
+        )
     return known
 
 
 class _Gathering:
-    """Lines on their way to questions; what is wrong with them is kept by kind."""
+    """Groups lines into questions and collects faults by kind."""
 
     def __init__(
         self,
@@ -128,10 +132,10 @@ class _Gathering:
         self._wrong: dict[str, list[str]] = {}
 
     def read(self, responses: Responses) -> dict[str, _Question]:
-        """All questions.
+        """Return all questions.
 
         Raises:
-            ArchiveError: A line can't be used; lines of the same fault are named together.
+            ArchiveError: A line can't be used; the message names all lines with the same fault.
         """
         keys: tuple[str, str] | None = None
         for record in read_records(responses):
@@ -165,7 +169,7 @@ class _Gathering:
         if "operator" not in record.values or question_key not in record.values:
             raise ArchiveError(
                 f"{record.place}: a line needs {question_key!r} and 'operator'; found "
-                f"{', '.join(sorted(record.values))}. Is this a line of another kind of file?"
+                f"{', '.join(sorted(record.values))}. Remove the line, or give INFACT answers"
             )
         question = canonical_id(record.values[question_key], record.place)
         operator = _operator(record.values["operator"])
@@ -220,7 +224,7 @@ class _Gathering:
             return row
         if (row.label, row.order_sensitive) != (str(label), bool(sensitive)):
             self._fault(_CONTRADICTION, question)
-        # A line may leave these out; lines that have them must agree.
+        # Lines may omit these fields; lines that have them must agree.
         row.dimension, row.category = row.dimension or dimension, row.category or category
         if (row.dimension, row.category) != (dimension or row.dimension, category or row.category):
             self._fault(_MISPLACED, question)
@@ -242,8 +246,8 @@ _CONTRADICTION = "questions have lines with another label or order_sensitive"
 _MISPLACED = "questions have lines with another dimension or category"
 _REMEDIES = {
     _UNKNOWN_OPERATOR: f"They are {', '.join(OPERATORS)}",
-    _BAD_CONFIDENCE: "Write 85 % as 0.85, and leave the key out where the model was not asked",
-    _TWICE: "Remove the copies, or give other samples another question_id",
+    _BAD_CONFIDENCE: "Write 85 % as 0.85, and omit the key if the model gave no confidence",
+    _TWICE: "Remove the duplicates, or give other samples another question_id",
 }
 
 
@@ -271,7 +275,7 @@ def _truth(value: object) -> bool | None:
 
 
 def _options(given: object, place: str) -> Mapping[str, str]:
-    """Choices as an object letter -> text, or a list in the order of the letters."""
+    """Return the choices from an object letter -> text, or a list in the order of the letters."""
     value = structured(given)
     if value is None:
         return {}

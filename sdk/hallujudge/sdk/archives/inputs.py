@@ -19,31 +19,31 @@ References: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputOptions:
-    """How archives are read and joined."""
+    """Options for reading and joining archives."""
 
     id_key: str | None = None
-    """Key of the id; None: the usual ones are looked for."""
+    """Key of the id; None to try the usual keys."""
     text_key: str | None = None
-    """Key of the response's text; None: the usual ones are looked for."""
+    """Key of the response's text; None to try the usual keys."""
     id_map: str | Path | None = None
     """A JSON list: position or question_id -> image id."""
     allow_unknown: bool = False
-    """Responses without a reference become unscored instead of stopping the run."""
+    """Whether responses without a reference become unscored instead of stopping the run."""
     allow_duplicates: bool = False
-    """Several responses of one id are scored each, instead of stopping the run."""
+    """Whether every response of a duplicate id is scored instead of stopping the run."""
     allow_missing: bool = False
-    """References without a response become unscored instead of stopping the run."""
+    """Whether references without a response become unscored instead of stopping the run."""
     display: str | Path | Mapping[str, object] | None = None
-    """For VidHal: video -> letter -> rank of the caption that was shown behind the letter."""
+    """For VidHal: file of the display order, video -> letter -> rank of the letter's caption."""
     correctness_key: str | None = None
-    """For HallusionBench: key of given correctness (1, 0 or 2); None: the usual ones are read."""
+    """For HallusionBench: key of given correctness (1, 0 or 2); None to try the usual keys."""
     model_key: str | None = None
     """For Tri-HE's own file: key of the model's answers; its claims are under ``KEY_triplets``."""
     claims_only: bool = False
-    """For Tri-HE: the archive must hold claims, not texts to take them from."""
+    """For Tri-HE: whether the archive must hold claims; nothing is extracted."""
     human_keys: tuple[str, ...] = ()
-    """For Tri-HE: keys of people's scores, one for each annotator; none: ``human_score`` and
-    ``human_scores`` are read where they are there."""
+    """For Tri-HE: keys of human scores, one for each annotator; empty for ``human_score`` and
+    ``human_scores``, if present."""
     nouns: References | None = None
     """For AMBER: nouns of the descriptions, by id; None: descriptions carry them."""
     questions: References | None = None
@@ -59,14 +59,14 @@ class InputOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSource:
-    """Checked items of an archive, read again for each iteration."""
+    """Checked items of an archive; each iteration reads the archive again."""
 
     count: int
     """How many items there are."""
     make: Callable[[], Iterator[Item]]
-    """Reads them."""
+    """Returns a new iterator over the items."""
     notes: tuple[str, ...] = field(default=())
-    """What a user should know and needs to do nothing about."""
+    """Notes for the user that need no action."""
 
     def __iter__(self) -> Iterator[Item]:
         return self.make()

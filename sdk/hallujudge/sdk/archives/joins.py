@@ -1,4 +1,4 @@
-"""Ids: mapped, checked for duplicates, joined."""
+"""Ids: id maps and duplicate checks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["IdCheck", "IdMap", "numbered"]
 
 
 _LONGEST_PLACE = 20
-"""More digits than any place in a list has, and fewer than Python minds."""
+"""More digits than any list position has, and fewer than Python's limit for integers."""
 
 
 class IdMap:
     """A list: position or question_id -> image id.
 
     Args:
-        path: The JSON file that holds it.
+        path: Path of the JSON file.
 
     Raises:
         ArchiveError: The file is not a JSON list of ids.
@@ -33,13 +33,13 @@ class IdMap:
         self._path = Path(path)
         content = read_json(self._path)
         if not isinstance(content, list):
-            raise ArchiveError(f"{path}: an id map is a JSON list of image ids")
+            raise ArchiveError(f"{path}: an id map must be a JSON list of image ids")
         self._ids = [
             canonical_id(value, f"{path} entry {index}") for index, value in enumerate(content)
         ]
 
     def image_id(self, record: Record, key: str | None) -> str:
-        """The image of a record: by the value of `key`, or by position where it has none.
+        """Return the image id of a record, by the value of `key` or else by position.
 
         Raises:
             ArchiveError: The map has no such entry.
@@ -73,7 +73,7 @@ class IdCheck:
         """Return duplicate ids, in order of their second appearance.
 
         Args:
-            again: Yields the ids again; only called if there are duplicates.
+            again: Returns an iterator over the ids; called only if there are duplicates.
         """
         import numpy as np
 
@@ -91,7 +91,7 @@ class IdCheck:
 
 
 def numbered(identifiers: Iterable[str]) -> Iterator[str]:
-    """Ids made unique: the second "42" becomes "42#2"."""
+    """Make ids unique: the second "42" becomes "42#2"."""
     counts: dict[str, int] = {}
     for identifier in identifiers:
         count = counts[identifier] = counts.get(identifier, 0) + 1
@@ -99,7 +99,7 @@ def numbered(identifiers: Iterable[str]) -> Iterator[str]:
 
 
 def refuse(problem: str, identifiers: list[str], remedy: str) -> ArchiveError:
-    """An error that names ids, up to ten, then a count."""
+    """Return an error that names up to ten ids, and their number."""
     return ArchiveError(
         f"{problem}: {named(identifiers)} ({len(identifiers)} in all). {remedy}",
         metadata={"count": str(len(identifiers))},

@@ -1,7 +1,8 @@
-"""JSON records out of files of any layout, read in pieces so that size does not matter.
+"""Streaming reader of JSON files; it reads large files in pieces.
 
-Read are: one object a line; a list of objects; objects one after another, pretty-printed or not;
-and one object that holds the records (``{"imgToEval": {…}}``, ``{"sentences": […]}``, id -> text).
+Supported layouts: one object per line; a list of objects; concatenated objects, pretty-printed or
+not; and one object that holds the records (``{"imgToEval": {…}}``, ``{"sentences": […]}``, or
+id -> text).
 """
 
 from __future__ import annotations
@@ -20,30 +21,30 @@ __all__ = ["Placed", "named", "read_json", "read_values"]
 
 _CHUNK = 1 << 20
 _MAX_VALUE_CHARS = 1 << 30
-# No literal, number in practice, or escape is longer; a cut one is noticed at its start.
+# Literals, escapes and practical numbers are shorter, so a cut one begins this close to the end.
 _LONGEST_TOKEN = 64
 _NAMED = 10
 _SPACE = re.compile(r"\s*")
 
 
 class Placed(NamedTuple):
-    """A JSON value and its line."""
+    """A JSON value and its line number."""
 
     value: object
     """The value."""
     line: int
-    """Its first line, counted from one."""
+    """First line of the value, counted from one."""
 
 
 def read_values(path: Path, *, chunk_chars: int = _CHUNK) -> Iterator[Placed]:
-    """Top-level values of a file; those of a top-level list one by one.
+    """Yield the top-level values of a file, and the entries of a top-level list one by one.
 
     Args:
         path: The file.
         chunk_chars: How many characters are read at a time.
 
     Raises:
-        ArchiveError: The file can't be read, holds nothing, or is not JSON; the line is named.
+        ArchiveError: The file can't be read, is empty, or is not JSON; the message names the line.
     """
     try:
         with open_text(path) as stream:
@@ -60,10 +61,10 @@ def read_values(path: Path, *, chunk_chars: int = _CHUNK) -> Iterator[Placed]:
 
 
 def read_json(path: Path) -> object:
-    """The one value of a file.
+    """Return the only value of a file.
 
     Raises:
-        ArchiveError: The file can't be read or holds something else than one value.
+        ArchiveError: The file can't be read or does not hold exactly one value.
     """
     try:
         with open_text(path) as stream:
@@ -87,7 +88,7 @@ def read_json(path: Path) -> object:
 
 
 class _Reader:
-    """Decodes values out of a stream with a buffer no larger than the largest value needs."""
+    """Decodes values from a stream with a buffer of at most twice the largest value."""
 
     def __init__(self, stream: IO[str], path: Path, chunk_chars: int) -> None:
         self._stream = stream
@@ -120,12 +121,12 @@ class _Reader:
                 yield self._value()
                 mark = self._peek()
                 if mark not in {",", "]"}:
-                    raise self._error("the list ends too early: is the file cut off?")
+                    raise self._error("the list is not closed; the file may be truncated")
                 self._skip(1)
                 if mark == "]":
                     break
         if self._peek():
-            raise self._error("there is more text after the end of the list")
+            raise self._error("unexpected text after the end of the list; remove it")
 
     def _peek(self) -> str:
         """Return the next character that is not white space; empty at the end of the file."""
@@ -156,9 +157,11 @@ class _Reader:
                     continue
                 raise self._decode_error(err) from err
             except ValueError as err:
-                # Python takes no number of more than a few thousand digits; its advice is not ours.
-                raise self._error("a number has more digits than are read") from err
-            # A number at the very end of the buffer may go on in the next piece.
+                # Python limits integers to a few thousand digits and advises changing that limit.
+                raise self._error(
+                    "a number has too many digits; shorten it or write it as a text"
+                ) from err
+            # A number at the end of the buffer may continue in the next piece.
             open_ended = end == len(self._buffer) and not isinstance(value, (dict, list, str))
             if open_ended and self._more():
                 continue
@@ -166,7 +169,7 @@ class _Reader:
             return Placed(value, line)
 
     def _more(self) -> bool:
-        """Reads on; each time about as much as is held, so that one long value costs no square."""
+        """Read more text, as much as the buffer holds: doubling keeps long values linear."""
         if self._ended:
             return False
         held = self._buffer[self._at :]
@@ -180,7 +183,7 @@ class _Reader:
         return True
 
     def _may_be_cut(self, err: json.JSONDecodeError) -> bool:
-        """Whether the end of the buffer, not the text, can be what stopped the decoder."""
+        """Return whether the decoder may have failed only because the buffer ends."""
         unterminated = err.msg.startswith("Unterminated string")
         return unterminated or len(self._buffer) - err.pos < _LONGEST_TOKEN
 
@@ -188,7 +191,9 @@ class _Reader:
         line = self._line + self._buffer.count("\n", self._at, err.pos)
         rest = self._buffer[err.pos :].strip()
         cut_off = not rest or err.msg.startswith("Unterminated string")
-        problem = "the file ends in the middle of a value: is it cut off?" if cut_off else err.msg
+        problem = (
+            "the file ends in the middle of a value; it may be truncated" if cut_off else err.msg
+        )
         return self._error(problem, line)
 
     def _error(self, problem: str, line: int | None = None) -> ArchiveError:
@@ -206,7 +211,7 @@ def _space_end(text: str, start: int) -> int:
 
 
 class _RefusedError(ValueError):
-    """Text that Python's decoder takes and we don't."""
+    """JSON that Python's decoder accepts and this reader refuses."""
 
 
 def _no_constant(name: str) -> object:
@@ -214,7 +219,7 @@ def _no_constant(name: str) -> object:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object. The decoder would keep the last value of a key and say nothing of the others."""
+    """Return an object without duplicate keys; the decoder would silently keep the last value."""
     values = dict(pairs)
     if len(values) == len(pairs):
         return values
@@ -223,7 +228,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def named(values: Sequence[str]) -> str:
-    """Up to ten values by name, then how many more."""
+    """List up to ten values, then how many more there are."""
     shown = ", ".join(values[:_NAMED])
     more = len(values) - _NAMED
     return f"{shown} and {more} more" if more > 0 else shown

@@ -27,17 +27,17 @@ _QUOTED = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*(?:,|$)""")
 
 
 def read_keyword_text(path: Path) -> dict[str, tuple[str, ...]]:
-    """The four lists of a file.
+    """Return the four keyword lists of a file.
 
     Raises:
-        ArchiveError: A list is missing or appears twice; file and line are named.
+        ArchiveError: A list is missing or appears twice; the message names file and line.
     """
     text, _ = decoded(read_bytes(path, _MAX_BYTES))
     return parse_keyword_text(text, place=str(path))
 
 
 def parse_keyword_text(text: str, *, place: str) -> dict[str, tuple[str, ...]]:
-    """The four lists of a text.
+    """Return the four keyword lists of a text.
 
     Line ends of any kind, further colons, brackets left out or never closed, empty lists, quoted
     words, lists over several lines and a word a line behind bullets are read; lines that belong to
@@ -67,7 +67,7 @@ def parse_keyword_text(text: str, *, place: str) -> dict[str, tuple[str, ...]]:
         last = len(text.splitlines()) or 1
         raise ArchiveError(
             f"{place} line {last}: the file ends without {_shown(missing[0])} "
-            f"({', '.join(missing)} missing); a list that names nothing is written []"
+            f"({', '.join(missing)} missing); write an empty list as []"
         )
     return {name: _keywords(_inner(raw[name], places[name])) for name in LISTS}
 
@@ -75,7 +75,9 @@ def parse_keyword_text(text: str, *, place: str) -> dict[str, tuple[str, ...]]:
 def _name(match: re.Match[str], place: str) -> str:
     side = _SIDES.get(match["number"])
     if side is None:
-        raise ArchiveError(f"{place}: list {match['number']}: 1 is the human's, 2 the model's")
+        raise ArchiveError(
+            f"{place}: list {match['number']}: the number must be 1 (human) or 2 (model)"
+        )
     return f"{side}_{'objects' if match['kind'].lower() == 'object' else 'behaviors'}"
 
 
@@ -86,7 +88,7 @@ def _shown(name: str) -> str:
 
 
 def _continued(value: str, line: str) -> str:
-    """The list with a line behind it, where that belongs to it."""
+    """Return the list with the next line appended, if that line continues it."""
     bullet = _BULLET.match(line)
     if bullet and (not value or value.endswith(",")):
         return f"{value} {line[bullet.end() :].rstrip(',')},"
@@ -107,7 +109,7 @@ def _inner(value: str, place: str) -> str:
             break
     if _BRACKET.search(rest, end + 1):
         raise ArchiveError(
-            f"{place}: more brackets behind the end of the list: {value!r:.80}; a line has one list"
+            f"{place}: text after the end of the list: {value!r:.80}; write one list per line"
         )
     return rest[:end]
 

@@ -1,4 +1,4 @@
-"""Layouts of files that other tools write, so that an error can say what a file is."""
+"""Known file layouts, so that an error can identify a file."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["Layout", "explained", "recognised"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A layout that is recognised by the keys of its first record."""
+    """A layout, recognised by the keys of its first record."""
 
     name: str
-    """What a file of this layout is."""
+    """Name of the layout for messages."""
     keys: frozenset[str]
     """Keys that its records have."""
     metrics: tuple[str, ...] = ()
-    """Metrics that read it."""
+    """Metrics that read the layout."""
     role: str = "responses"
-    """What it is for these metrics: ``responses`` or ``references``."""
+    """Role of the file for these metrics: ``responses`` or ``references``."""
     remedy: str = ""
-    """What to do with a file that no metric reads."""
+    """Next step for a file that no metric reads."""
 
 
 def _layout(
@@ -39,7 +39,7 @@ def _layout(
     )
 
 
-# The most specific first. Field names are those that the tools write.
+# The most specific layouts come first. The keys are those that each tool writes.
 _LAYOUTS = (
     _layout("an lmms-eval sample file of task pope", "filtered_resps pope_accuracy", "pope"),
     _layout("an lmms-eval sample file of task CHAIR", "filtered_resps coco_cap_chair_i", "chair"),
@@ -99,7 +99,7 @@ _LAYOUTS = (
 
 
 def recognised(values: Mapping[str, object]) -> Layout | None:
-    """Return the layout of a record; None if its keys are of no known layout."""
+    """Return the layout of a record; None if its keys match no known layout."""
     keys = values.keys()
     return next((layout for layout in _LAYOUTS if layout.keys <= keys), None)
 
@@ -107,11 +107,11 @@ def recognised(values: Mapping[str, object]) -> Layout | None:
 def explained(
     err: ArchiveError, metric: str, responses: Responses, references: References | None
 ) -> ArchiveError:
-    """Return the error, with what the file is if its layout is that of something else.
+    """Return the error, extended with the file's layout if it is known and does not fit.
 
     Args:
-        err: Why the archive can't be read for the metric.
-        metric: The metric that it was given for.
+        err: The error of the metric's archive reader.
+        metric: Name of the metric.
         responses: The archive of responses.
         references: The archive of references.
     """

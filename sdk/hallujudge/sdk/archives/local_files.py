@@ -16,7 +16,7 @@ from ..errors import ArchiveError
 __all__ = ["STDIN", "copy_of_stdin", "open_binary", "open_text", "read_bytes", "suffix_of"]
 
 STDIN = "-"
-"""The name that stands for standard input."""
+"""Path that means standard input."""
 
 _MAX_BYTES = 1 << 28
 _MAX_STDIN_BYTES = 1 << 33
@@ -38,7 +38,7 @@ def open_binary(path: Path) -> BinaryIO:
     file.seek(0)
     if not packed:
         return file
-    # The stream closes the file that it was given.
+    # The stream closes this file.
     return cast("BinaryIO", _Unpacked(file))
 
 
@@ -49,7 +49,7 @@ def open_text(path: Path) -> IO[str]:
         ArchiveError: The path is a pipe or a device.
         OSError: The file can't be opened.
     """
-    # utf-8-sig: some editors put a byte order mark first, which is not a part of the data.
+    # utf-8-sig: some editors write a byte order mark, which is not part of the data.
     return io.TextIOWrapper(open_binary(path), encoding="utf-8-sig", newline="")
 
 
@@ -75,7 +75,7 @@ def suffix_of(path: Path) -> str:
 
 
 def copy_of_stdin() -> Path:
-    """Return a temporary file with the content of standard input, named after what it holds.
+    """Return a temporary file with the content of standard input and a suffix that fits it.
 
     Archives are read more than once, which a pipe does not allow. The file is deleted when this
     process ends.
@@ -114,7 +114,7 @@ def _suffix_by_content(path: Path) -> str:
 
 
 class _Unpacked(gzip.GzipFile):
-    """A gzip file whose defects are errors of the operating system, as a missing file is."""
+    """A gzip file that raises OSError if it is damaged."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(fileobj=file, mode="rb")
@@ -138,7 +138,7 @@ class _Unpacked(gzip.GzipFile):
 
 
 def _refuse_pipe(path: Path) -> None:
-    """Refuse what can be read only once: archives are read more than once."""
+    """Refuse pipes and devices: archives are read more than once."""
     mode = path.stat().st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
         raise ArchiveError(

@@ -44,7 +44,7 @@ def read_mementos(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> ItemSource:
-    """Descriptions joined with the human ones, or keywords that are there already.
+    """Return descriptions joined with the human ones, or given keywords.
 
     Responses are a CSV or JSON file of descriptions; a JSON file of keywords, ``items.jsonl`` of an
     earlier run among them; a folder of released keyword files, or one of them.
@@ -57,7 +57,7 @@ def read_mementos(
 
 
 def _references(references: References | None) -> dict[str, _Reference] | None:
-    """Return image -> its human description."""
+    """Map each image to its human description."""
     if references is None:
         return None
     known: dict[str, _Reference] = {}
@@ -80,7 +80,7 @@ def _references(references: References | None) -> dict[str, _Reference] | None:
         raise refuse(
             "duplicate image names in the references",
             duplicates,
-            "Keep one description of each",
+            "Keep one description of each image",
         )
     if not known:
         raise ArchiveError("the references hold no description")
@@ -91,11 +91,11 @@ class _Entry(NamedTuple):
     image: str
     record: Record
     keywords: Mapping[str, tuple[str, ...]] | None
-    """The lists that are given; None: the record holds a text."""
+    """The given keyword lists; None if the record holds a text."""
 
 
 class _Descriptions:
-    """Descriptions or keywords, read once to check them and once to score them."""
+    """An archive of descriptions or keywords, read once to check and once to score."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class _Descriptions:
         self._text_key = self._find_text_key(first)
 
     def checked(self) -> ItemSource:
-        """The items, once every id was looked at."""
+        """Return the items after checking every id."""
         check = JoinCheck(_WHAT, self._options, self._known)
         for entry in self._entries():
             check.add(entry.image)
@@ -185,7 +185,7 @@ class _Descriptions:
 
 
 def _records_of(source: Responses | References) -> Iterable[Record]:
-    """Return records that can be read twice, whatever holds them."""
+    """Return records of any source that can be read twice."""
     if isinstance(source, (str, Path)):
         path = Path(source)
         if path.is_dir():
@@ -196,7 +196,7 @@ def _records_of(source: Responses | References) -> Iterable[Record]:
 
 
 class _Again:
-    """Records of a file or a mapping, read afresh each time."""
+    """Records of a file or a mapping; each iteration reads them again."""
 
     def __init__(self, source: Responses | References) -> None:
         self._source = source if isinstance(source, (str, Path, Mapping)) else list(source)
@@ -235,7 +235,8 @@ def _given_keywords(record: Record) -> Mapping[str, tuple[str, ...]] | None:
     evidence = values.get("evidence")
     if isinstance(evidence, Mapping) and not any(name in values for name in LISTS):
         if not evidence and "outcome" in values:
-            return {}  # unscored in that run, and nothing was kept: unscored in this one too
+            # Unscored in the earlier run, which kept no keywords, so it is unscored here too.
+            return {}
         values = evidence
     present = {name: values[name] for name in LISTS if values.get(name) is not None}
     if not present:
@@ -243,7 +244,7 @@ def _given_keywords(record: Record) -> Mapping[str, tuple[str, ...]] | None:
     lacking = [name for name in LISTS if name not in present]
     if lacking and not any(key in record.values for key in _RESPONSE_KEYS):
         raise ArchiveError(
-            f"{record.place}: no list {', '.join(lacking)}; write [] where nothing is named"
+            f"{record.place}: no list {', '.join(lacking)}; write an empty list as []"
         )
     return {name: _words(value, name, record.place) for name, value in present.items()}
 
@@ -271,7 +272,7 @@ def _evidence(values: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _domain(values: Mapping[str, object]) -> str:
-    # Anything but a text is an unknown domain, not the general one; the item says so.
+    # A domain that is not a text is unknown, not general: the item becomes unscored.
     holders = (values, _evidence(values), _kept_fields(values))
     domain = next(filter(None, (holder.get("domain") for holder in holders)), "")
     return well_formed(str(domain).strip())

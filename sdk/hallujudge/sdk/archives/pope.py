@@ -20,14 +20,14 @@ __all__ = ["READERS", "read_pope"]
 JOINS = ("auto", "id", "text", "order")
 
 _ID_KEYS = ("question_id", "id")
-# Where both are there, `answer` is the label and `prediction` what the model wrote (VLMEvalKit).
+# If a record has both, `answer` is the label and `prediction` the response (VLMEvalKit).
 _ANSWER_KEYS = ("filtered_resps", "response", "output", "prediction", "answer", "text", "caption")
 _LABEL_KEYS = ("label", "gt", "gt_answer", "ground_truth", "answer")
 _QUESTION_KEYS = ("question", "prompt", "text")
 _IMAGE_KEYS = ("image", "image_id", "image_source")
 _WORD = re.compile(r"\w+")
 _LABELS = {"yes": "yes", "no": "no"}
-# In the logs of lmms-eval, the id and the label are inside what it computed.
+# lmms-eval logs hold the id and the label within the computed score.
 _INNER = "pope_accuracy"
 
 
@@ -37,10 +37,10 @@ def read_pope(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> ItemSource:
-    """Answers joined with their questions.
+    """Return answers joined with their questions.
 
     Raises:
-        ArchiveError: See :func:`read_items`; also where a label is neither yes nor no.
+        ArchiveError: See :func:`read_items`; also if a label is neither yes nor no.
     """
     if options.join not in JOINS:
         raise InvalidInputError(f"join {options.join!r}: choose one of {', '.join(JOINS)}")
@@ -61,7 +61,7 @@ class _Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Questions:
-    """Questions by what answers are joined by."""
+    """Questions by join key."""
 
     by: str
     """``id``, ``text`` or ``order``."""
@@ -71,7 +71,7 @@ class _Questions:
     """Whether ids are only unique within a category, such as random, popular, adversarial."""
 
     def key_of(self, record: Record) -> str:
-        """What an answer is joined by."""
+        """Return the join key of an answer."""
         if self.by == "order":
             return str(record.position)
         if self.by == "text":
@@ -108,7 +108,7 @@ def _read_questions(
             bad.append(f"{identifier} ({record.values.get(label_key)!r:.40})")
         if key in table:
             duplicates.append(identifier)
-        # Texts, images and fields repeat; equal ones share one object, to save memory.
+        # Texts, images and fields repeat; share equal strings to save memory.
         text, image = optional_text(record, _QUESTION_KEYS), optional_text(record, _IMAGE_KEYS)
         fields = fields_of(group_by, record.values)
         table[key] = _Question(
@@ -122,10 +122,12 @@ def _read_questions(
         raise refuse(
             "duplicate questions in the file of questions",
             duplicates,
-            "Remove the copies, or join by text",
+            "Remove the duplicates, or join by text",
         )
     if bad:
-        raise refuse("labels are neither yes nor no", bad, "Correct them in the file of questions")
+        raise refuse(
+            "labels are neither yes nor no", bad, "Correct these labels in the file of questions"
+        )
     return _Questions(by=by, table=table, with_category=with_category)
 
 
@@ -159,8 +161,8 @@ def _way_to_join(answer: Record, question: Record) -> str:
         return "text"
     raise ArchiveError(
         f"{answer.place}: answers have neither a question id ({', '.join(_ID_KEYS)}) nor an image "
-        f"({', '.join(_IMAGE_KEYS)}) to be joined by; found {', '.join(sorted(answer.values))}. "
-        "If their order is that of the questions, say so with InputOptions(join='order')"
+        f"({', '.join(_IMAGE_KEYS)}) to join by; found {', '.join(sorted(answer.values))}. "
+        "If they are in the order of the questions, set InputOptions(join='order')"
     )
 
 
@@ -168,8 +170,8 @@ def _id_of(record: Record, *, with_category: bool, required: bool) -> str:
     key = next((key for key in _ID_KEYS if key in record.values), None)
     if key is None and required:
         raise ArchiveError(
-            f"{record.place}: no question id ({', '.join(_ID_KEYS)}), which others have; found "
-            f"{', '.join(sorted(record.values))}. Is this a line of another kind of file?"
+            f"{record.place}: no question id ({', '.join(_ID_KEYS)}), unlike other records; found "
+            f"{', '.join(sorted(record.values))}. Add the id, or remove the record"
         )
     if key is None:
         return str(record.position + 1)
@@ -178,29 +180,29 @@ def _id_of(record: Record, *, with_category: bool, required: bool) -> str:
 
 
 def _text_key(record: Record, *, answer: bool) -> str:
-    # A prompt may end with instructions that the question file does not have.
+    # Prompts may end with instructions that the question file does not have.
     keys = ("question", "prompt") if answer else _QUESTION_KEYS
     if answer and "answer" in record.values:
         keys = _QUESTION_KEYS
     text, image = optional_text(record, keys), optional_text(record, _IMAGE_KEYS)
     if not text or not image:
         raise ArchiveError(
-            f"{record.place}: joining by text needs an image and the question; "
+            f"{record.place}: joining by text needs an image and a question; "
             f"found {', '.join(sorted(record.values))}"
         )
     return f"{image}: {' '.join(text.split())}"
 
 
 def _other_question(record: Record, text: str) -> str:
-    """The question that an answer says it is to, where that is not the one it is joined with.
+    """Return the question that an answer repeats, if it differs from the joined question.
 
-    A prompt may have more around the question, such as how it is to be answered.
+    A prompt may add text around the question, such as instructions.
     """
     asked = optional_text(record, ("question", "prompt"))
     if asked == text:
         return ""
     ours, theirs = (f" {' '.join(_WORD.findall(t.casefold()))} " for t in (text, asked))
-    # Without words on one side, there is nothing to compare.
+    # A text without words can't be compared.
     return "" if ours in theirs or theirs in ours or not theirs.strip() else asked
 
 
@@ -209,7 +211,7 @@ def _label(value: object) -> str | None:
 
 
 class _Answers:
-    """An archive of answers, read once to check it and once to score it."""
+    """An archive of answers, read once to check and once to score."""
 
     def __init__(
         self,
@@ -247,7 +249,7 @@ class _Answers:
         )
 
     def checked(self) -> ItemSource:
-        """The items, once every id was looked at."""
+        """Return the items after checking every id."""
         known = None if self._questions is None else self._questions.table
         check = JoinCheck("questions", self._options, known)
         bad: list[str] = []
@@ -262,11 +264,13 @@ class _Answers:
                 bad.append(f"{key} ({record.values.get(self._label_key)!r:.40})")
         if bad:
             raise refuse(
-                "labels are neither yes nor no", bad, "Correct them in the file of answers"
+                "labels are neither yes nor no", bad, "Correct these labels in the file of answers"
             )
         check.refuse(lambda: map(self._key, _records(self._responses)))
         if others:
-            raise refuse("answers are to other questions than theirs", others, self._remedy())
+            raise refuse(
+                "answers repeat a question that differs from the joined one", others, self._remedy()
+            )
         missing = check.missing()
         return ItemSource(
             count=len(check) + len(missing), make=lambda: self._items(missing), notes=()
@@ -285,12 +289,12 @@ class _Answers:
     def _remedy(self) -> str:
         if self._options.join == "order":
             return (
-                "Are they in another order? Join by id, or by image and question "
+                "Join by id, or by image and question "
                 "(InputOptions(join='text')); "
-                "if the order is right all the same, leave the questions out of the answers"
+                "if the order is correct, remove the questions from the answers"
             )
         return (
-            "Are they of another split or release? If the ids are right all the same, say so with "
+            "Give the question file of the same split and release. If the ids are correct, set "
             "InputOptions(join='id')"
         )
 

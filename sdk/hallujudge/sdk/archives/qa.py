@@ -1,4 +1,4 @@
-"""What archive readers of answers share: mappings, joins, fields."""
+"""Shared parts of archive readers of answers: mappings, joins, fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_CHARS = 1 << 30
 
 
 def kept(responses: Responses) -> Responses:
-    """The responses so that they can be read twice, which a generator can't be."""
+    """Return the responses in a form that can be read twice: a generator becomes a list."""
     return responses if isinstance(responses, (str, Path, Mapping)) else list(responses)
 
 
@@ -37,7 +37,7 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
     """Return one JSON object, id -> value, without duplicate ids.
 
     Raises:
-        ArchiveError: It can't be read, is not an object, or has duplicate ids, which are named.
+        ArchiveError: The file can't be read, is not an object, or has duplicate ids.
     """
     if isinstance(source, Mapping):
         return {canonical_id(key, what): value for key, value in source.items()}
@@ -61,9 +61,11 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
     except ValueError as err:
         raise ArchiveError(f"{path}: not JSON: {err}") from err
     if not isinstance(content, dict) or not content:
-        raise ArchiveError(f"{path}: {what} are one JSON object with an entry for each id")
+        raise ArchiveError(f"{path}: {what} must be one JSON object with an entry for each id")
     if duplicates:
-        raise refuse(f"duplicate keys in one object of {path}", duplicates, "Remove one of each")
+        raise refuse(
+            f"duplicate keys in one object of {path}", duplicates, "Keep one entry of each"
+        )
     return {canonical_id(key, f"{path}"): value for key, value in content.items()}
 
 
@@ -76,11 +78,11 @@ def _without_duplicates(pairs: list[tuple[str, Any]], duplicates: list[str]) -> 
 
 
 def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
-    """Records of answers; an object id -> answer, whose answers may be lists, is one archive too.
+    """Yield records of answers, also from an object id -> answer, whose answers may be lists.
 
     Args:
         responses: The archive.
-        names: Keys that a record of this protocol has one of.
+        names: Keys of which a record of this protocol has at least one.
     """
     if isinstance(responses, Mapping) or _is_mapping(responses, names):
         assert isinstance(responses, (str, Path, Mapping)), "_is_mapping looked at a file"
@@ -104,13 +106,13 @@ def _is_mapping(responses: Responses, names: Sequence[str]) -> bool:
 
 
 def text_of(record: Record, key: str) -> str | None:
-    """The answer as text.
+    """Return the answer as text.
 
-    The parts of a list are joined by commas, or by line ends where they have commas or spaces of
-    their own.
+    The parts of a list are joined by commas, or by line ends if a part contains commas or
+    spaces.
 
     Raises:
-        ArchiveError: It is neither a text nor a list of texts.
+        ArchiveError: The answer is neither a text nor a list of texts.
     """
     value = response_value(record, key)
     if value is None:
@@ -126,7 +128,7 @@ def text_of(record: Record, key: str) -> str | None:
 
 
 def optional_text(record: Record, keys: Sequence[str]) -> str:
-    """The first of some keys that holds a text or a number; empty where none does."""
+    """Return the first text or number under some keys; empty if there is none."""
     for key in keys:
         value = record.values.get(key)
         if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
@@ -135,13 +137,13 @@ def optional_text(record: Record, keys: Sequence[str]) -> str:
 
 
 def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, str]:
-    """Return values to group by, from the first record that has each; empty where none has.
+    """Return values to group by, each from the first record that has it; empty if none has.
 
     A list of texts names several groups, which are joined by commas.
 
     Args:
         keys: Names of keys, or paths such as ``doc.category`` into objects.
-        records: The records, in the order in which they are asked.
+        records: The records, in the order of precedence.
     """
     out = {}
     for key in keys:
@@ -167,9 +169,9 @@ class JoinCheck:
     """Compares the ids of answers with those of their references.
 
     Args:
-        what: What an id names, in the plural, such as ``questions``.
-        options: What the user allows.
-        known: The references' ids; None where answers carry everything.
+        what: Plural noun for the ids, such as ``questions``.
+        options: Options that allow duplicate, unknown or missing ids.
+        known: The references' ids; None if answers carry everything.
     """
 
     def __init__(self, what: str, options: InputOptions, known: Mapping[str, object] | None):
@@ -193,30 +195,29 @@ class JoinCheck:
                 self._unknown[identifier] = None
 
     def missing(self) -> list[str]:
-        """References without an answer."""
+        """Return the ids of references without an answer."""
         return [known for known in self._known or () if known not in self._met]
 
     def refuse(self, again: Callable[[], Iterable[str]]) -> None:
         """Stop the run if ids are duplicate, unknown or missing.
 
         Args:
-            again: Yields the ids again.
+            again: Returns an iterator over the ids.
 
         Raises:
-            ArchiveError: They are, and the user did not allow it; they are named.
+            ArchiveError: Such ids exist and the options do not allow them.
         """
         if not self._options.allow_duplicates and (duplicates := self._ids.duplicates(again)):
             raise refuse(
                 f"{self._what} are answered more than once",
                 duplicates,
-                "Remove the copies, or score every one of them with "
-                "InputOptions(allow_duplicates=True)",
+                "Remove the duplicates, or score each one with InputOptions(allow_duplicates=True)",
             )
         if self._unknown and not self._options.allow_unknown:
             some = named(list(islice(self._known or (), 3)))
-            hint = "" if self._met else f" None is known: the references hold {some}, for example."
+            hint = "" if self._met else f" No id is known; ids in the references look like {some}."
             raise refuse(
-                f"answers are to {self._what} that the references lack",
+                f"answers belong to {self._what} that the references lack",
                 list(self._unknown),
                 "Give their references, or pass InputOptions(allow_unknown=True) to leave "
                 f"them unscored.{hint}",

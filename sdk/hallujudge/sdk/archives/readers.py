@@ -1,4 +1,4 @@
-"""From files, mappings or records to items of a metric."""
+"""Entry point of the archive readers: files, mappings or records to items of a metric."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["read_items"]
 
 
 def _reader(metric: str) -> Reader | None:
-    """Return the reader of a metric from its family's module; None where it has none."""
+    """Return the archive reader of a metric; None if it has none."""
     for family in FAMILIES:
         readers: Mapping[str, Reader] = import_module(f".{family}", __package__).READERS
         if metric in readers:
@@ -37,10 +37,10 @@ def read_items(
     group_by: tuple[str, ...] = (),
     metric_groups: tuple[str, ...] = (),
 ) -> ItemSource:
-    """Return the items of a metric, after the whole archive was checked.
+    """Return the items of a metric after checking the whole archive.
 
     The archive is read once before anything is scored, so that an error in its last line costs no
-    judge call. Of a JSON file, eight bytes for each id stay in memory; tables are kept whole.
+    judge call. JSON files need eight bytes of memory for each id; tables are held in memory.
 
     Args:
         metric: The metric's name.
@@ -77,7 +77,7 @@ def read_items(
 
 
 def _single(references: References | None) -> References | None:
-    """Return the file of a list of one file."""
+    """Return the only file of a list with one file; other values as they are."""
     if isinstance(references, list) and len(references) == 1:
         [only] = references
         return only if isinstance(only, (str, Path)) else references
@@ -91,7 +91,7 @@ def _is_stdin(source: object) -> bool:
 def _opened(
     source: Responses | References | None, name: str
 ) -> tuple[Responses | References | None, tuple[str, ...]]:
-    """Return an archive that can be read twice, and notes on what is odd in it."""
+    """Return an archive that can be read twice, and notes on its oddities."""
     if isinstance(source, (str, Path)):
         path = copy_of_stdin() if _is_stdin(source) else Path(source)
         return read_table(path) if is_table(path) else (path, ())

@@ -1,4 +1,4 @@
-"""Records of an archive, from any kind of source, and their keys."""
+"""Records of archives from any source, and their keys."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Record:
     """One entry of an archive."""
 
     values: Mapping[str, object]
-    """Its keys and values."""
+    """Keys and values of the record."""
     position: int
-    """Its place in the archive, from zero."""
+    """Position in the archive, counted from zero."""
     place: str
-    """Its place for messages: file and line, or index."""
+    """Place for messages: file and line, or index."""
 
 
 def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -> Iterator[Record]:
@@ -47,7 +47,7 @@ def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -
     records that were read from a table.
 
     Raises:
-        ArchiveError: The file can't be read, or an entry is not a record; its place is named.
+        ArchiveError: The file can't be read, or an entry is not a record.
     """
     for position, (value, place) in enumerate(_entries(source)):
         if isinstance(value, Record):
@@ -78,10 +78,10 @@ def _entries(
 
 
 def _held(value: object) -> Iterator[tuple[str, object]] | None:
-    """The records that a top-level object holds; None where it is a record itself."""
+    """Return the records that a top-level object holds; None if it is a record itself."""
     if not _is_record(value):
         return None
-    # A record has an id; what else it has may be called as a container is.
+    # A record has an id, and its other keys may have the name of a container.
     for name in () if value.keys() & _ID_KEYS else _CONTAINERS:
         inner = value.get(name)
         if isinstance(inner, list) and _all_objects(inner):
@@ -98,7 +98,7 @@ def _all_objects(entries: Collection[object]) -> bool:
 
 
 def _is_id_to_text(value: Mapping[str, object]) -> bool:
-    """Whether an object maps ids to texts, rather than being one record of texts.
+    """Return whether an object maps ids to texts, rather than being a record.
 
     Ids of images are numbers or file names; names of keys are neither.
     """
@@ -119,10 +119,10 @@ def _is_record(value: object) -> TypeGuard[Mapping[str, object]]:
 
 
 def canonical_id(value: object, place: str) -> str:
-    """An id as text: 42, 42.0 and "42" are one id.
+    """Return an id as text: 42, 42.0 and "42" are the same id.
 
     Raises:
-        ArchiveError: The value is not an id, such as null, an empty text, a boolean or a list.
+        ArchiveError: The value is not an id: null, an empty text, a boolean or a list.
     """
     if isinstance(value, str) and value.strip():
         return well_formed(value.strip())
@@ -136,17 +136,17 @@ def canonical_id(value: object, place: str) -> str:
 def choose_key(
     record: Record, wanted: str | None, candidates: Sequence[str], *, what: str, flag: str
 ) -> str:
-    """The key that an archive keeps something under, as its first record shows.
+    """Return the key of a value, chosen by the archive's first record.
 
     Args:
         record: The first record.
-        wanted: The key that the user named; None to look for one.
+        wanted: The key that the user named; None to search the candidates.
         candidates: Usual keys, the most likely first.
-        what: What is looked for, for the message.
+        what: Name of the value, for the message.
         flag: The option that names the key, for the message.
 
     Raises:
-        ArchiveError: There is no such key; the record's keys are named.
+        ArchiveError: No key matches; the message lists the record's keys.
     """
     for key in (wanted,) if wanted else candidates:
         if key in record.values:
@@ -154,8 +154,7 @@ def choose_key(
     looked = wanted or ", ".join(candidates)
     found = named(sorted(record.values)) or "none"
     raise ArchiveError(
-        f"{record.place}: no key for {what}: looked for {looked}; found {found}. "
-        f"Name it with {flag}"
+        f"{record.place}: no key for {what}: tried {looked}; found {found}. Name it with {flag}"
     )
 
 
@@ -172,7 +171,7 @@ def _shown(value: object) -> str:
 
 
 def response_value(record: Record, key: str) -> object:
-    """Return the value of a response; what a failed call left is the text that stands for it.
+    """Return the value of a response; the remains of a failed call become a failure text.
 
     Tools leave an object with an ``error``, or a data frame's NaN. Scoring recognises both as
     failed calls, so that they are unscored and do not stop the run.

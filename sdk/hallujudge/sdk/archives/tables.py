@@ -1,4 +1,4 @@
-"""Records out of tables: CSV, TSV and XLSX files, and DataFrames."""
+"""Records from tables: CSV, TSV and XLSX files, and DataFrames."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _XLSX = ".xlsx"
 _MAX_ROWS = 1_048_576
 _MAX_UNPACKED_BYTES = 1 << 30
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
-# Excel cuts longer cells without a word.
+# Excel silently truncates longer cells.
 _EXCEL_CELL_CHARS = 32_767
 
 
 def is_table(source: object) -> bool:
-    """Return whether a source is a file whose name says CSV, TSV or XLSX."""
+    """Return whether a source is a file with a CSV, TSV or XLSX suffix."""
     return isinstance(source, (str, Path)) and suffix_of(Path(source)) in (*_CSV, _XLSX)
 
 
 def read_table(path: Path) -> tuple[list[Record], tuple[str, ...]]:
-    """Return a table's rows as records, and notes on what is odd in the file.
+    """Return a table's rows as records, and notes on oddities of the file.
 
     Raises:
-        ArchiveError: The file is not a table with a header; the row is named.
+        ArchiveError: The file is not a table with a header; the message names the row.
         MissingExtraError: The file is XLSX and openpyxl is not installed.
     """
     return _read_xlsx(path) if suffix_of(path) == _XLSX else _read_csv(path)
@@ -47,8 +47,8 @@ def read_frame(frame: object, name: str) -> list[Record] | None:
     """Return the rows of a pandas or polars DataFrame as records; None if it is neither.
 
     Args:
-        frame: What may be a DataFrame.
-        name: The argument that holds it, for messages.
+        frame: A possible DataFrame.
+        name: Name of the argument, for messages.
     """
     if isinstance(frame, (str, Path, Mapping, list, tuple)) or not hasattr(frame, "columns"):
         return None
@@ -140,8 +140,8 @@ def _csv_records(reader: Iterator[list[str]], path: Path) -> Iterator[Record]:
             continue
         if len(row) != len(header):
             raise ArchiveError(
-                f"{place}: {len(row)} columns, and the header has {len(header)}; "
-                "put texts with commas or line ends in quotation marks"
+                f"{place}: {len(row)} columns, but the header has {len(header)}; "
+                "quote texts that contain commas or line ends"
             )
         yield Record(values=dict(zip(header, row, strict=True)), position=position, place=place)
         position += 1
@@ -150,7 +150,9 @@ def _csv_records(reader: Iterator[list[str]], path: Path) -> Iterator[Record]:
 def _header(cells: Iterable[object], place: str) -> list[str]:
     header = ["" if cell is None else str(cell).strip() for cell in cells]
     if not any(header) or len(set(header)) < len(header):
-        raise ArchiveError(f"{place}: the header must name every column once: {header!r:.200}")
+        raise ArchiveError(
+            f"{place}: the header must name every column once; found {header!r:.200}"
+        )
     return header
 
 
@@ -158,7 +160,7 @@ def _header(cells: Iterable[object], place: str) -> list[str]:
 
 
 def _read_xlsx(path: Path) -> tuple[list[Record], tuple[str, ...]]:
-    """Read the first sheet; formulas are read as the values that were computed last."""
+    """Read the first sheet; a formula gives its last computed value."""
     try:
         from openpyxl import load_workbook
         from openpyxl.utils.exceptions import InvalidFileException
@@ -179,7 +181,7 @@ def _read_xlsx(path: Path) -> tuple[list[Record], tuple[str, ...]]:
 
 
 def _refuse_bomb(data: bytes, path: Path) -> None:
-    """Refuse a workbook that unpacks to more than is read."""
+    """Refuse a workbook whose unpacked size is over the limit."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as parts:
             size = sum(part.file_size for part in parts.infolist())
@@ -187,8 +189,8 @@ def _refuse_bomb(data: bytes, path: Path) -> None:
         raise ArchiveError(f"{path}: not an XLSX workbook: {err}") from err
     if size > _MAX_UNPACKED_BYTES:
         raise ArchiveError(
-            f"{path}: the workbook unpacks to {size:,} bytes; at most {_MAX_UNPACKED_BYTES:,} are "
-            "read. Save the sheet as CSV"
+            f"{path}: the workbook unpacks to {size:,} bytes; the limit is {_MAX_UNPACKED_BYTES:,}"
+            ". Save the sheet as CSV"
         )
 
 

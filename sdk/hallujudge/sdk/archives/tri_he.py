@@ -41,7 +41,7 @@ class _Answer(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What makes an answer one: its own id, or its image and question."""
+        """Return the key of an answer: its own id, or its image and question."""
         own = next((k for k in _OWN_ID_KEYS if k in self.record.values), None)
         if own is not None:
             return canonical_id(self.record.values[own], self.record.place)
@@ -54,14 +54,14 @@ def read_tri_he(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> ItemSource:
-    """Answers, or claims that were taken from them, with the scene graphs of their images.
+    """Return answers, or claims extracted from them, with the scene graphs of their images.
 
     Read are records with ``image_id``, ``question`` and ``response`` or ``claims``, and Tri-HE's
     own file: its answers are those under ``options.model_key``, and with ``options.claims_only``
     its claims those under the same with ``_triplets`` behind it.
 
     Raises:
-        ArchiveError: See :func:`read_items`; also where a triplet has not three parts.
+        ArchiveError: See :func:`read_items`; also if a triplet does not have three parts.
     """
     scenes = None if references is None else _read_scenes(references)
     return _Answers(kept(responses), scenes, options, group_by).checked()
@@ -69,14 +69,14 @@ def read_tri_he(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Keys:
-    """Which keys an archive uses."""
+    """Keys that an archive uses."""
 
     id: str
     text: str | None
 
 
 class _Answers:
-    """An archive of answers, read once to check it and once to score it."""
+    """An archive of answers, read once to check and once to score."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class _Answers:
         self._keys = self._find_keys()
 
     def checked(self) -> ItemSource:
-        """The items, once every id and every triplet was looked at."""
+        """Return the items after checking every id and triplet."""
         ids = IdCheck()
         unknown: dict[str, None] = {}
         met: set[str] = set()
@@ -111,8 +111,7 @@ class _Answers:
                 f"duplicate answers, by their own id ({', '.join(_OWN_ID_KEYS)}) or by image and "
                 "question",
                 duplicates,
-                "Remove the copies, or score every one of them with "
-                "InputOptions(allow_duplicates=True)",
+                "Remove the duplicates, or score each one with InputOptions(allow_duplicates=True)",
             )
         self._refuse_unknown(list(unknown), met)
         notes = (*self._notes(met), *self._given_note(given, len(ids)))
@@ -127,11 +126,11 @@ class _Answers:
         hint = ""
         if not met:
             some = named(list(islice(self._scenes or (), 3)))
-            hint = f" None is known: the references hold images such as {some}."
+            hint = f" No image is known; images in the references look like {some}."
         raise refuse(
             "images without a scene graph",
             unknown,
-            "Give their references, or pass InputOptions(allow_unknown=True) to leave them "
+            "Give their scene graphs, or pass InputOptions(allow_unknown=True) to leave them "
             f"unscored.{hint}",
         )
 
@@ -148,7 +147,7 @@ class _Answers:
         return (f"{given} of {total} answers contain claims, which are judged as they are",)
 
     def _scene(self, answer: _Answer) -> _Scene | None:
-        """The scene graph of its image; None: it isn't known, and may be so."""
+        """Return the scene graph of an answer's image; None if unknown images are allowed."""
         if self._scenes is not None:
             return self._scenes.get(answer.image_id)
         absent = all(answer.record.values.get(name) is None for name in _TRIPLETS)
@@ -183,7 +182,7 @@ class _Answers:
     def _text(self, answer: _Answer) -> str | None:
         key = self._keys.text
         if key is None:
-            # The first record has claims alone; others may have a text all the same.
+            # The first record has only claims; later ones may still have a text.
             key = next((name for name in _TEXT_KEYS if name in answer.record.values), None)
         return None if key is None else text_of(answer.record, key)
 
@@ -235,7 +234,7 @@ class _Answers:
 
 
 def _flat(responses: Responses, options: InputOptions) -> Iterator[Record]:
-    """Records of answers; those of Tri-HE's own file are taken out of their images."""
+    """Yield records of answers; in Tri-HE's own file they are nested within images."""
     position = 0
     for record in read_records(responses):
         instances = record.values.get("instance")
@@ -270,7 +269,7 @@ def _instance(
         raise _no_answers(instance, key, place)
     values: dict[str, object] = {**instance, "image_id": image.values.get("id")}
     values["response"] = instance.get(key)
-    # A file that is given as answers has its claims extracted, even if it holds claims too.
+    # Claims are extracted from a file given as answers, even if it also holds claims.
     if options.claims_only and claims in instance:
         values[_CLAIMS] = instance[claims]
     if "triplets" in image.values:
@@ -281,18 +280,18 @@ def _instance(
 def _no_answers(instance: Mapping[str, object], key: str, place: str) -> ArchiveError:
     if f"{key}_triplets" in instance:
         return ArchiveError(
-            f"{place}: no answers of {key!r}, only its claims ({key}_triplets); give the file "
+            f"{place}: no answers under {key!r}, only its claims ({key}_triplets); give the file "
             "with InputOptions(claims_only=True)"
         )
     others = sorted(set(instance) - {"question", "triplet"})
     return ArchiveError(
-        f"{place}: no answers of {key!r}; name the model with InputOptions(model_key=…), one of "
+        f"{place}: no answers under {key!r}; name the model with InputOptions(model_key=…), one of "
         f"{', '.join(others) or 'none here'}"
     )
 
 
 def _read_scenes(references: References) -> dict[str, _Scene]:
-    """Image id -> scene graph."""
+    """Map image ids to scene graphs."""
     scenes: dict[str, _Scene] = {}
     duplicates: list[str] = []
     for identifier, record in _scene_records(references):
@@ -300,9 +299,13 @@ def _read_scenes(references: References) -> dict[str, _Scene]:
             duplicates.append(identifier)
         scenes[identifier] = _scene_of(record)
     if duplicates:
-        raise refuse("duplicate images in the references", duplicates, "Merge their entries")
+        raise refuse(
+            "duplicate images in the references", duplicates, "Merge the entries of each image"
+        )
     if not scenes:
-        raise ArchiveError(f"the references hold no scene graph: {references}")
+        raise ArchiveError(
+            f"{references}: the references hold no scene graph; give triplets by image id"
+        )
     return scenes
 
 
@@ -326,7 +329,7 @@ def _by_id(content: Mapping[str, object], where: str) -> Iterator[tuple[str, Rec
 
 
 def _is_by_id(values: Mapping[str, object]) -> bool:
-    """Whether a record is a whole file of the layout image id -> list of triplets."""
+    """Return whether a record is a whole file, image id -> list of triplets."""
     known = values.keys() & {*_ID_KEYS, *_TRIPLETS}
     return bool(values) and not known and all(isinstance(v, list) for v in values.values())
 
@@ -335,9 +338,9 @@ def _scene_of(record: Record) -> _Scene:
     key = next((name for name in _TRIPLETS if name in record.values), None)
     if key is None:
         raise ArchiveError(
-            f"{record.place}: no scene graph: looked for {', '.join(_TRIPLETS)}; found "
-            f"{', '.join(sorted(record.values)) or 'none'}. Triplets of images may be in the "
-            "answers, or in the file of references"
+            f"{record.place}: no scene graph: tried {', '.join(_TRIPLETS)}; found "
+            f"{', '.join(sorted(record.values)) or 'none'}. Add the image's triplets to the "
+            "answers, or give a file of references"
         )
     value = structured(record.values[key])
     if not isinstance(value, list | tuple):

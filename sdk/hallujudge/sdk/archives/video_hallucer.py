@@ -34,7 +34,7 @@ _ALIASES = {
     **{name: name for name in SETS},
 }
 """Names of sets as files have them, the released script's among them."""
-# The pipeline puts these among the fields itself.
+# The pipeline sets these fields itself.
 _OWN_FIELDS = frozenset({"set", "kind"})
 
 
@@ -42,7 +42,7 @@ class _Part(NamedTuple):
     """Records of one set."""
 
     name: str
-    """The set; empty where each record names its own."""
+    """The set; empty if each record names its own."""
     records: Iterator[Record]
 
 
@@ -52,7 +52,7 @@ def read_video_hallucer(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> ItemSource:
-    """Pairs of all sets.
+    """Return the pairs of all sets.
 
     Args:
         responses: A folder with a JSON file for each set, such as ``temporal.json``; one such file;
@@ -62,7 +62,7 @@ def read_video_hallucer(
         group_by: Fields to group by.
 
     Raises:
-        ArchiveError: See :func:`read_items`; also where a set is not known or stands in two files,
+        ArchiveError: See :func:`read_items`; also if a set is unknown or appears in two files,
             a pair lacks a question, or a label is neither yes nor no.
     """
     if references is not None:
@@ -91,11 +91,11 @@ def _folder(folder: Path) -> Iterator[_Part]:
         name = _set_in(file.stem)
         if not name:
             raise ArchiveError(
-                f"{file}: the name begins with none of the sets {', '.join(SETS)}; rename it"
+                f"{file}: the name must begin with one of the sets {', '.join(SETS)}; rename it"
             )
         if name in first:
             raise ArchiveError(
-                f"{first[name]} and {file} are both the set {name}; give one model's files"
+                f"{first[name]} and {file} both hold the set {name}; give the files of one model"
             )
         first[name] = file
         yield _Part(name, _pairs_in(file))
@@ -111,11 +111,13 @@ def _file(path: Path) -> Iterator[_Part]:
 
 
 def _pairs_in(path: Path) -> Iterator[Record]:
-    """Yield pairs, which other readers would take for objects id -> record."""
+    """Yield pairs; the general record reader would mistake them for objects id -> record."""
     for position, placed in enumerate(read_values(path)):
         place = f"{path} line {placed.line}"
         if not isinstance(placed.value, Mapping):
-            raise ArchiveError(f"{place}: expected a pair, an object; found {placed.value!r:.60}")
+            raise ArchiveError(
+                f"{place}: expected a pair (a JSON object); found {placed.value!r:.60}"
+            )
         yield Record(values=placed.value, position=position, place=place)
 
 
@@ -131,9 +133,9 @@ def _sets_of(content: Mapping[str, object], place: str) -> Iterator[_Part]:
 
 
 def _set_in(text: str) -> str:
-    """Return the set that a name begins with; empty where there is none.
+    """Return the set that a name begins with; empty if there is none.
 
-    Files are called after their set, or the set and the model: ``fact_detect``, ``obj_rel_LLaVA``.
+    Files are named after their set, or the set and the model: ``fact_detect``, ``obj_rel_LLaVA``.
     """
     name = text.casefold().replace("-", "_")
     found = [alias for alias in _ALIASES if name == alias or name.startswith(f"{alias}_")]
@@ -141,7 +143,7 @@ def _set_in(text: str) -> str:
 
 
 class _Gathering:
-    """Pairs on their way to items; what is wrong with them is kept by kind."""
+    """Builds items from pairs and collects faults by kind."""
 
     def __init__(self, options: InputOptions, group_by: tuple[str, ...]) -> None:
         self._options = options
@@ -154,7 +156,7 @@ class _Gathering:
         """Return all pairs.
 
         Raises:
-            ArchiveError: A pair can't be used; pairs of the same fault are named together.
+            ArchiveError: A pair can't be used; the message names all pairs with the same fault.
         """
         items = [
             item
@@ -181,7 +183,7 @@ class _Gathering:
             return None
         return VideoHallucerItem(
             id=identifier,
-            # Some questions stand with the two halves of a video in either order.
+            # Some questions appear twice, with the halves of a video in either order.
             group_id=min(run.video for run in runs.values()) or identifier,
             fields=fields_of(self._group_by, record.values),
             set_name=name,
@@ -224,8 +226,8 @@ _NO_QUESTION = "pairs lack a question"
 _BAD_LABEL = "labels ('answer') are neither yes nor no"
 _REMEDIES = {
     _NO_SET: f"Name the file after its set, or give each pair the key 'set': {', '.join(SETS)}",
-    _NO_QUESTION: "A pair is an object with 'basic' and 'hallucination'",
-    _BAD_LABEL: "Correct them",
+    _NO_QUESTION: "Write each pair as an object with 'basic' and 'hallucination'",
+    _BAD_LABEL: "Correct these labels",
 }
 
 

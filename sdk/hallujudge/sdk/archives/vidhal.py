@@ -1,4 +1,4 @@
-"""Choices and caption orders, the captions and the order in which they were shown, for VidHal."""
+"""Choices and caption orders for VidHal, with the captions and their display order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_vidhal(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> ItemSource:
-    """Answers joined with the captions of their videos and the display order.
+    """Return answers joined with the captions of their videos and the display order.
 
     Raises:
         ArchiveError: See :func:`read_items`; also without a display order, or with one that does
@@ -40,8 +40,8 @@ def read_vidhal(
     """
     if options.display is None:
         raise ArchiveError(
-            "VidHal's answers are letters, and only the order in which captions were shown says "
-            "what they mean: give the file with InputOptions(display=…) (video -> letter -> rank)"
+            "VidHal's answers are letters, and the display order of the captions is missing: "
+            "give its file with InputOptions(display=…) (video -> letter -> rank)"
         )
     display = _read_display(options.display)
     videos = None if references is None else _read_videos(references)
@@ -65,7 +65,7 @@ def _read_display(source: object) -> dict[str, dict[str, int]]:
         raise refuse(
             "display orders that are not a permutation of the ranks",
             odd,
-            'Each is an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
+            'Write each as an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
         )
     return display
 
@@ -91,14 +91,14 @@ def _read_videos(references: References) -> dict[str, _Video]:
             duplicates.append(video)
         videos[video] = _Video(_captions(record), record.values)
     if duplicates:
-        raise refuse("duplicate videos in the annotations", duplicates, "Remove the copies")
+        raise refuse("duplicate videos in the annotations", duplicates, "Remove the duplicates")
     if not videos:
         raise ArchiveError("the annotations hold no video")
     return videos
 
 
 def _captions(record: Record) -> tuple[str, ...]:
-    """Captions by rank, from an object rank -> caption or a list in that order."""
+    """Return captions by rank, from an object rank -> caption or a list in that order."""
     value = structured(record.values.get("captions"))
     if isinstance(value, Mapping):
         wanted = [str(rank) for rank in range(1, len(value) + 1)]
@@ -118,32 +118,32 @@ def _check_display(display: Mapping[str, Mapping[str, int]], videos: Mapping[str
         raise refuse(
             "videos have no display order",
             missing,
-            "Are the options those of another release?",
+            "Give the options file of the same release",
         )
     odd = [video for video, row in videos.items() if len(display[video]) != len(row.captions)]
     if odd:
         raise refuse(
-            "videos have another number of letters than of captions",
+            "videos have a display order with more or fewer letters than captions",
             odd,
-            "Are the options those of another release?",
+            "Give the options file of the same release",
         )
 
 
 def _more_displays(
     display: Mapping[str, object], videos: Mapping[str, object] | None
 ) -> tuple[str, ...]:
-    """A note where display orders are of videos that the annotations lack."""
+    """Return a note on display orders of videos that the annotations lack."""
     more = [video for video in display if videos is not None and video not in videos]
     if not more:
         return ()
     return (
         f"no annotations for {len(more)} of the videos with a display order: {named(more)}. "
-        "Are the options those of another release?",
+        "Give the options file of the same release",
     )
 
 
 class _Answers:
-    """An archive of answers, read once to check it and once to score it."""
+    """An archive of answers, read once to check and once to score."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class _Answers:
         )
 
     def checked(self) -> ItemSource:
-        """The items, once every id was looked at."""
+        """Return the items after checking every id."""
         check = JoinCheck("videos", self._options, self._known())
         strange: dict[str, None] = {}
         for record in self._records():

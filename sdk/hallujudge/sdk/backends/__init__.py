@@ -1,4 +1,4 @@
-"""Where scores are made: in this process, or at a server. One interface, two backends."""
+"""Backends: scoring in this process or at a server, behind one interface."""
 
 from .base import Batch, BatchResult, ScoringBackend
 

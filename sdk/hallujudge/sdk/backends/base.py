@@ -1,4 +1,4 @@
-"""What a backend does. Both implement every method, and tests run on both."""
+"""Interface of the backends. Both implement every method, and contract tests run on both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Batch: TypeAlias = "Sequence[Item]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """Items that travelled together, with their results."""
+    """Items of one batch with their results."""
 
     items: Batch
     """The items."""
@@ -30,7 +30,7 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerInfo:
-    """The release that scores, and its graphs."""
+    """Release of the scoring engine, and its graphs."""
 
     version: str
     """Release of Hallujudge."""
@@ -39,14 +39,14 @@ class ServerInfo:
 
 
 class ScoringBackend(Protocol):
-    """Where scores are made."""
+    """Scores items, in this process or at a server."""
 
     def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch]
     ) -> AsyncGenerator[BatchResult | Report, None]:
-        """Yield results of batches, in the order of the batches, then the report.
+        """Yield the results of each batch in input order, then the report.
 
-        Closing the generator early stops the work.
+        Closing the generator early cancels the work.
         """
         ...
 
@@ -61,7 +61,7 @@ class ScoringBackend(Protocol):
     async def normalize(
         self, source: GraphSource, words: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
-        """Return word -> its roots in a graph."""
+        """Map each word to its roots in a graph."""
         ...
 
     async def server_info(self) -> ServerInfo:
@@ -72,10 +72,10 @@ class ScoringBackend(Protocol):
         """Return how many judge calls and tokens a run needs, without calling a judge.
 
         Raises:
-            UnsupportedError: The metric has no judge that costs anything, or a server scores.
+            UnsupportedError: The metric calls no paid judge, or a server scores.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections; the next call opens others."""
+        """Close connections; the next call opens new ones."""
         ...

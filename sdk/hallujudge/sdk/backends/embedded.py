@@ -1,4 +1,4 @@
-"""Scoring in this process, with the server's own engine."""
+"""Scoring in this process, with the engine that the server uses."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = ["EmbeddedBackend"]
 
-# As many batches at once as the server works on for one stream.
+# The server scores as many batches of one stream at the same time.
 _BATCHES_IN_FLIGHT = 8
 
 
 class EmbeddedBackend:
-    """Scores with an engine of its own.
+    """Scores in this process with its own engine.
 
     Args:
-        settings: Settings of the judges by name, over those of the environment.
+        settings: Settings of the judges by name; they override the environment.
     """
 
     def __init__(self, settings: Mapping[str, object] | None = None) -> None:
@@ -43,7 +43,7 @@ class EmbeddedBackend:
     async def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch]
     ) -> AsyncGenerator[BatchResult | Report, None]:
-        """Results of batches in order, then the report."""
+        """Yield the results of each batch in input order, then the report."""
         session = await self._engine.open(spec)
 
         async def work(batch: Batch) -> BatchResult:
@@ -52,37 +52,37 @@ class EmbeddedBackend:
         async with aclosing(ordered_map(batches, work, limit=_BATCHES_IN_FLIGHT)) as results:
             async for done in results:
                 yield done
-        # Intervals take seconds where there are many items; the caller's loop goes on meanwhile.
+        # Intervals of many items take seconds; a thread keeps the caller's event loop free.
         yield await asyncio.to_thread(session.report)
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
-        """Claims of each text, without verdicts."""
+        """Return the claims of each text, without verdicts."""
         return await extract(spec, texts, self._engine.resources)
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
-        """Verdicts on each item's claims, without a report."""
+        """Return verdicts on each item's claims, without a report."""
         return await self._engine.judge(spec, items)
 
     async def normalize(
         self, source: GraphSource, words: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
-        """Words -> roots in a graph."""
+        """Map each word to its roots in a graph."""
         _, roots = await normalize(source, words, self._engine.resources)
         return dict(zip(words, roots, strict=True))
 
     async def server_info(self) -> ServerInfo:
-        """This process."""
+        """Return the release of this process and the shipped graphs."""
         from hallujudge.synonym_graphs import shipped_graphs
 
         return ServerInfo(version=__version__, graphs=shipped_graphs())
 
     async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:
-        """What judges that cost money would be asked, without asking them."""
+        """Return how many judge calls and tokens a run needs, without calling a judge."""
         session = await self._engine.open(spec)
         return await session.estimate(items)
 
     async def close(self) -> None:
-        """Closes the judges."""
+        """Close the judges."""
         await self._engine.resources.close()
 
 

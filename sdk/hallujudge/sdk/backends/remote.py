@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 __all__ = ["MAX_IN_FLIGHT", "RemoteBackend"]
 
 MAX_IN_FLIGHT = 256
-"""Items sent and not yet answered; more would only fill buffers on both sides."""
+"""Most items sent and not yet answered; more would only fill buffers on both sides."""
 
 _MAX_MESSAGE_BYTES = 64 << 20
 
-# gRPC's own words for a write that came too late, and how long the server's are waited for.
+# gRPC's message for a write to a call that has ended, and the wait for the server's own status.
 _WRITE_FAILED = "Internal error from Core"
 _STATUS_SECONDS = 2.0
 
-# gRPC's own retries: only where nothing was done yet, and heeding the server's pushback.
+# gRPC retries only calls that the server has not begun, and respects the server's pushback.
 _SERVICE_CONFIG = {
     "methodConfig": [
         {
@@ -64,7 +64,7 @@ _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
-    # A server that is back after a restart is found at once, and not minutes later.
+    # Reconnect within seconds after a server restart; gRPC's default backs off to two minutes.
     ("grpc.max_reconnect_backoff_ms", 1000),
     # How long one attempt to connect may take, despite the name.
     ("grpc.min_reconnect_backoff_ms", 5000),
@@ -74,10 +74,10 @@ _KEEPALIVE_SECONDS = 8.0
 
 
 class RemoteBackend:
-    """Scores at a server.
+    """Scores at a server over gRPC.
 
     Args:
-        target: Host and port, or any address that gRPC understands.
+        target: Host and port, or any target that gRPC supports.
         timeout: How long a unary call may take, in seconds.
         stream_timeout: How long a whole scoring stream may take, in seconds.
         keepalive: How often a server at work is asked whether it is alive, and how long it may
@@ -105,7 +105,7 @@ class RemoteBackend:
     async def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch]
     ) -> AsyncGenerator[BatchResult | Report, None]:
-        """Results of batches in order, then the report."""
+        """Yield the results of each batch in input order, then the report."""
         await self._greet()
         window = _Window(MAX_IN_FLIGHT)
         sent: deque[Batch] = deque()
@@ -137,7 +137,7 @@ class RemoteBackend:
                         yield _convert.report_from_proto(joined(groups, response.report))
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
-        """Claims of each text, without verdicts."""
+        """Return the claims of each text, without verdicts."""
         await self._greet()
         request = pb.ExtractRequest(spec=_convert.spec_to_proto(spec), texts=texts)
         with self._errors():
@@ -148,7 +148,7 @@ class RemoteBackend:
         ]
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
-        """Verdicts on each item's claims, without a report."""
+        """Return verdicts on each item's claims, without a report."""
         await self._greet()
         request = pb.JudgeRequest(
             spec=_convert.spec_to_proto(spec),
@@ -161,7 +161,7 @@ class RemoteBackend:
     async def normalize(
         self, source: GraphSource, words: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
-        """Words -> roots in a graph."""
+        """Map each word to its roots in a graph."""
         await self._greet()
         request = pb.NormalizeRequest(graph=_convert.graph_to_proto(source), words=words)
         with self._errors():
@@ -169,7 +169,7 @@ class RemoteBackend:
         return {word.word: tuple(word.roots) for word in response.words}
 
     async def server_info(self) -> ServerInfo:
-        """The server's version and graphs."""
+        """Return the server's release and its graphs."""
         with self._errors():
             request = pb.GetServerInfoRequest()
             info = await self._connect().GetServerInfo(request, timeout=self._timeout)
@@ -187,15 +187,15 @@ class RemoteBackend:
         )
 
     async def close(self) -> None:
-        """Close the channel; the next call opens another."""
+        """Close the channel; the next call opens a new one."""
         if self._loop is not None:
             self._loop = None
             await self._channel.close()
 
     def _connect(self) -> pb_grpc.JudgeServiceAsyncStub:
-        """The service, as the running loop reaches it.
+        """Return a stub of the service for the running event loop.
 
-        A channel works on the loop it was made on; one script may well run several, one by one.
+        A channel works only on the loop that created it. One script may run several loops in turn.
         """
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
@@ -212,7 +212,7 @@ class RemoteBackend:
         return self._stub
 
     async def _greet(self) -> None:
-        """Checks once that client and server understand each other."""
+        """Check once that the releases of client and server are compatible."""
         if not self._greeted:
             check_versions(__version__, (await self.server_info()).version, self._target)
             self._greeted = True
@@ -222,7 +222,7 @@ class RemoteBackend:
         try:
             yield
         except (grpc.RpcError, asyncio.CancelledError) as err:
-            # What stopped the feed is the cause; gRPC only saw its stream end early.
+            # The feed's error is the cause; gRPC only reports that the stream ended early.
             if feed is not None and feed.error is not None:
                 raise feed.error from err
             if isinstance(err, grpc.RpcError):
@@ -231,12 +231,12 @@ class RemoteBackend:
 
 
 def check_versions(client: str, server: str, target: str) -> None:
-    """Refuses a server whose scores this client might misread.
+    """Refuse a server with an incompatible release.
 
-    Before 1.0 every minor release may change the contract; from then on only a major one may.
+    Before 1.0 every minor release may change the protocol; from 1.0 on only a major one may.
 
     Raises:
-        VersionMismatchError: The releases don't go together.
+        VersionMismatchError: The releases are not compatible.
     """
     if _series(client) == _series(server):
         return
@@ -253,10 +253,10 @@ def _series(version: str) -> list[str]:
 
 
 async def _answers(call: Any) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
-    """What a stream answers; where it fails, with the error that the server gave.
+    """Yield the messages of a stream; if it fails, raise the error that the server sent.
 
-    A server may end a stream while we are writing to it. gRPC then sets a status of its own, that
-    the write failed, in the place of the server's, or before that arrives.
+    A server may end a stream while the client is writing to it. gRPC then reports its own status,
+    a failed write, in place of the server's, or before the server's arrives.
     """
     status = _ServerStatus(call)
     try:
@@ -271,7 +271,7 @@ async def _answers(call: Any) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
 
 
 class _ServerStatus:
-    """The status with which a server ended a call, even if gRPC reports another."""
+    """The status that a server sent for a call, even if gRPC reports a different one."""
 
     def __init__(self, call: Any) -> None:
         self._error: grpc.aio.AioRpcError | None = None
@@ -279,13 +279,13 @@ class _ServerStatus:
         call.add_done_callback(self._done)
 
     async def arrived(self) -> grpc.aio.AioRpcError | None:
-        """It as an error; None where it does not come."""
+        """Return the status as an error; None if it does not arrive in time."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._told.wait(), _STATUS_SECONDS)
         return self._error
 
     def _done(self, call: Any) -> None:
-        # Called anew for each status: the next one would take this one's place.
+        # Register the callback again for each status: a later one overwrites this one.
         details = _now(call.details())
         if details != _WRITE_FAILED and not self._told.is_set():
             self._error = grpc.aio.AioRpcError(
@@ -298,7 +298,7 @@ class _ServerStatus:
 
 
 def _now(answer: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine that has no reason to wait."""
+    """Return the result of a coroutine that never suspends."""
     try:
         answer.send(None)
     except StopIteration as done:
@@ -331,7 +331,7 @@ class _Feed:
 
 
 class _Window:
-    """How many items are in flight."""
+    """Limits how many items are sent and not yet answered."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -340,8 +340,8 @@ class _Window:
         self._changed = asyncio.Event()
 
     async def enter(self, count: int) -> bool:
-        """Waits for room; whether there will be any."""
-        # A batch larger than the window travels alone.
+        """Wait for room; return False if the window was closed."""
+        # A batch larger than the window is sent alone.
         while not self._closed and self._inside and self._inside + count > self._limit:
             self._changed.clear()
             await self._changed.wait()
@@ -349,7 +349,7 @@ class _Window:
         return not self._closed
 
     def close(self) -> None:
-        """Lets nothing more in: gRPC leaves the feed of a failed call waiting for ever."""
+        """Admit no more items: gRPC leaves the feed of a failed call waiting forever."""
         self._closed = True
         self._changed.set()
 
@@ -361,5 +361,8 @@ class _Window:
 def _paired(batch: Batch, messages: Iterable[pb.ItemResult]) -> BatchResult:
     results = [_convert.result_from_proto(result) for result in messages]
     if [item.id for item in batch] != [result.id for result in results]:
-        raise InternalError("the server answered a batch with results of other items")
+        raise InternalError(
+            "the server returned results whose item ids are not those of the batch sent; "
+            "install the same release on both sides"
+        )
     return BatchResult(items=batch, results=with_graphs(batch, results))

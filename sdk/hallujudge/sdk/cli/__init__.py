@@ -1,4 +1,4 @@
-"""The command line: ``hallujudge score``, ``serve``, ``doctor``, ``config``.
+"""The command line, ``hallujudge``.
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 finished with unscored items.
 """

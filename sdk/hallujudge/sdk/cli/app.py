@@ -1,4 +1,4 @@
-"""The command line's groups of commands; the other modules add their commands to them."""
+"""The root command and its groups; the other modules add commands to them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import enum
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from .panels import examples
 
@@ -21,8 +22,21 @@ class ExitCode(enum.IntEnum):
     UNSCORED = 3
 
 
+# The help page lists commands in this order: scoring first, maintenance last.
+_COMMANDS = ("score", "metrics", "analyze", "build", "graph", "serve", "doctor", "config")
+
+
+class _RootGroup(TyperGroup):
+    """The root command, whose help page lists the commands by use."""
+
+    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
+        """Return the names of the commands in the order of the help page."""
+        return sorted(self.commands, key=_COMMANDS.index)
+
+
 app = typer.Typer(
     name="hallujudge",
+    cls=_RootGroup,
     help="Hallucination scores for vision and video language models.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -62,7 +76,10 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version, then exit."
+        ),
     ] = False,
 ) -> None:
     """Hallucination scores for vision and video language models."""

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Args:
-        arguments: The arguments; None for those of this process.
+        arguments: Command-line arguments; None for those of this process.
 
     Returns:
         The exit code.
@@ -42,7 +42,7 @@ def command_tree() -> typer.Typer:
 
 
 def _run(command: Callable[[], object]) -> int:
-    """Run a command; a user error becomes one line on standard error.
+    """Run a command; print an expected error as one line on standard error.
 
     Returns:
         The exit code.
@@ -61,11 +61,11 @@ def _run(command: Callable[[], object]) -> int:
         return _fail(str(err), ExitCode.FAILED)
     except TyperException as err:
         if not err.format_message():
-            # A group without a command: its help page is printed already.
+            # A group was called without a command; its help page is already printed.
             return int(ExitCode.BAD_INPUT)
         return _fail(f"{err.format_message()} (--help shows the options)", ExitCode.BAD_INPUT)
     except BrokenPipeError:
-        # The reader of our output ended, as `head` does.
+        # The process that reads our output has ended, as `head` does.
         sys.stderr.close()
         return ExitCode.FAILED
     except OSError as err:

@@ -1,4 +1,4 @@
-"""What ``--estimate`` prints."""
+"""Output of ``--estimate``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["estimate_line"]
 
 
 def estimate_line(estimate: Estimate) -> str:
-    """Return one judge's or extractor's calls, tokens and cost in words."""
+    """Return one judge's or extractor's calls, tokens and cost as one line."""
     return (
         f"{estimate.judge}: {estimate.calls} calls ({estimate.cached} answered by the cache, "
         f"{estimate.repeated} repeated), {estimate.prompt_tokens} prompt tokens, at most "
@@ -33,6 +33,6 @@ def _cost(estimate: Estimate) -> str:
         return "no cost: no calls"
     if not estimate.cost_at_most:
         return "no cost: the prices are set to 0"
-    # Four decimals would print a small cost as 0.0000.
+    # Four decimals would show a small cost as 0.0000.
     cost = estimate.cost_at_most
     return f"cost at most {cost:.4f}" if cost >= 0.01 else f"cost at most {cost:.2g}"

@@ -1,4 +1,4 @@
-"""Files that commands write."""
+"""Output files of commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def write_file(path: Path, content: str | bytes) -> None:
     """Write a file, and create its folder if it does not exist.
 
     Raises:
-        OutputError: It can't be written.
+        OutputError: The file can't be written.
     """
     data = content if isinstance(content, bytes) else content.encode()
     try:

@@ -275,7 +275,7 @@ def _patch_of(name: str) -> GraphPatch | None:
 
 
 def _earlier_patch(out: Path) -> GraphPatch | None:
-    """What an earlier call left, whose decisions somebody made; None: nothing."""
+    """Return the patch that an earlier call wrote, with its decisions; None if there is none."""
     if not out.exists():
         return None
     patch = _patch_of(str(out))
@@ -288,5 +288,5 @@ def _png(svg: str) -> bytes:
     try:
         from resvg_py import svg_to_bytes
     except ImportError as err:
-        raise MissingExtraError.of("drawing PNG (SVG needs nothing)", "draw") from err
+        raise MissingExtraError.of("drawing PNG (SVG needs no extra)", "draw") from err
     return bytes(svg_to_bytes(svg_string=svg, zoom=1.5))

@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 def grouped(command: Callable[P, T]) -> Callable[..., T]:
-    """Makes each field of a parameter that is a dataclass an option of the command.
+    """Turn each field of a dataclass parameter into an option of the command.
 
-    Typer reads a command's signature, which has no way to say "and the usual ones". So the
-    signature that it gets to see has the fields in the parameter's place, and the command still
-    gets its dataclass, built from what was given.
+    Typer derives options from a command's signature and does not support groups of options. The
+    returned wrapper therefore has one parameter for each field, and passes the dataclass built
+    from them to the command.
 
     Args:
         command: The command; a parameter annotated with a dataclass is a group of options, whose
-            fields are annotated as options are.
+            fields are annotated like options.
     """
     hints = get_type_hints(command, include_extras=True)
     shown: list[inspect.Parameter] = []
@@ -35,7 +35,7 @@ def grouped(command: Callable[P, T]) -> Callable[..., T]:
             groups[parameter.name] = (hint, [option.name for option in options])
             shown += options
         else:
-            # Keyword-only, so that one without a default may follow one with a default.
+            # Keyword-only, so that a field without a default may follow one with a default.
             kind = inspect.Parameter.KEYWORD_ONLY
             shown.append(parameter.replace(annotation=hint, kind=kind))
 
@@ -47,7 +47,7 @@ def grouped(command: Callable[P, T]) -> Callable[..., T]:
         return command(**given, **built)  # type: ignore[arg-type,call-arg]  # what Typer read off the signature
 
     functools.update_wrapper(called, command)
-    # What the wrapper says of itself, not what it wraps, is what Typer shall read.
+    # Typer must read the wrapper's signature, not that of the wrapped command.
     del called.__dict__["__wrapped__"]
     called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # inspect looks for it
     called.__annotations__ = {option.name: option.annotation for option in shown}

@@ -1,4 +1,4 @@
-"""Options that name judges, for runs that judge in this process and for the server."""
+"""Options that configure judges, for scoring in this process and for the server."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LlmModel = Annotated[
 ]
 MatcherDownload = Annotated[
     bool,
-    judge_option("--matcher-download", help="Download of models that are not here."),
+    judge_option("--matcher-download", help="Download missing models."),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeOptions:
-    """Settings of judges on the command line; API keys are never among them."""
+    """Settings of judges on the command line, without API keys."""
 
     llm_url: LlmUrl = None
     """Base address of the judge's server."""
@@ -40,36 +40,36 @@ class JudgeOptions:
         int | None,
         budget_option("--max-calls", help="Most calls to language models, with retries."),
     ] = None
-    """Calls to language models at most."""
+    """Maximum number of calls to language models."""
     max_cost: Annotated[
         float | None,
         budget_option("--max-cost", help="Most that calls to language models may cost."),
     ] = None
-    """Money for language models at most."""
+    """Maximum cost of calls to language models."""
     llm_price_prompt: Annotated[
         float | None,
         budget_option("--llm-price-prompt", help="The LLM judge's price of 1M prompt tokens."),
     ] = None
-    """Money for a million prompt tokens."""
+    """Price of a million prompt tokens."""
     llm_price_completion: Annotated[
         float | None,
         budget_option(
             "--llm-price-completion", help="The LLM judge's price of 1M completion tokens."
         ),
     ] = None
-    """Money for a million completion tokens."""
+    """Price of a million completion tokens."""
     fallback_price_prompt: Annotated[
         float | None,
         budget_option("--fallback-price-prompt", help="The fallback's price of 1M prompt tokens."),
     ] = None
-    """Money for a million prompt tokens."""
+    """Price of a million prompt tokens."""
     fallback_price_completion: Annotated[
         float | None,
         budget_option(
             "--fallback-price-completion", help="The fallback's price of 1M completion tokens."
         ),
     ] = None
-    """Money for a million completion tokens."""
+    """Price of a million completion tokens."""
     llm_tokenizer: Annotated[
         str | None,
         budget_option("--llm-tokenizer", help="The LLM judge's tokenizer.json, for --estimate."),
@@ -90,7 +90,7 @@ class JudgeOptions:
     """File that keeps verdicts."""
 
     def given(self) -> dict[str, object]:
-        """Those that were given, by name."""
+        """Return the options that were given, by name."""
         return {
             entry.name: value
             for entry in fields(self)
@@ -98,10 +98,10 @@ class JudgeOptions:
         }
 
     def settings(self, server: str | None, **more: object) -> dict[str, object]:
-        """Settings of judges in this process: those that were given, and others.
+        """Return the settings of judges in this process: the given options and the rest.
 
         Raises:
-            InvalidInputError: A server scores, which has judges of its own.
+            InvalidInputError: A server scores; it has its own judges.
         """
         given = self.given() | more
         if given and server:

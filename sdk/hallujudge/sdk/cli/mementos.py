@@ -73,7 +73,7 @@ def mementos(
         graph={**_roles("objects", object_graph), **_roles("behaviors", behavior_graph)},
         options={
             "language": language,
-            # Keywords that were given are scored as they are, and nothing else is read.
+            # Given keywords are scored as they are; no descriptions are read.
             "extractor": extractor if keywords is None else "given",
             "average": average,
             **({"domain": domain} if domain else {}),
@@ -84,7 +84,7 @@ def mementos(
 
 
 def _roles(role: str, graphs: list[str] | None) -> dict[str, str]:
-    """Graphs by role: ``objects``, or ``objects.DOMAIN`` for those of one domain."""
+    """Return graphs by role: ``objects``, or ``objects.DOMAIN`` for one domain."""
     return {
         f"{role}.{domain}" if domain else role: graph
         for domain, graph in by_domain(graphs, role).items()

@@ -121,10 +121,10 @@ def _page(entry: MetricEntry) -> Iterator[str]:
 
 
 def _rows(rows: Iterable[tuple[str, str]], indent: str = "") -> Iterator[str]:
-    """Names and texts in two columns; a text goes on below itself."""
+    """Return names and texts in two columns; long texts wrap within their column."""
     table = list(rows)
     wide = len(indent) + max(len(name) for name, _ in table) + 2
-    # Names of some statistics leave too little room beside them.
+    # A long name leaves too little room for its text, which then starts on the next line.
     column = wide if wide <= _WIDTH // 2 else len(indent) + 4
     for name, text in table:
         label = f"{indent}{name}"

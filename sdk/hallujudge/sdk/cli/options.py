@@ -58,7 +58,7 @@ class RunOptions:
     """Options of every score command. Fields of :class:`ScoreRun` have the same names here."""
 
     id_key: Annotated[str | None, input_option("--id-key", help="Key of the id.")] = None
-    """Key of the id."""
+    """Key of the item id."""
     text_key: Annotated[
         str | None, input_option("--text-key", help="Key of the response's text.")
     ] = None
@@ -181,12 +181,12 @@ def _text_or_file(given: str) -> str:
     except UnicodeDecodeError as err:
         raise InvalidInputError(f"--failure-text {given}: the file is not UTF-8 text") from err
     except OSError:
-        # A text may be longer than a file's name can be.
+        # A text may be longer than the longest allowed file name.
         return given
 
 
 def _split(given: list[str] | None) -> tuple[str, ...]:
-    """Return formats that were given repeatedly, with commas, or both; ``table`` for none."""
+    """Return the formats, given repeatedly, with commas, or both; ``table`` if none is given."""
     names = [name.strip() for part in given or [] for name in part.split(",")]
     return tuple(name for name in names if name) or ("table",)
 

@@ -1,4 +1,4 @@
-"""How options, arguments and examples are declared, so that help pages are alike."""
+"""Declarations of options, arguments and examples, for uniform help pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same yes/no answers under every parser, beside a report."""
+"""Comparison of all yes/no answer parsers, printed beside a report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ParserScores: TypeAlias = Mapping[str, Mapping[str, float | None]]
 
 
 def compare_parsers(items: Iterable[Item]) -> ParserScores:
-    """Parser -> score -> value, over the answers that a run reads."""
+    """Return parser -> score -> value over a run's answers."""
     from hallujudge.judge_service.engine.responses import MAX_RESPONSE_CHARS
 
     comparison = ParserComparison()
@@ -39,7 +39,7 @@ def compare_parsers(items: Iterable[Item]) -> ParserScores:
 
 
 def write_parsers(folder: Path, table: ParserScores) -> None:
-    """Leaves the table beside the report.
+    """Write the table to the run's folder.
 
     Raises:
         OutputError: The disk is full, or gone.
@@ -48,7 +48,7 @@ def write_parsers(folder: Path, table: ParserScores) -> None:
 
 
 def parsers_text(table: ParserScores) -> str:
-    """The table for a terminal."""
+    """Return the comparison as a table for a terminal."""
     names = list(next(iter(table.values())))
     lines = ["the same answers under every parser", f"{'parser':<11}" + "".join(map(_head, names))]
     for parser, scores in table.items():

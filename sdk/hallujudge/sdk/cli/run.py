@@ -43,7 +43,7 @@ _MAX_WIDTH = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreCommand:
-    """A scoring run of the command line: what is scored, where, and what is printed and kept."""
+    """A scoring run of the command line: its inputs, backend and outputs."""
 
     run: ScoreRun
     """What is scored and how."""
@@ -78,7 +78,7 @@ class ScoreCommand:
         return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
     def score(self, unscored: UnscoredSummary) -> Report | None:
-        """Score and write the results; None: the run was stopped, and what is kept was said.
+        """Score and write the results; return None if the run was stopped.
 
         Args:
             unscored: Collects the unscored items.
@@ -118,7 +118,7 @@ class ScoreCommand:
         return "table" in self.formats and not self.quiet
 
     def items(self) -> ItemSource:
-        """Return the items that are scored, read again."""
+        """Read the items again and return them."""
         return self.run.items()
 
     def estimate(self) -> ExitCode:
@@ -183,7 +183,7 @@ class ScoreCommand:
         return progress_bar(len(items))
 
     def _client(self) -> Client:
-        # An empty address is a mistake, such as a variable that is not set; it is not none.
+        # An empty address, such as an unset shell variable, is an error; it does not mean None.
         return Client.embedded(self.judges) if self.server is None else Client(self.server)
 
 

@@ -16,7 +16,7 @@ __all__: list[str] = []
 
 
 class ConfigFormat(enum.StrEnum):
-    """How ``config show`` prints."""
+    """Output formats of ``config show``."""
 
     TEXT = "text"
     TOML = "toml"
@@ -26,7 +26,7 @@ class ConfigFormat(enum.StrEnum):
 @grouped
 def serve(
     *,
-    host: Annotated[str | None, server_option(help="Address to listen at.")] = None,
+    host: Annotated[str | None, server_option(help="Address to listen on.")] = None,
     port: Annotated[int | None, server_option(help="Port; 0 for a free one.")] = None,
     max_message_bytes: Annotated[int | None, server_option(help="Most bytes of a message.")] = None,
     max_batch_items: Annotated[int | None, server_option(help="Most items of a message.")] = None,

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, which end a run in the same way."""
+"""Handling of Ctrl-C and SIGTERM, which end a run in the same way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["TerminatedError", "stop_on_sigterm", "stopped_by"]
 
 
 class TerminatedError(KeyboardInterrupt):
-    """This process was asked to end by SIGTERM."""
+    """The process received SIGTERM."""
 
 
 def stopped_by(err: KeyboardInterrupt) -> str:

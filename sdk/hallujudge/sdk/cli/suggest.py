@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 NO_WORDNET = "none"
-"""Said in a folder's place: WordNet is not asked, though it may be there."""
+"""Value of ``--wordnet`` that skips WordNet even if it is installed."""
 
 _MAX_WORD_CHARS = 200
 _SHOWN_ENTRIES = 40
@@ -38,18 +38,18 @@ _SHOWN_ENTRIES = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Sources of roots, beside spelling and shared words."""
+    """Sources of roots in addition to spelling and shared words."""
 
     embeddings: str = ""
-    """Encoder that compares meanings; empty: none."""
+    """Encoder that compares meanings; empty for none."""
     wordnet: str = ""
-    """WordNet's folder; empty: where this machine has it; ``none``: not asked."""
+    """WordNet's folder; empty to search the usual places; ``none`` to skip WordNet."""
     llm: Mapping[str, str | None] | None = None
-    """Settings of the language model that were given."""
+    """Given settings of the language model."""
 
 
 def unknown_words(items: Path, kind: str, domain: str) -> Counter[str]:
-    """Unknown keyword -> in how many items it is.
+    """Return how many items contain each unknown keyword.
 
     Raises:
         InvalidInputError: The file is not an ``items.jsonl``.
@@ -70,7 +70,7 @@ def unknown_words(items: Path, kind: str, domain: str) -> Counter[str]:
 
 
 def _words(values: Iterable[object]) -> set[str]:
-    # A run scores no longer keyword, and comparing spellings takes the square of the length.
+    # Runs reject longer keywords, and the cost of comparing spellings is quadratic in length.
     return {
         value
         for value in values
@@ -81,7 +81,7 @@ def _words(values: Iterable[object]) -> set[str]:
 def suggested(
     graph: SynonymGraph, counts: Mapping[str, int], *, kind: str, limit: int, sources: Sources
 ) -> GraphPatch:
-    """A patch with ranked roots for every word, the most frequent word first.
+    """Return a patch with ranked roots for every word, the most frequent word first.
 
     Raises:
         InvalidInputError: A source can't be used.
@@ -115,7 +115,7 @@ def suggested(
 
 
 def kept(patch: GraphPatch, earlier: GraphPatch | None) -> GraphPatch:
-    """The patch with the decisions of an earlier one, those on words that are gone included."""
+    """Return the patch with the decisions of an earlier one, including those on missing words."""
     made = {e.form: e for e in earlier.entries if e.decision != "pending"} if earlier else {}
     if not made:
         return patch
@@ -132,10 +132,10 @@ def kept(patch: GraphPatch, earlier: GraphPatch | None) -> GraphPatch:
 def decided(
     patch: GraphPatch, accept: Sequence[str], reject: Sequence[str], above: float
 ) -> GraphPatch:
-    """The patch with the decisions of the command line.
+    """Return the patch with the decisions of the command line.
 
     Raises:
-        InvalidInputError: A word is none of the patch, or has no root.
+        InvalidInputError: A word is not in the patch, or has no root.
     """
     best = {e.form: e.candidates[0] for e in patch.entries if e.candidates}
     pending = {entry.form for entry in patch.entries if entry.decision == "pending"}
@@ -157,7 +157,7 @@ def decided(
 
 
 def show_patch(patch: GraphPatch, out: Path) -> None:
-    """Prints the entries, the most frequent first, and where the patch was written."""
+    """Print the entries, the most frequent first, and the path of the patch."""
     for entry in patch.entries[:_SHOWN_ENTRIES]:
         best = ", ".join(f"{c.root} {c.score:.2f} ({c.source})" for c in entry.candidates[:3])
         mark = {"accept": "+", "reject": "-"}.get(entry.decision, "?")
@@ -185,7 +185,7 @@ def _wordnet(folder: str) -> WordNet | None:
 
 
 def _chooser(given: Mapping[str, str | None], kind: str) -> RootChooser | None:
-    """The language model that the settings name; None: they name none."""
+    """Return the language model of the settings; None if none is configured."""
     arguments = {name: value for name, value in given.items() if value is not None}
     resolved = load_settings(arguments)
     if not arguments and not (resolved.judges.llm_url and resolved.judges.llm_model):
@@ -202,7 +202,7 @@ def _chooser(given: Mapping[str, str | None], kind: str) -> RootChooser | None:
 
 
 def open_similarity(model: str) -> Similarity | None:
-    """Return how alike two words are by a sentence encoder; None without a model's name."""
+    """Return a function for the similarity of two words; None without a model's name."""
     if not model:
         return None
     from hallujudge.judge_service.matchers import MatcherSettings

@@ -1,4 +1,4 @@
-"""Why items and claims are unscored, by count, with one example and one next step each."""
+"""Summary of the reasons for unscored items and claims."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN_CHARS = 240
 
 @dataclass(slots=True)
 class _Reasons:
-    """How often each reason occurred, and where it occurred first."""
+    """Count and first example of each reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ def _unscored_claims(result: ItemResult) -> list[ClaimVerdict]:
 
 
 def _told(reason: str, item_id: str, detail: str) -> str:
-    """A reason in words: what happened, an example, what to do."""
+    """Return a reason's sentence, an example and the next step."""
     known = UnscoredReason.__members__.get(reason)
     shown = detail if len(detail) <= _SHOWN_CHARS else f"{detail[:_SHOWN_CHARS]}…"
     example = f"Example: item {item_id}: {shown}".rstrip(": ").rstrip(".")

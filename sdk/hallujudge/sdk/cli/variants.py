@@ -60,11 +60,11 @@ class BothVariants:
         return self.command.prints_table
 
     def items(self) -> ItemSource:
-        """Return the items that are scored, read again."""
+        """Read the items again and return them."""
         return self.command.items()
 
     def estimate(self) -> ExitCode:
-        """Print the number of judge calls: those of one variant, since the other repeats them."""
+        """Print the number of judge calls of one variant; the other variant repeats them."""
         _check(self.command)
         return _of(self.command, _VARIANTS[0]).estimate()
 
@@ -86,7 +86,7 @@ def _check(command: ScoreCommand) -> None:
 def _of(command: ScoreCommand, variant: str) -> ScoreCommand:
     judges = dict(command.judges)
     if _calls_models(command) and not judges.get("verdict_cache"):
-        # The second run asks the same questions: answers of the first one are not paid for again.
+        # The second run repeats the first run's calls; a shared cache avoids paying for them twice.
         command.out.mkdir(parents=True, exist_ok=True)
         judges["verdict_cache"] = str(command.out / _VERDICTS)
     return replace(

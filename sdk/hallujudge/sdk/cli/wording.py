@@ -1,4 +1,4 @@
-"""Errors and notes of the SDK in the words of the command line."""
+"""Translation of the SDK's errors and notes into command-line options."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 __all__ = ["in_flags"]
 
 _ARGUMENT = re.compile(r"InputOptions\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…")
-# The other options are called as their fields are.
+# All other options have the names of their fields.
 _FLAGS = {"human_keys": "--human-key", "claims_only": "--claims", "display": "--options"}
 
 
 def in_flags(message: str) -> str:
-    """Return a message with options of the command line where it names arguments in Python.
+    """Replace names of Python arguments in a message by command-line options.
 
     ``InputOptions(id_key=…)`` becomes ``--id-key``, and ``references=…`` ``--references``.
     """

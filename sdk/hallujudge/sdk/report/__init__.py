@@ -1,7 +1,7 @@
 """Renderers of reports: terminal table, Markdown, CSV, LaTeX, and one HTML page.
 
-Everything here turns a :class:`~hallujudge.metrics.Report` into text and does nothing else: no
-files, no network. Responses and ids may hold any text, so every renderer makes them harmless.
+Renderers turn a :class:`~hallujudge.metrics.Report` into text. They use no
+files and no network. Responses and ids may hold any text, so every renderer escapes them.
 """
 
 from collections.abc import Callable, Mapping

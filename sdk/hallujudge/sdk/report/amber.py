@@ -1,4 +1,4 @@
-"""How AMBER's descriptions look on the page."""
+"""View of AMBER's descriptions."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ _CELL_CHARS = 40
 
 
 def render_analysis(analysis: Analysis) -> str:
-    """The analyses as text that a person can read; ends with a line feed.
+    """Return the analyses as readable text that ends with a line feed.
 
     Args:
-        analysis: What to show. Of long tables the first rows are shown.
+        analysis: The analyses. Long tables are cut after their first rows.
     """
     parts = [f"{analysis.metric}/{analysis.variant}"]
     parts += [_table(table) for table in analysis.tables if table.rows]

@@ -1,4 +1,4 @@
-"""How single answers look on the page: those of POPE and VidHal."""
+"""View of single answers, as in POPE and VidHal."""
 
 from __future__ import annotations
 

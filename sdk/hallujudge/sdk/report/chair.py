@@ -1,4 +1,4 @@
-"""How CHAIR items look on the page."""
+"""View of CHAIR items."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _chair_body(item: Item, result: ItemResult) -> Markup:
     return joined(
         [
             marked(response, [_mention_mark(mention) for mention in evidence.mentions]),
-            # Titles don't show under a finger or on paper, so what they say stands here too.
+            # Tooltips are not visible on touch screens or paper, so the list repeats their text.
             *listing("Hallucinated", dict.fromkeys(wrong), "wrong"),
             *listing("Missed", evidence.missed),
             *listing("Reference", reference),

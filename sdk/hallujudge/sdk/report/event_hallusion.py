@@ -1,4 +1,4 @@
-"""How EventHallusion items look on the page."""
+"""View of EventHallusion items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How HallusionBench items look on the page."""
+"""View of HallusionBench items."""
 
 from __future__ import annotations
 

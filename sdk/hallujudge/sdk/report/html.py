@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing beside itself."""
+"""The report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _BAR = 100
 
 
 class HtmlPage:
-    """Collects the items that are worth a look, then makes the page.
+    """Collects the items with the most hallucinations, then renders the page.
 
-    The page runs no script and fetches nothing; its content security policy holds it to that. At
-    most 200 items are kept, those with the most hallucinated in them first and among equals those
-    that came first, so that memory does not grow with the run.
+    The page runs no script and loads nothing; its content security policy enforces this. At most
+    200 items are kept, so that memory does not grow with the run: those with the most
+    hallucinations, and of equal ones the earliest.
     """
 
     def __init__(self) -> None:
@@ -39,34 +39,34 @@ class HtmlPage:
         self._view: View | None = None
 
     def add(self, item: Item, result: ItemResult) -> None:
-        """Takes an item into account.
+        """Add an item.
 
         Args:
-            item: What was scored.
-            result: What became of it.
+            item: The scored item.
+            result: Its result.
         """
         if result.outcome is Outcome.UNSCORED:
             if len(self._unscored) < _SHOWN_UNSCORED:
                 self._unscored.append(_unscored_row(result))
             return
-        # Later items rank lower among equals; no two ranks are the same.
+        # Among equal weights earlier items rank higher, so no two ranks are equal.
         rank = (weight_of(result.evidence), -self._scored_items)
         self._view = view_of(result.evidence)
         self._scored_items += 1
-        # Made into markup at once: a fragment is bounded, a response is not.
+        # Render at once: a fragment has a bounded size, a response does not.
         if len(self._kept) < _SHOWN_ITEMS:
             heappush(self._kept, (*rank, _article(item, result)))
         elif rank > self._kept[0][:2]:
             heapreplace(self._kept, (*rank, _article(item, result)))
 
     def render(self, report: Report) -> str:
-        """The page.
+        """Return the page.
 
         Args:
-            report: The run's report.
+            report: The report of the run.
 
         Returns:
-            A whole HTML document, which can be written as UTF-8.
+            A complete HTML document that can be encoded as UTF-8.
         """
         body = [
             _heading(report),
@@ -119,7 +119,7 @@ def _head(report: Report) -> Markup:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", f"{report.metric} ({report.variant}) – Hallujudge"),
-        # Ours, and free of `<`; escaping it would change what the policy's digest is taken of.
+        # Our own CSS has no `<`. Escaping it would change the text that the policy's digest covers.
         element("style", Markup(css)),
     )
 
@@ -156,7 +156,7 @@ def _name(name: str, meaning: str) -> Markup:
 
 
 def _bar(score: Score) -> Markup:
-    """Value and interval on a line from 0 to 1; nothing for lengths and counts."""
+    """Draw value and interval on a line from 0 to 1; draw nothing for lengths and counts."""
     ends = [end for end in (score.ci_low, score.ci_high, score.value) if end is not None]
     if score.value is None or not all(0 <= end <= 1 for end in ends):
         return Markup("")
@@ -179,7 +179,7 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[Content]]) -> Markup
         for first, *cells in rows
     ]
     table = element("table", element("thead", head), element("tbody", *body))
-    # A region that scrolls must be reachable by keyboard.
+    # A scrollable region must be reachable by keyboard.
     return element("div", table, _class="scroll", tabindex="0")
 
 
@@ -246,7 +246,7 @@ def _making(report: Report) -> Markup:
 
 
 def _breakable(signature: str) -> Markup:
-    # <wbr> allows a new line behind a bar, and is no part of what is copied.
+    # <wbr> allows a line break after a bar and is not part of copied text.
     parts = signature.split("|")
     pieces = [piece for part in parts[:-1] for piece in (f"{part}|", element("wbr"))]
     return joined([*pieces, parts[-1]])

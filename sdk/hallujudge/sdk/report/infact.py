@@ -1,4 +1,4 @@
-"""How INFACT items look on the page."""
+"""View of INFACT items."""
 
 from __future__ import annotations
 

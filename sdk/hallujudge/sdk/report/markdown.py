@@ -1,4 +1,4 @@
-"""The report as Markdown, for an issue or a paper's draft."""
+"""The report as Markdown, for issues and drafts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NAME_CHARS = 120
 
 
 def render_markdown(report: Report) -> str:
-    """The report as GitHub-flavoured Markdown.
+    """Return the report as GitHub-flavoured Markdown.
 
     Args:
-        report: What to show.
+        report: The report.
 
     Returns:
         A heading, a table of scores, coverage, notes, groups, and the signature in a code block.
@@ -68,11 +68,11 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _text(text: str, limit: int = _NAME_CHARS) -> str:
-    """Text that means nothing to Markdown, in one line."""
+    """Return text on one line with Markdown's special characters escaped."""
     line = " ".join(cut(clean(text), limit).split())
     return _SPECIAL.sub(r"\\\1", html.escape(line, quote=False))
 
 
 def _inert(text: str) -> str:
-    """Text that can't end a code block."""
+    """Return text that can't end a code block."""
     return clean(text).replace("\n", " ").replace("```", "'''")

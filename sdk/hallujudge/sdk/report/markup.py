@@ -1,4 +1,4 @@
-"""HTML that is always escaped: text becomes markup in one place only."""
+"""HTML with automatic escaping: only this module turns text into markup."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["Content", "Markup", "element", "joined"]
 
 
 class Markup(str):
-    """Text that is markup already. Only :func:`element` and :func:`joined` make it."""
+    """Escaped markup. Only :func:`element` and :func:`joined` create it."""
 
     __slots__ = ()
 
 
 Content: TypeAlias = "str | Markup"
-"""Text, which is escaped, or markup, which is not."""
+"""Text, which is escaped, or markup, which is kept as it is."""
 
 _VOID = frozenset({"meta", "wbr"})
 
 
 def element(tag: str, *content: Content, **attributes: str) -> Markup:
-    """An element.
+    """Return an HTML element.
 
     Args:
-        tag: Its name.
-        content: What it holds; plain text is escaped.
+        tag: Name of the element.
+        content: Its content; plain text is escaped.
         attributes: Its attributes, escaped. A leading underscore is dropped (``_class``), others
             become hyphens (``aria_label``).
     """
@@ -42,7 +42,7 @@ def element(tag: str, *content: Content, **attributes: str) -> Markup:
 
 
 def joined(parts: Iterable[Content], separator: str = "") -> Markup:
-    """Parts one after the other; plain text is escaped."""
+    """Return the concatenated parts; plain text is escaped."""
     return Markup(
         _escaped(separator).join(
             part if isinstance(part, Markup) else _escaped(part) for part in parts

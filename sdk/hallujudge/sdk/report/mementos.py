@@ -1,4 +1,4 @@
-"""How Mementos items look on the page."""
+"""View of Mementos items."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["VIEWS"]
 
 
 def _keyword_marks(found: KeywordEvidence) -> Iterator[Mark]:
-    """Keywords where they stand in the response, wrong where they name nothing of the reference."""
+    """Return marks of the keywords in the response; keywords that match no reference are wrong."""
     named = dict(found.matched)
     wrong = set(found.hallucinated)
     for word, (start, end) in zip(found.predicted, found.predicted_spans, strict=False):

@@ -23,23 +23,23 @@ _SHOWN_FIELDS = frozenset({"id", "group_id", "fields", "response"})
 
 
 class Mark(NamedTuple):
-    """A stretch of a response that is marked."""
+    """A marked span of a response."""
 
     start: int
-    """First character."""
+    """Position of the first character."""
     end: int
-    """One past the last."""
+    """Position after the last character."""
     wrong: bool
-    """Whether it is hallucinated; else it is supported."""
+    """Whether the span is hallucinated; otherwise it is supported."""
     title: str
-    """Text of its tooltip."""
+    """Text of the tooltip."""
 
 
 def marked(response: str, marks: Sequence[Mark]) -> Markup:
-    """A response with its marks.
+    """Return a response with its marks.
 
-    Marks may overlap, be empty, or lie outside the response: a character belongs to the first
-    hallucinated mark that covers it, else to the first supported one. A long response is cut.
+    Marks may overlap, be empty, or be outside the response. A character belongs to the first
+    hallucinated mark that covers it, otherwise to the first supported one. A long response is cut.
     """
     text = response[:_RESPONSE_CHARS]
     owner = [-1] * len(text)
@@ -66,7 +66,7 @@ def _painted(text: str, mark: Mark | None) -> str:
 
 
 def listing(label: str, entries: Iterable[str], style: str = "") -> Iterator[Markup]:
-    """A labelled list in one paragraph; nothing where there are no entries."""
+    """Return a labelled list as one paragraph; empty markup if there are no entries."""
     entries = list(entries)
     if not entries:
         return
@@ -90,7 +90,7 @@ def item_facts(item: Item) -> Markup:
 
 
 def facts(told: Mapping[str, object]) -> Markup:
-    """Return names and values of any kind; nothing if there are none."""
+    """Return names and values of any type; empty markup if there are none."""
     rows = [
         part
         for key, value in islice(told.items(), _LIST_ENTRIES)
@@ -100,7 +100,7 @@ def facts(told: Mapping[str, object]) -> Markup:
 
 
 def _value(value: object) -> Iterator[str]:
-    """A value's lines: scalars in one, entries of anything else one by one."""
+    """Yield the lines of a value: one line for a scalar, else one line for each entry."""
     if isinstance(value, Mapping):
         entries: Sequence[object] = [f"{key}: {_compact(entry)}" for key, entry in value.items()]
         flat = False

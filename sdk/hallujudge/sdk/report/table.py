@@ -34,12 +34,12 @@ _NAME_CHARS = 60
 
 
 def render_table(report: Report, *, width: int = 80, color: bool = False) -> str:
-    """The report as a table that a person can read.
+    """Return the report as a table.
 
     Args:
-        report: What to show.
-        width: Columns of the terminal; less than 40 is taken as 40.
-        color: Whether to style it with ANSI codes.
+        report: The report.
+        width: Columns of the terminal, at least 40.
+        color: Whether to use ANSI colour codes.
 
     Returns:
         Scores with intervals, coverage with bounds where items are unscored, notes, groups, and the
@@ -61,7 +61,7 @@ def print_to_text(parts: Iterable[object], *, width: int) -> str:
 
 
 def _without_padding(text: str) -> str:
-    # Cells are padded to their column's width; trailing blanks only get in the way of a copy.
+    # Cells are padded to their column's width; drop trailing blanks so that copies are clean.
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
@@ -70,7 +70,7 @@ def _console(width: int, color: bool) -> Console:
 
     from rich.console import Console
 
-    # The text does not depend on this process's terminal or environment.
+    # Fixed settings: the text must not depend on this process's terminal or environment.
     return Console(
         file=io.StringIO(),
         _environ={},
@@ -149,7 +149,7 @@ def _scores(report: Report, width: int) -> Table:
 
 def _groups(values: Mapping[str, Mapping[str, Score]], width: int) -> Table:
     names = list(next(iter(values.values()), {}))
-    # A cell holds an interval, which is 16 wide; a group's name and n want some 24.
+    # An interval is 16 columns wide; a group's name and n need about 24.
     wide = 24 + 18 * len(names) <= width
     table = (
         score_table("group", *names)

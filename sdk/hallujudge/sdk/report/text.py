@@ -1,4 +1,4 @@
-"""What renderers share: numbers, intervals, coverage, lines of the signature."""
+"""Shared text of the renderers: numbers, intervals, coverage, lines of the signature."""
 
 from __future__ import annotations
 
@@ -45,33 +45,33 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """The text, or its beginning with the number of characters that are left out."""
+    """Return the text, or its beginning and the number of omitted characters."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text) - limit:,} more characters)"
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 item``, ``2,000 items``."""
+    """Return a number with its noun: ``1 item``, ``2,000 items``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A score as a reader sees it."""
+    """A score formatted as text."""
 
     value: str
-    """The value; a dash where it is not defined."""
+    """The value; a dash if it is undefined."""
     interval: str
-    """Both ends in brackets; empty where there is none."""
+    """Both ends of the interval in brackets; empty without an interval."""
     n: str
-    """How many items it rests on."""
+    """How many items the score is based on."""
     bound: str
-    """What the unscored items could make of it; empty where nothing is unscored."""
+    """Bounds from unscored items; empty if everything is scored."""
 
 
 def shown(score: Score, bound: Bound | None = None) -> Shown:
-    """A score in figures: fractions to four decimals, lengths and counts to two."""
+    """Format a score: fractions with four decimals, lengths and counts with two."""
     ends = (score.ci_low, score.ci_high)
     numbers = [number for number in (score.value, *ends) if number is not None]
     digits = 2 if any(abs(number) > 1 for number in numbers) else 4
@@ -90,13 +90,13 @@ def _figure(number: float | None, digits: int) -> str:
 
 
 def bounds_note(bound: Bound, digits: int = 4) -> str:
-    """``0.1200 to 0.1400``, the smaller end first."""
+    """Return bounds as text, ``0.1200 to 0.1400``, the smaller end first."""
     low, high = sorted((bound.best, bound.worst))
     return f"{_figure(low, digits)} to {_figure(high, digits)}"
 
 
 def coverage_sentence(coverage: Coverage) -> str:
-    """How many items are scored, and why the others are not."""
+    """Return how many items are scored, and the reasons of the unscored ones."""
     if coverage.items == 0:
         return "No items."
     if coverage.unscored == 0:
@@ -113,7 +113,7 @@ def coverage_sentence(coverage: Coverage) -> str:
 
 
 def interval_label(report: Report) -> str:
-    """``95% interval``, with the share that the signature states."""
+    """Return the heading ``95% interval``, with the confidence level of the signature."""
     stated = re.search(r"\|ci:[a-z-]*-(0?\.\d+)\b", report.signature)
     return f"{float(stated[1]) * 100:g}% interval" if stated else "interval"
 
@@ -132,7 +132,7 @@ def _meanings(metric: str) -> Mapping[str, str]:
 
 
 def signature_lines(signature: str, width: int) -> Iterator[str]:
-    """The signature in lines of at most ``width``, broken behind its bars where possible."""
+    """Break the signature into lines of at most ``width``, after its bars where possible."""
     line = ""
     for part in re.findall(r"[^|]*\|?", clean(signature)):
         if line and len(line) + len(part) > width:

@@ -1,4 +1,4 @@
-"""How Tri-HE items look on the page."""
+"""View of Tri-HE items."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def render_variants(reports: Sequence[Report], *, width: int = _WIDTH) -> str:
         width: Columns of the terminal.
 
     Returns:
-        A row for each score with value and interval of each variant, the difference of the last
+        A row for each score with each variant's value and interval, the difference of the last
         and the first variant, coverage, notes and signatures; ends with a line feed.
     """
     names = [clean(report.variant) for report in reports]

@@ -1,4 +1,4 @@
-"""How VideoHallucer items look on the page."""
+"""View of VideoHallucer items."""
 
 from __future__ import annotations
 

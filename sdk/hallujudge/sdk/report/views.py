@@ -1,4 +1,4 @@
-"""How an item looks on the page: a view for each kind of evidence, by its family's module."""
+"""Views of items on the HTML page, one for each kind of evidence."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ Body: TypeAlias = "Callable[[Item, ItemResult], Markup]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """How items with one kind of evidence look."""
+    """Renderer of items with one kind of evidence."""
 
     body: Body
-    """The item's part of the page, without its heading."""
+    """Renders an item, without its heading."""
     weight: Callable[[Evidence], int] = lambda _: 0
-    """How much in the item is wrong; the page keeps the items with most."""
+    """Counts what is wrong in the item; the page keeps the items with the highest counts."""
     summary: Callable[[Evidence], str] = lambda _: ""
-    """The item in a few words, for its heading."""
+    """Summarizes the item for its heading."""
     order: str = "the worst first"
-    """What the order by weight means."""
+    """Describes the order by weight."""
     legend: bool = False
-    """Whether responses are marked, so that the marks want an explanation."""
+    """Whether responses are marked, so that the page shows a legend."""
 
 
 def view_of(evidence: Evidence | None) -> View:
-    """Return the view of a kind of evidence; a general one where its family has none."""
+    """Return the view of a kind of evidence; the general view if its family has none."""
     return _views(tuple(FAMILIES)).get(type(evidence), _GENERAL)
 
 
 @cache
 def _views(families: tuple[str, ...]) -> Mapping[type[object], View]:
-    """Return the views of answers, which families share, and those of the families."""
+    """Return the shared views of answers and the views of the families."""
     views: dict[type[object], View] = {}
     for name in ("answers", *families):
-        # A family needs no module of its own: the general view shows any evidence.
+        # A family's module is optional: the general view shows any evidence.
         if find_spec(f"{__package__}.{name}") is not None:
             views |= import_module(f".{name}", __package__).VIEWS
     return views
 
 
 def weight_of(evidence: Evidence | None) -> int:
-    """How much in an item is wrong."""
+    """Return how much in an item is wrong."""
     return view_of(evidence).weight(evidence) if evidence is not None else 0
 
 
 def general_body(item: Item, result: ItemResult) -> Markup:
-    """Return the response, what the item says beside it, and the evidence as facts."""
+    """Return the response, the item's other fields, and the evidence as facts."""
     response = getattr(item, "response", None)
     evidence = result.evidence.to_json() if result.evidence is not None else {}
     return joined(

@@ -87,7 +87,7 @@ class RunFolder:
         """Write a batch of results.
 
         Raises:
-            OutputError: The disk is full, or gone.
+            OutputError: The files can't be written, for example because the disk is full.
         """
         pairs = list(zip(batch.items, batch.results, strict=True))
         lines = [
@@ -107,7 +107,7 @@ class RunFolder:
         """Write the report and the page, and swap them in together with the items.
 
         Raises:
-            OutputError: The disk is full, or gone.
+            OutputError: The files can't be written, for example because the disk is full.
         """
         with self._errors(self.partial_path):
             self._begun().close()

@@ -18,7 +18,7 @@ def item_line(
     """Return an item's line, with everything that its report is computed from.
 
     Args:
-        item: What was scored.
+        item: The scored item.
         result: The outcome.
         statistics: Names of the result's statistics.
         keep_text: Whether the response is written; otherwise its SHA-256 is.
@@ -34,7 +34,7 @@ def item_line(
     else:
         line["response_sha256"] = _hashed(response)
         if "detail" in line:
-            # It may quote the response.
+            # The detail may quote the response.
             line["detail"] = ""
     line["evidence"] = evidence
     return json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,4 +1,4 @@
-"""The report of a run, computed anew from what its folder holds."""
+"""Recomputes a run's report from the files in its folder."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def _head(path: Path) -> dict[str, Any]:
         isinstance(content.get(name), kind) for name, kind in names.items()
     ):
         raise ArchiveError(
-            f"{path}: not a report of hallujudge, which holds {', '.join(names)}; give the folder "
+            f"{path}: not a report of hallujudge: it needs {', '.join(names)}; give the folder "
             "of a run"
         )
     return content
 
 
 def _metric(head: Mapping[str, Any], folder: Path) -> Metric:
-    """Return the metric as the run used it; what only stands in the signature is left out."""
+    """Return the metric as the run used it, without fields that only the signature has."""
     try:
         declared = metric_entry(head["metric"]).metric
         options = {
@@ -118,7 +118,7 @@ def _results(path: Path, metric: Metric, signature: str) -> Iterator[ItemResult]
     for record in read_records(path):
         if record.values.get("signature") != signature:
             raise ArchiveError(
-                f"{record.place}: the signature is not that of report.json; the files are of "
+                f"{record.place}: the signature differs from report.json; the files are from "
                 "different runs"
             )
         yield _result(record, metric.columns)

@@ -1,4 +1,4 @@
-"""A report that also holds the items it sums up."""
+"""A report together with the items of its run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RunItem:
     """An item and its result."""
 
     item: Item
-    """What was scored."""
+    """The scored item."""
     result: ItemResult
     """The outcome, with statistics and evidence."""
 
@@ -63,15 +63,15 @@ class RunItem:
 
     @property
     def evidence(self) -> Evidence | None:
-        """What the outcome rests on."""
+        """What the outcome is based on."""
         return self.result.evidence
 
 
 class RunItems(Sequence[RunItem]):
     """The items of a run, in the order of the responses.
 
-    The first 20,000 are held in memory, the others in a temporary file that is read when they are
-    asked for.
+    The first 20,000 are held in memory, the rest in a temporary file that is read on
+    demand.
     """
 
     def __init__(self) -> None:
@@ -91,14 +91,14 @@ class RunItems(Sequence[RunItem]):
 
     @classmethod
     def of(cls, items: Sequence[RunItem]) -> RunItems:
-        """Return items that are in memory already."""
+        """Return the items of a batch that is in memory."""
         made = cls()
         for start in range(0, len(items), _SAVED_AT_ONCE):
             made._add(list(items[start : start + _SAVED_AT_ONCE]))
         return made
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A copy has a file of its own.
+        # A copy gets its own temporary file.
         return (RunItems.of, (list(self),))
 
     def _add(self, added: list[RunItem]) -> None:
@@ -138,7 +138,7 @@ class RunItems(Sequence[RunItem]):
 
     def _write(self, items: list[RunItem]) -> None:
         if self._file is None:
-            # It lives as long as the items do.
+            # The file exists as long as the items do.
             self._file = tempfile.TemporaryFile(prefix="hallujudge-")  # noqa: SIM115
             weakref.finalize(self, self._file.close)
         data = _packed(items)
@@ -157,7 +157,7 @@ class RunItems(Sequence[RunItem]):
 
 
 def _packed(items: Sequence[RunItem]) -> bytes:
-    """Return items with their results as the messages of the wire, which hold all of both."""
+    """Return items and results as protobuf messages, which keep every field of both."""
     from hallujudge.judge.v1 import judge_service_pb2 as pb
     from hallujudge.judge_service.wire.convert import item_to_proto, result_to_proto
 

@@ -55,10 +55,10 @@ def test_questions_alone_need_no_tables_and_without_images_a_note_says_so() -> N
 @pytest.mark.parametrize(
     ("responses", "changed", "named"),
     [
-        ([*RESPONSES, RESPONSES[2]], {}, "more than once in the responses: 3"),
+        ([*RESPONSES, RESPONSES[2]], {}, "duplicate ids in the responses: 3"),
         (RESPONSES[:-1], {}, "items have no answer: 8"),
         ([*RESPONSES, {"id": 99, "response": "No"}], {}, "references lack: 99"),
-        (RESPONSES, {"nouns": [*NOUNS, NOUNS[0]]}, "more than once in the nouns: 1"),
+        (RESPONSES, {"nouns": [*NOUNS, NOUNS[0]]}, "duplicate ids in the nouns: 1"),
         (RESPONSES, {"nouns": [{"id": 1, "nouns": "man"}]}, "'nouns' must be a list of words"),
         (RESPONSES, {"associations": None}, "association table and safe words"),
         (RESPONSES, {"associations": {"man": []}}, "not in the association table: dog, person"),

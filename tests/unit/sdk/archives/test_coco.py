@@ -90,6 +90,6 @@ def test_lists_and_objects_under_image_ids_get_a_sentence_of_their_own(tmp_path:
     with pytest.raises(ArchiveError) as caught:
         read_items("chair", {"1": "A dog."}, path)
     assert str(caught.value) == (
-        f"{path}: the image ids 2, 3 hold an object and the others a list. Write a list of object "
-        "names under every image id"
+        f"{path}: the image ids 2, 3 hold an object where a list is expected. Write a list of "
+        "object names under every image id"
     )

@@ -45,7 +45,7 @@ def test_records_name_their_split_and_may_share_a_video() -> None:
 @pytest.mark.parametrize(
     ("rows", "named"),
     [
-        ([VIDEO, VIDEO], "videos stand more than once: a"),
+        ([VIDEO, VIDEO], "duplicate videos: a"),
         ([{**VIDEO, "split": "other"}], "record 0: the split is 'other'"),
         ([{**VIDEO, "qa": "Is it?"}], "record 0: 'qa' must be a list"),
         ([{**VIDEO, "qa": [{"answer": "maybe"}]}], r"neither yes nor no: a \('maybe'\)"),

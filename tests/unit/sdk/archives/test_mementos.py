@@ -88,7 +88,7 @@ def test_nothing_in_a_keyword_text_is_evaluated() -> None:
         (TEXT.replace("Action list 2: [play]\n", ""), "line 3.*Action list 2.*missing"),
         (TEXT + "Object list 2: [x]\n", "line 5.*appears twice"),
         (TEXT + "Object list 3: [x]\n", "line 5.*list 3"),
-        (TEXT.replace("[]", "[cat] Object list 1: [dog]"), "line 3.*a line has one list"),
+        (TEXT.replace("[]", "[cat] Object list 1: [dog]"), "line 3.*write one list per line"),
         ("", "line 1.*missing"),
         ("no lists at all", "missing"),
     ],

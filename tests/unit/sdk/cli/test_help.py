@@ -35,6 +35,12 @@ def help_of(path: tuple[str, ...], columns: int = 80) -> str:
     return result.output
 
 
+def test_the_root_lists_commands_by_use() -> None:
+    shown = [line.split()[1] for line in help_of(()).splitlines() if line.startswith("│ ")]
+    by_use = ["score", "metrics", "analyze", "build", "graph", "serve", "doctor", "config"]
+    assert [word for word in shown if word in by_use] == by_use
+
+
 @pytest.mark.parametrize("path", COMMANDS, ids=IDS)
 def test_no_line_is_longer_than_80_columns(path: tuple[str, ...]) -> None:
     lines = help_of(path).splitlines()
