@@ -3,7 +3,7 @@
 Every metric has three parts: statistics of an item, a tally that adds them up, and scores that are
 functions of the sums, each with an interval and a signature.
 
-Names are looked up when they are first used, so that importing a small value costs no large module.
+Names are imported when they are first used, so that importing a small value stays fast.
 """
 
 from __future__ import annotations

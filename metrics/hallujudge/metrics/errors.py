@@ -14,7 +14,7 @@ __all__ = ["MergeError", "MetricError", "OptionError", "UnknownVariantError"]
 
 
 class MetricError(ValueError):
-    """Something a metric was asked for that it can't do."""
+    """Base class of the errors of metrics."""
 
 
 class UnknownVariantError(MetricError):
@@ -36,4 +36,4 @@ class OptionError(MetricError):
 
 
 class MergeError(MetricError):
-    """Two tallies that don't describe the same metric."""
+    """Two tallies of different metrics or groups."""

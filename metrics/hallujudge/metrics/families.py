@@ -1,7 +1,7 @@
-"""The metric families, the one list that every layer goes through.
+"""The list of metric families, which every layer uses.
 
 A family ``NAME`` is ``metrics/NAME``, ``engine/families/NAME.py``, ``archives/NAME.py`` and
-``cli/NAME.py``; a new one is those and a line here.
+``cli/NAME.py``; a new family adds these modules and a line here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A choice among options: a letter, ``(B)``, ``Answer: B``, or an option's text."""
+"""Parsers of choices among options: a letter, ``(B)``, ``Answer: B``, or an option's text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["ParsedChoice", "read_choice", "read_free_answer"]
 
 
 class ParsedChoice(NamedTuple):
-    """What an answer chose."""
+    """The parsed choice of an answer."""
 
     choice: str | None
-    """The letter (or, for a free answer, the words); None: the answer could not be read."""
+    """The letter (or, for a free answer, the words); None if the answer could not be parsed."""
     how: str
-    """The rule that read it, or why none could."""
+    """The rule that parsed the answer, or the reason why none could."""
 
 
 _ALPHABET = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -30,14 +30,14 @@ _LEADING = re.compile(
     r"[\"'\s]*(?:[(\[]\s*([A-Za-z])\s*[)\]]|([A-Za-z])\s*[).:]|([A-Z])\s*[,;-]\s)\s*"
 )
 _NEXT = re.compile(r"[(\[]?([A-Z])(?![\w'])")
-# "A" and "I" are words too. After "answer", or alone, they count as letters where no word could
-# stand: at the end of a clause, or before "is" and "because".
+# "A" and "I" are also words. After "answer", or alone, they count as letters only where a word
+# can't follow: at the end of a clause, or before "is" and "because".
 _CLAUSE_END = r"(?=\s*(?:[.,;:!?)\]}\"'<$]|$)|\s+(?:is|because|since|or|and)\b|\s*[\n/])"
 _LETTER_NOT_WORD = rf"(?:[B-HJ-Z]|[AI]{_CLAUSE_END})"
 
 
 def _statement(nouns: str, letter: str) -> str:
-    """A pattern for ``answer: B`` and its like; after "or" a second letter may stand."""
+    """Return a pattern for ``answer: B`` and similar; a second letter may follow "or"."""
     return (
         rf"(?<![\w/])(?i:{nouns})s?\b"
         r"(?:\s+(?:is|would be|should be|must be))?\s*[:=>-]?\s*"
@@ -95,7 +95,7 @@ _kept = lru_cache(maxsize=1 << 15)(_read)
 
 
 class _Options:
-    """The options as the rules need them."""
+    """The options, prepared for the rules."""
 
     def __init__(self, options: tuple[tuple[str, str], ...]) -> None:
         self._letters = {letter.upper(): letter for letter, _ in options} or dict(
@@ -104,7 +104,7 @@ class _Options:
         self.texts = {letter: folded(text) for letter, text in options if folded(text)}
 
     def known(self, letters: Iterable[str]) -> list[str]:
-        """The letters that are options, each once, in order."""
+        """Return the distinct letters that are options, in order."""
         return list(
             dict.fromkeys(self._letters[x.upper()] for x in letters if x.upper() in self._letters)
         )
@@ -123,7 +123,7 @@ def _leading(text: str, options: _Options) -> list[str]:
     if next_letter := _NEXT.match(text, match.end()):
         return options.known([*letters, next_letter[1]])  # "A, B": a list, not a choice.
     rest = folded(text[match.end() :])
-    # "A. <the text of B>" says two things.
+    # "A. <the text of B>" names two options.
     others = [letter for letter, option in options.texts.items() if option == rest]
     return list(dict.fromkeys([*letters, *others])) if letters and others else letters
 
@@ -154,7 +154,7 @@ def _bracketed(text: str, options: _Options) -> list[str]:
 def _contained(text: str, options: _Options) -> list[str]:
     padded = f" {folded(text)} "
     found = [letter for letter, option in options.texts.items() if f" {option} " in padded]
-    # "left" is part of "top left": the longer option was meant.
+    # "left" is part of "top left": prefer the longer option.
     longest = [
         letter
         for letter in found
@@ -170,12 +170,12 @@ def _contained(text: str, options: _Options) -> list[str]:
 
 
 def _turned(padded: str, option: str) -> bool:
-    """Whether a negation stands shortly before the option's text, and not inside it."""
+    """Return whether a negation shortly precedes the option's text, outside of it."""
     return _denied(padded.partition(f" {option} ")[0])
 
 
 def _denied(before: str) -> bool:
-    """Whether a negation stands among the last four words."""
+    """Return whether the last four words contain a negation."""
     words = words_of(before[-80:])[-4:]
     return any(word in NEGATIONS or word == "no" or word.endswith("n't") for word in words)
 
@@ -187,7 +187,7 @@ def _lone(text: str, options: _Options) -> list[str]:
 
 
 def read_free_answer(response: str, label: str) -> ParsedChoice:
-    """Parse an answer whose options are not known, by comparison with its label.
+    """Parse an answer without known options by comparing it with its label.
 
     The words of the label stand for "the label was given"; any other answer is read as its own
     words. Unread are empty answers, those that say they don't know, and letters of options.

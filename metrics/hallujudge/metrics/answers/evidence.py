@@ -14,16 +14,16 @@ class AnswerEvidence:
     """What an answer's score is based on."""
 
     answer: str | None
-    """What was read: ``yes``, ``no`` or a letter; None: the answer could not be read."""
+    """The parsed answer: ``yes``, ``no`` or a letter; None if it could not be parsed."""
     label: str
-    """What is right."""
+    """The right answer."""
     correct: bool
     """Whether the variant counts the answer as right."""
     how: str
-    """The parser, or the rule of a parser with several, that read it."""
+    """Name of the parser, or of its rule, that parsed the answer."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The answer beside its label."""
+        """Return the answer with its label."""
         return {
             "answer": self.answer,
             "label": self.label,

@@ -1,4 +1,4 @@
-"""Parsers that remember short answers; long ones are read afresh, so that memory stays bounded."""
+"""A bounded cache for parsers: only short answers are cached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ResultT = TypeVar("_ResultT")
 
 
 def remembered(read: Callable[[str], _ResultT]) -> Callable[[str], _ResultT]:
-    """The same parser, which reads a short answer once: at most 32,768 of them are kept."""
+    """Return the parser with a cache of at most 32,768 short answers."""
     kept = lru_cache(maxsize=_KEPT_ANSWERS)(read)
 
     @wraps(read)

@@ -1,4 +1,4 @@
-"""An order of options: ``B, A, C``, ``B > A > C``, ``["B", "A", "C"]``, or captions in order."""
+"""Parsers of orders of options: ``B, A, C``, ``B > A > C``, lists, or captions in order."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["ParsedOrder", "read_order", "read_order_published"]
 
 
 class ParsedOrder(NamedTuple):
-    """The order that an answer gives."""
+    """The parsed order of an answer."""
 
     letters: tuple[str, ...]
-    """The options that were read, in order; as much as could be read where the order is invalid."""
+    """The parsed options in order; only a part if the order is invalid."""
     problem: str
     """Why it is not an order of all options: ``empty``, ``partial``, ``repeated``, ``unknown``; or
     empty."""
 
     @property
     def valid(self) -> bool:
-        """Whether it names every option once."""
+        """Return whether the order names every option once."""
         return not self.problem
 
 

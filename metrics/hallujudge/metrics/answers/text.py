@@ -1,4 +1,4 @@
-"""What parsers do with text alike."""
+"""Text normalization shared by the parsers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 __all__ = ["NEGATIONS", "folded", "plain", "words_of"]
 
 NEGATIONS = frozenset({"not", "never", "none", "nothing", "nobody", "neither", "nor", "without"})
-"""Words that turn a statement round; words in ``n't`` do so too."""
+"""Words that negate a statement, in addition to words that end in ``n't``."""
 
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " "})
 _MARKUP = re.compile(r"[*_`#]+")
@@ -17,7 +17,7 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 def plain(text: str) -> str:
-    """The text without reasoning in tags, mark-up, odd quotes and full-width letters, stripped."""
+    """Return text without tagged reasoning and mark-up, with plain quotes and letters, stripped."""
     text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
     if "</think>" in text:
         text = _THOUGHT.sub(" ", text)
@@ -25,10 +25,10 @@ def plain(text: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Words in lower case, without punctuation; ``isn't`` is one."""
+    """Return words in lower case, without punctuation; ``isn't`` is one word."""
     return _WORD.findall(text.casefold())
 
 
 def folded(text: str) -> str:
-    """The words with single spaces: two texts that fold alike say the same words."""
+    """Return the words joined by single spaces; texts with the same words give the same result."""
     return " ".join(words_of(plain(text)))

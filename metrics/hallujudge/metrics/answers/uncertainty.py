@@ -46,6 +46,6 @@ _PADDED = tuple(f" {phrase} " for phrase in _PHRASES)
 
 
 def says_it_is_unsure(text: str) -> bool:
-    """Whether an answer says that it does not know or cannot tell (papers/infact.txt, A.4)."""
+    """Return whether an answer states that it is unsure (papers/infact.txt, A.4)."""
     padded = f" {folded(text)} "
     return any(phrase in padded for phrase in _PADDED)

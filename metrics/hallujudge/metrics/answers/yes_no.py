@@ -1,4 +1,4 @@
-"""Yes or no: the readings that released tools use, and ours.
+"""Yes/no answer parsers: those of released tools, and ours.
 
 =============  ====================================================================================
 ``published``  POPE and LLaVA: up to the first full stop, commas dropped, split at single spaces; a
@@ -29,7 +29,7 @@ from .uncertainty import says_it_is_unsure
 __all__ = ["YES_NO_PARSERS", "YesNo", "parser_table", "yes_no_parser"]
 
 YesNo: TypeAlias = Literal["yes", "no"]
-"""What an answer says."""
+"""A parsed yes/no answer."""
 
 
 def _published(text: str) -> YesNo | None:
@@ -50,8 +50,8 @@ def _lmms_eval(text: str) -> YesNo | None:
     return "yes" if answer == "yes" else "no" if answer == "no" else None
 
 
-# A mark with a space on either side goes without trace, any other becomes a space; where a comma
-# stands between digits, all go without trace. Full stops before a digit stay, and so does the 33rd
+# A mark next to a space is deleted, any other becomes a space. If a comma is
+# between digits, all marks are deleted. Full stops before a digit stay, and so does the 33rd
 # (the tool passes a flag, 32, where the number of replacements belongs).
 _KIT_MARKS = ';/[]"{}()=+\\_-><@`,?!'
 _KIT_COMMA = re.compile(r"\d,\d")
@@ -100,14 +100,14 @@ YES_NO_PARSERS: Mapping[str, Callable[[str], YesNo | None]] = MappingProxyType(
         "strict": remembered(_strict),
     }
 )
-"""Name -> parser. A parser gives ``yes``, ``no``, or None where its rule can't tell."""
+"""Name -> parser. A parser returns ``yes``, ``no``, or None if its rule does not apply."""
 
 
 def yes_no_parser(name: str) -> Callable[[str], YesNo | None]:
-    """The parser of a name.
+    """Return the parser with a name.
 
     Raises:
-        OptionError: There is none of that name.
+        OptionError: No parser has that name.
     """
     if name not in YES_NO_PARSERS:
         known = ", ".join(YES_NO_PARSERS)
@@ -116,7 +116,7 @@ def yes_no_parser(name: str) -> Callable[[str], YesNo | None]:
 
 
 def parser_table(answers: Iterable[str]) -> list[dict[str, str]]:
-    """The same answers under every parser: one row each, ``""`` where a parser can't tell."""
+    """Return one row for each answer with every parser's result; ``""`` if it gives none."""
     return [
         {"answer": answer, **{name: read(answer) or "" for name, read in YES_NO_PARSERS.items()}}
         for answer in answers

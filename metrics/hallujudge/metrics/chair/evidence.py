@@ -18,9 +18,9 @@ class MentionVerdict(NamedTuple):
     object: str
     """The object that the word names."""
     start: int
-    """First character of the mention in the caption."""
+    """Position of the mention's first character in the caption."""
     end: int
-    """One past its last character."""
+    """Position after its last character."""
     hallucinated: bool
     """Whether the object is absent from the reference."""
 
@@ -35,7 +35,7 @@ class ChairEvidence:
     """Reference objects that the caption does not mention."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """``mentioned`` and ``hallucinated`` as [word, object] pairs, with spans beside them."""
+        """Return ``mentioned`` and ``hallucinated`` as [word, object] pairs with their spans."""
         wrong = [m for m in self.mentions if m.hallucinated]
         return {
             "mentioned": [[m.word, m.object] for m in self.mentions],

@@ -14,6 +14,6 @@ class ChairItem(Item):
     """A caption and the objects that its image shows."""
 
     response: str | None
-    """What the model wrote. None: it gave nothing, and the item is unscored."""
+    """The model's caption. None if it is missing; the item is then unscored."""
     reference_objects: tuple[str, ...] | None
-    """Objects of the image. None: no reference is known. Empty: the image shows none."""
+    """Objects of the image. None without a reference; empty if the image shows none."""

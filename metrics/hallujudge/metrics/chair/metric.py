@@ -35,12 +35,12 @@ class FoundMention(Protocol):
 
     @property
     def start(self) -> int:
-        """First character in the caption."""
+        """Position of the first character in the caption."""
         ...
 
     @property
     def end(self) -> int:
-        """One past the last."""
+        """Position after the last character."""
         ...
 
 
@@ -99,7 +99,7 @@ class ChairMetric(MetricBase):
         ),
         VariantDefinition(
             name="corrected",
-            meaning="Fixes the script's word table and reading, and splits words at white space.",
+            meaning="Fixes the script's word table and tokenizer, and splits words at white space.",
         ),
     )
     options: ClassVar[tuple[OptionDefinition, ...]] = (
@@ -198,7 +198,7 @@ class ChairMetric(MetricBase):
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return an unscored caption's statistics: at best it names the image's objects alone.
 
-        At worst it names others alone. How many it names is taken from the fullest scored caption,
+        At worst it names only others. How many it names is taken from the fullest scored caption,
         and how many there are from the fullest reference.
         """
         mentioned = float(observed["mentioned"].max(initial=1.0))

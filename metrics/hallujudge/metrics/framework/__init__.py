@@ -1,1 +1,1 @@
-"""What every metric is made of: items, results, tallies, intervals, signatures, reports."""
+"""Common parts of all metrics: items, results, tallies, intervals, signatures, reports."""

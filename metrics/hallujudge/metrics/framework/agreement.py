@@ -19,32 +19,32 @@ __all__ = [
 ]
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
-"""What differences of ratings mean."""
+"""Level of measurement of ratings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanAgreement:
-    """How scores go with human scores (Table 3 of the Tri-HE paper)."""
+    """Correlation of scores with human scores (Table 3 of the Tri-HE paper)."""
 
     pearson: float | None
-    """Linear correlation; None with fewer than two pairs, or where one side never varies."""
+    """Pearson's correlation; None with fewer than two pairs, or if one side is constant."""
     spearman: float | None
-    """Rank correlation."""
+    """Spearman's rank correlation."""
     n: int
-    """Pairs."""
+    """Number of pairs."""
     only_scores: tuple[str, ...]
-    """Ids without a human score."""
+    """Number of ids without a human score."""
     only_human: tuple[str, ...]
-    """Ids without a score of ours."""
+    """Number of ids without a score of the metric."""
 
 
 def human_agreement(
     scores: Mapping[str, float | None], human: Mapping[str, float | None]
 ) -> HumanAgreement:
-    """Correlations over the ids that both sides score.
+    """Return correlations over the ids that both sides score.
 
     Args:
-        scores: Our score by id; None where there is none.
+        scores: The metric's score by id; None for unscored ids.
         human: The human score by id, or the mean of several.
     """
     ours = {key: value for key, value in scores.items() if value is not None}
@@ -61,7 +61,7 @@ def human_agreement(
 
 
 def pearson(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """Pearson's correlation; None with fewer than two pairs, or where one side never varies.
+    """Return Pearson's correlation; None with fewer than two pairs, or if one side is constant.
 
     Raises:
         ValueError: The sides differ in length, or hold a number that is not finite.
@@ -86,7 +86,7 @@ def _centred(numbers: Sequence[float]) -> list[float]:
 
 
 def spearman(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """Spearman's correlation: Pearson's of the ranks, equal numbers sharing their mean rank.
+    """Return Spearman's correlation: Pearson's over ranks, with mean ranks for ties.
 
     Raises:
         ValueError: As for :func:`pearson`.
@@ -107,11 +107,11 @@ def _ranks(numbers: Sequence[float]) -> list[float]:
 def krippendorff_alpha(
     units: Sequence[Sequence[Hashable]], level: Level = "nominal"
 ) -> float | None:
-    """Krippendorff's alpha: 1 - observed disagreement / disagreement expected by chance.
+    """Return Krippendorff's alpha: 1 - observed disagreement / disagreement expected by chance.
 
     Args:
-        units: For each rated thing its ratings, in any order; missing ones are left out. Things
-            with fewer than two ratings say nothing and are left out.
+        units: For each rated unit its ratings, in any order, without missing ones. Units
+            with fewer than two ratings are ignored.
         level: ``nominal`` for any values; numbers for ``ordinal``, ``interval`` and ``ratio``.
 
     Returns:
@@ -132,7 +132,7 @@ def krippendorff_alpha(
         _disagreement(Counter(unit), difference) / (len(unit) - 1) for unit in rated
     )
     expected = _disagreement(totals, difference) / (totals.total() - 1)
-    # Ratings may differ by less than a square can hold.
+    # Scale first: the squares of very small differences underflow.
     return 1 - observed / expected if expected else None
 
 

@@ -1,4 +1,4 @@
-"""What all metrics do alike."""
+"""Base class of all metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["MetricBase"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricBase:
-    """What every metric declares, and what all metrics do alike.
+    """Declarations and shared behaviour of every metric.
 
     A field of an option's name holds the option's value; empty means the default.
 
@@ -60,21 +60,21 @@ class MetricBase:
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
-        """The scores, in the order of the report."""
+        """Return the scores in the order of the report."""
         return self.score_definitions
 
     @property
     def signature(self) -> Signature:
-        """The variant, then what the metric adds."""
+        """Return the variant and the metric's own fields."""
         fields = [("var", self.variant), *self.signature_fields()]
         if self.responses:
             fields.append(("responses", self.responses))
         return Signature(metric=self.name, fields=tuple(fields))
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return what the numbers depend on beside the variant."""
+        """Return the fields that the scores depend on in addition to the variant."""
         return ()
 
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Return the clusters as they are."""
+        """Return the clusters unchanged."""
         return clusters

@@ -20,7 +20,7 @@ class Verdict(enum.Enum):
     NOT_SUPPORTED = "not_supported"
     """The scene graph does not support the claim: it is hallucinated."""
     UNSCORED = "unscored"
-    """The judge gave no verdict that can be read; a reason says why. Never guessed."""
+    """The judge gave no valid verdict; a reason says why."""
 
 
 class Part(enum.Enum):
@@ -31,11 +31,11 @@ class Part(enum.Enum):
     OBJECT = "object"
     """The image lacks the object."""
     RELATION = "relation"
-    """The image has both objects, but not so related."""
+    """The image has both objects, but not this relation."""
 
     @classmethod
     def of(cls, wrong: Iterable[Part]) -> Part | None:
-        """The part that a claim with several wrong parts counts under.
+        """Return the part under which a claim with several wrong parts is counted.
 
         A relation is hallucinated only where both objects exist (section 3.1 of the paper), so that
         a claim with a wrong object is an object hallucination whatever its relation is.
@@ -44,7 +44,7 @@ class Part(enum.Enum):
 
     @property
     def is_object(self) -> bool:
-        """Whether it counts as object hallucination."""
+        """Return whether the part counts as object hallucination."""
         return self is not Part.RELATION
 
 
@@ -57,30 +57,30 @@ class ClaimVerdict:
     verdict: Verdict
     """Supported, not supported or unscored."""
     part: Part | None = None
-    """Which part is wrong, where the claim is not supported and the judge says so."""
+    """The wrong part of an unsupported claim, if the judge names it."""
     score: float | None = None
     """The matcher's similarity or entailment probability."""
     margin: float | None = None
-    """How sure the judge was: for a matcher the distance to the threshold, for a language model the
-    log-probability of its answer less that of the best other one."""
+    """The judge's confidence: for a matcher the distance to the threshold, for a language model the
+    log-probability of its answer minus that of the runner-up."""
     judge: str = ""
     """Name of the judge."""
     references: tuple[Triplet, ...] = ()
-    """The reference triplets that it was checked against, as a matcher kept them. Empty: all of the
-    scene graph, which a language model reads and the item's evidence holds once."""
+    """The reference triplets that a matcher checked the claim against. Empty: all of the
+    scene graph, which a language model reads and the item's evidence holds only once."""
     span: tuple[int, int] | None = None
-    """Position in the response: first character, one past the last."""
+    """Position in the response: first character and the position after the last."""
     within_words: int | None = None
-    """How many words the response has up to the claim's end; None where its place isn't known."""
+    """Words of the response up to the claim's end; None if the claim has no position."""
     prediction_error: bool = False
-    """Whether the image has all parts of a claim that is not supported, but not so paired."""
+    """Whether the image has all parts of an unsupported claim, but not in this combination."""
     reason: str = ""
     """Why there is no verdict, such as ``REFERENCE_MISSING``."""
     detail: str = ""
-    """The reason in words."""
+    """Details of the reason."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The entry of ``evidence.claims``."""
+        """Return the entry of ``evidence.claims``."""
         line: dict[str, JsonValue] = {
             "triplet": list(self.triplet),
             "span": list(self.span) if self.span else None,

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 __all__ = ["Direction", "OptionDefinition", "Paper", "VariantDefinition"]
 
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
-"""Which end of a score's range is the better one."""
+"""Which end of a score's range is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,19 +19,19 @@ class Paper:
     """A paper that defines a metric, or a part of it."""
 
     title: str
-    """Its title."""
+    """Title of the paper."""
     authors: str
     """First author and others, such as ``Rohrbach et al.``."""
     year: int
     """Year of publication."""
     link: str = ""
-    """arXiv id or DOI; empty: it has neither."""
+    """arXiv id or DOI; empty without either."""
     where: str = ""
     """Section or formulas that define the scores."""
 
     @property
     def citation(self) -> str:
-        """The paper in one line."""
+        """Return the citation on one line."""
         parts = (f"{self.authors}, {self.title}, {self.year}", self.link, self.where)
         return "; ".join(part for part in parts if part)
 
@@ -41,9 +41,9 @@ class VariantDefinition:
     """A variant of a metric."""
 
     name: str
-    """Its name, such as ``published``."""
+    """Name of the variant, such as ``published``."""
     meaning: str
-    """What it does, in one sentence."""
+    """Description in one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,10 @@ class OptionDefinition:
     """An option of a metric."""
 
     name: str
-    """Its name."""
+    """Name of the option."""
     default: str
-    """Its value unless another is given."""
+    """Default value."""
     choices: tuple[str, ...] = ()
-    """The values it may take; empty: see the meaning."""
+    """Allowed values; empty for free text."""
     meaning: str = ""
-    """What it does, in one sentence."""
+    """Description in one sentence."""

@@ -13,8 +13,8 @@ class Item:
     """One scored thing."""
 
     id: str
-    """Unique within one run."""
+    """Id of the item, unique within one run."""
     group_id: str = ""
-    """The cluster of intervals: the image or the video. Empty: the id itself."""
+    """Cluster for intervals: the image or video. Empty for the item's own id."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Values that results may be grouped by."""

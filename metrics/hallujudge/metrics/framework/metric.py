@@ -1,4 +1,4 @@
-"""What a metric is: columns of statistics, and scores made of their sums.
+"""Interfaces of a metric: columns of statistics, and scores computed from their sums.
 
 A metric has three parts. Its *statistics* are a few numbers for each item. The *tally* adds them
 up, in any order and in any number of pieces. Its *scores* are functions of the sums. Statistics are
@@ -40,13 +40,13 @@ class Column:
     """One statistic of an item."""
 
     name: str
-    """Its name, as totals show it."""
+    """Name of the column in the totals."""
     meaning: str = ""
-    """What it counts, in a few words."""
+    """Short description of the count."""
     integral: bool = True
     """Whether it is always a whole number below 2**31, which is kept in four bytes."""
     label: bool = False
-    """Whether it names a kind, such as which order was given, so that its sum has no meaning."""
+    """Whether the value is a label, such as the given order, so that its sum has no meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +56,15 @@ class ScoreDefinition:
     name: str
     """The score's name."""
     meaning: str = ""
-    """What it measures, in a few words."""
+    """Short description of the score."""
     unit: str = "fraction"
-    """What its numbers are: ``fraction``, or what is counted, such as ``words``."""
+    """Unit: ``fraction``, or the counted noun, such as ``words``."""
     direction: Direction = "neither"
-    """Which end of its range is the better one."""
+    """Which end of the range is better."""
     columns: tuple[str, ...]
     """The columns that the function reads."""
     value: Callable[[Sums], FloatArray]
-    """Sums -> scores, entry by entry; NaN where the score is not defined."""
+    """Function from sums to scores, elementwise; NaN if the score is undefined."""
     smooth: Callable[[Sums], FloatArray] | None = None
     """For a score that rounds its parts: the same without rounding, for its interval."""
     count: str = ""
@@ -72,22 +72,22 @@ class ScoreDefinition:
     bounded: bool = True
     """Whether best and worst cases exist; a length has neither."""
     low: float = 0.0
-    """The smallest number that it can be; its interval never goes below."""
+    """Lower limit of the score and of its interval."""
     high: float = 1.0
-    """The largest number that it can be; infinity for a length."""
+    """Upper limit of the score; infinity for a length."""
     largest_of: tuple[Callable[[Sums], FloatArray], ...] = ()
-    """For a score that is the largest of several: these, which its interval takes into account."""
+    """For a maximum of several scores: those scores, which its interval accounts for."""
 
     @property
     def sentence(self) -> str:
-        """The meaning, the unit where it is no fraction, and the direction."""
+        """Return the meaning, the unit unless it is a fraction, and the direction."""
         unit = "" if self.unit == "fraction" else f" ({self.unit})"
         better = "" if self.direction == "neither" else f"; {self.direction} is better"
         return f"{self.meaning}{unit}{better}"
 
 
 def ratio(numerator: str, denominator: str) -> Callable[[Sums], FloatArray]:
-    """Return the ratio of two sums; NaN where the denominator is zero."""
+    """Return the ratio of two sums; NaN if the denominator is zero."""
 
     def value(sums: Sums) -> FloatArray:
         import numpy as np
@@ -143,36 +143,36 @@ class RepeatingMetric(Protocol):
 
 
 class Metric(Protocol):
-    """What the tally needs of a metric."""
+    """Interface of a metric for the tally."""
 
     @property
     def name(self) -> str:
-        """The metric's name, such as ``chair``."""
+        """Return the metric's name, such as ``chair``."""
         ...
 
     @property
     def variant(self) -> str:
-        """The variant's name, such as ``published``."""
+        """Return the variant's name, such as ``published``."""
         ...
 
     @property
     def unit(self) -> str:
-        """What one item is called in totals, such as ``captions``; a column of ones."""
+        """Return the plural noun for items in totals, such as ``captions``; a column of ones."""
         ...
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The statistics of an item, in order."""
+        """Return the statistics of an item, in order."""
         ...
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
-        """The scores, in the order of the report."""
+        """Return the scores, in the order of the report."""
         ...
 
     @property
     def folds(self) -> bool:
-        """Whether clusters may be added up before scores are made of them.
+        """Return whether clusters may be summed before scores are computed.
 
         True where columns are whole numbers whose sums are all that counts; then memory stops
         growing with the number of items.
@@ -181,11 +181,11 @@ class Metric(Protocol):
 
     @property
     def signature(self) -> Signature:
-        """What the numbers depend on, beside the inputs and the interval settings."""
+        """Return the fields that the scores depend on, other than inputs and interval settings."""
         ...
 
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Return columns of clusters that scores need beside the summed statistics.
+        """Return additional columns of clusters that scores need.
 
         A score that is a mean over images of each image's own ratio needs the ratio as a column.
         Most metrics have none and return the clusters.

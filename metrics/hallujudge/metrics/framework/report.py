@@ -18,9 +18,9 @@ class Score:
     name: str
     """The score's name."""
     value: float | None
-    """The score: a fraction in [0, 1], or a count; None where it is not defined."""
+    """The score: a fraction in [0, 1], or a count; None if undefined."""
     ci_low: float | None
-    """Lower end of the interval; None where there is none."""
+    """Lower end of the interval; None without an interval."""
     ci_high: float | None
     """Upper end of the interval."""
     n: int
@@ -33,26 +33,26 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What a score could become if all unscored items and claims were at their best, or worst."""
+    """Best and worst case of a score over all unscored items and claims."""
 
     best: float
-    """With every unscored item, and every claim without a verdict, at its best."""
+    """The score with every unscored item and claim at its best."""
     worst: float
-    """With every unscored item, and every claim without a verdict, at its worst."""
+    """The score with every unscored item and claim at its worst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How much of what was sent could be scored."""
+    """Numbers of scored and unscored items."""
 
     items: int
-    """Items sent."""
+    """Number of items."""
     scored: int
-    """Items with a score."""
+    """Number of scored items."""
     unscored: int
-    """Items without."""
+    """Number of unscored items."""
     reasons: Mapping[str, int] = field(default_factory=dict)
-    """Why, by reason."""
+    """Number of unscored items by reason."""
     bounds: Mapping[str, Bound] = field(default_factory=dict)
     """What unscored items, and claims without a verdict in scored items, could change, by score;
     empty when there are none."""
@@ -73,7 +73,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The scores of a run, and how they were made.
+    """The scores of a run and their provenance.
 
     Scores are read by name: ``report["chair_i"]`` is the :class:`Score`, ``report.chair_i`` its
     value.
@@ -84,19 +84,19 @@ class Report:
     variant: str
     """The variant."""
     signature: str
-    """How exactly the numbers were made; quote it with them."""
+    """The run's signature; quote it with the scores."""
     scores: Mapping[str, Score]
     """The scores by name."""
     coverage: Coverage
-    """How much could be scored."""
+    """Numbers of scored and unscored items."""
     groups: Mapping[str, Mapping[str, Mapping[str, Score]]] = field(default_factory=dict)
     """The same scores by field and value."""
     totals: Mapping[str, float] = field(default_factory=dict)
-    """The sums that scores are made of."""
+    """The sums that scores are computed from."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings behind the signature, in full."""
     notes: tuple[str, ...] = ()
-    """What a reader must know before quoting a number, one sentence each."""
+    """Warnings about the scores, one sentence each."""
 
     def __getitem__(self, name: str) -> Score:
         return self.scores[name]
@@ -105,21 +105,21 @@ class Report:
         return name in self.scores
 
     def __iter__(self) -> Iterator[str]:
-        # Without it Python would ask for report[0].
+        # Without it Python would iterate by calling report[0].
         return iter(self.scores)
 
     def __getattr__(self, name: str) -> float | None:
-        # Only reached for names that are no field; scores are open-ended, so they live here.
+        # Only called for names that are not fields. Score names depend on the metric.
         if name.startswith("_") or name not in self.scores:
             raise AttributeError(f"this {self.metric} report has no score {name!r}")
         return self.scores[name].value
 
     def signature_of(self, score: str) -> str:
-        """The signature of one number: the score's name before the run's signature."""
+        """Return the signature of one score: its name before the run's signature."""
         return f"{self.scores[score].name}|{self.signature}"
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The content of ``report.json``."""
+        """Return the content of ``report.json``."""
         return {
             "metric": self.metric,
             "variant": self.variant,
@@ -139,10 +139,10 @@ class Report:
         }
 
     def to_text(self) -> str:
-        """The bytes of ``report.json``, decoded: the same for the same numbers, always."""
+        """Return the text of ``report.json``, which is deterministic."""
         return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _plain(number: float) -> int | float:
-    """A whole number without its point."""
+    """Return a whole number as an integer."""
     return int(number) if float(number).is_integer() else number

@@ -20,14 +20,14 @@ class Outcome(enum.Enum):
     """Whether an item was scored."""
 
     SCORED = "scored"
-    """It has statistics and counts in every score."""
+    """The item has statistics and counts in every score."""
 
     UNSCORED = "unscored"
-    """It has no statistics, and a reason says why. Unscored is not wrong."""
+    """The item has no statistics, and a reason says why. Unscored is not wrong."""
 
 
 class Evidence(Protocol):
-    """What an item's outcome is based on; every family has its own shape."""
+    """What an item's outcome is based on; every family has its own fields."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the evidence as ``items.jsonl`` has it."""
@@ -39,16 +39,16 @@ _EvidenceT = TypeVar("_EvidenceT", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredItem(Generic[_EvidenceT]):
-    """What a metric makes of one item."""
+    """Statistics and evidence of a scored item."""
 
     statistics: tuple[float, ...]
     """One number for each column of the metric."""
     scores: Mapping[str, float | None]
-    """The item's own scores; None where one is not defined."""
+    """The item's own scores; None if undefined."""
     evidence: _EvidenceT
-    """What the scores rest on; None where the pipeline knows it and the metric does not."""
+    """What the scores are based on; None if the pipeline adds it later."""
     readable: bool = True
-    """Whether the response could be parsed; an item whose response could not is unscored."""
+    """Whether the response could be parsed; otherwise the item is unscored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,24 +58,24 @@ class ItemResult:
     id: str
     """The item's id."""
     group_id: str
-    """The cluster of intervals: the image or the video."""
+    """Cluster for intervals: the image or video."""
     outcome: Outcome
     """Whether the item is scored."""
     reason: str = ""
-    """Why it is not, such as ``RESPONSE_MISSING``."""
+    """Why the item is unscored, such as ``RESPONSE_MISSING``."""
     detail: str = ""
-    """The reason in words."""
+    """Details of the reason."""
     statistics: tuple[float, ...] = ()
-    """What the aggregate is made of, one number for each of the metric's columns."""
+    """Statistics of the item, one number for each of the metric's columns."""
     scores: Mapping[str, float | None] = field(default_factory=dict)
-    """The item's own scores; None where one is not defined."""
+    """The item's own scores; None if undefined."""
     evidence: Evidence | None = None
     """What the outcome is based on."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Values that results may be grouped by."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The line of ``items.jsonl``."""
+        """Return the line of ``items.jsonl``."""
         line: dict[str, JsonValue] = {
             "id": self.id,
             "group_id": self.group_id,
@@ -85,7 +85,7 @@ class ItemResult:
             line["reason"] = self.reason
             line["detail"] = self.detail
         if self.fields:
-            # Sorted: on the wire they have no order.
+            # Sorted, since protobuf maps have no order.
             line["fields"] = dict(sorted(self.fields.items()))
         line["scores"] = dict(self.scores)
         line["evidence"] = self.evidence.to_json() if self.evidence is not None else {}

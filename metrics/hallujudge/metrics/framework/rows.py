@@ -1,4 +1,4 @@
-"""Rows of statistics: one for each item; of very many, one for each random group of them."""
+"""Rows of statistics: one for each item, or in large runs one for each random group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["BUCKETS", "FOLD_ABOVE", "Rows"]
 
 FOLD_ABOVE = 1 << 17
-"""Items up to which every cluster is kept apart."""
+"""Up to this many items, every cluster keeps its own row."""
 
 BUCKETS = 1 << 16
 """Random groups that clusters are added to beyond that.
@@ -27,7 +27,7 @@ in follows from its key alone, so that order and merging can't show.
 
 
 class Rows:
-    """Numbers of items by column, in memory that stops growing where the metric allows it.
+    """Statistics of items by column, in bounded memory if the metric allows it.
 
     Args:
         columns: The statistics of an item.
@@ -57,7 +57,7 @@ class Rows:
         statistics: Sequence[Sequence[float]],
         codes: Sequence[Sequence[int]],
     ) -> None:
-        """Adds items.
+        """Add items.
 
         Args:
             keys: Their clusters.
@@ -77,7 +77,7 @@ class Rows:
             self._fold()
 
     def extend(self, other: Rows, codes: Sequence[Sequence[int]]) -> None:
-        """Adds all rows of another, with its codes as they are called here."""
+        """Add all rows of another table, with its codes translated."""
         self._note_largest()
         other._note_largest()
         self.largest = list(map(max, self.largest, other.largest))
@@ -94,13 +94,13 @@ class Rows:
             self._fold()
 
     def settle(self) -> None:
-        """Brings everything to one form before it is looked at."""
+        """Flush pending rows before they are read."""
         self._note_largest()
         if self.folded:
             self._fold()
 
     def _note_largest(self) -> None:
-        """Keeps the largest number that a single item had in each column."""
+        """Update the largest value of a single item in each column."""
         if self._fresh < len(self.keys):
             self.largest = [
                 max(before, float(max(column[self._fresh :])))
@@ -109,10 +109,10 @@ class Rows:
             self._fresh = len(self.keys)
 
     def _fold(self) -> None:
-        """Adds up rows of the same random group and the same codes."""
+        """Sum rows with the same random group and codes."""
         import numpy as np
 
-        # Copies throughout: a view would forbid the arrays to grow while it lives.
+        # Copy: an array can't grow while a view of it exists.
         self._note_largest()
         keys = np.array(self.keys, dtype=np.uint64) % np.uint64(BUCKETS)
         codes = [np.array(column, dtype=np.int32) for column in self.codes]

@@ -1,4 +1,4 @@
-"""Signatures: a short string that says exactly how a number was made."""
+"""Signatures: short strings that state exactly how a score was computed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Signature:
     """
 
     metric: str
-    """What was measured."""
+    """Name of the metric or score."""
     fields: tuple[tuple[str, str], ...]
-    """Key and value of everything that the number depends on, beside the inputs."""
+    """Keys and values of everything that the score depends on, except the inputs."""
 
     def extended(self, *fields: tuple[str, str]) -> Signature:
-        """The same signature with more fields at its end."""
+        """Return the signature with more fields appended."""
         return Signature(metric=self.metric, fields=(*self.fields, *fields))
 
     def __str__(self) -> str:

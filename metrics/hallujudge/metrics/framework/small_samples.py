@@ -15,10 +15,10 @@ _RULE = f"Intervals are unreliable below {FEW_CLUSTERS} clusters (images or vide
 def small_sample_notes(
     scores: Mapping[str, int], groups: Mapping[str, Mapping[str, int]]
 ) -> tuple[str, ...]:
-    """What a report says about scores and groups with too few clusters.
+    """Return notes on scores and groups with too few clusters.
 
     Args:
-        scores: How many clusters each score rests on.
+        scores: Number of clusters that each score is based on.
         groups: For each field, how many clusters each of its groups has.
     """
     found = (_scores_note(scores), *(_groups_note(key, sizes) for key, sizes in groups.items()))

@@ -1,4 +1,4 @@
-"""Tallies: statistics of items, added up in any order and any number of pieces."""
+"""Tallies: statistics of items, summed in any order and in any number of parts."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Tally:
         self._unscored_times = 0
 
     def add(self, result: ItemResult) -> None:
-        """Adds one item; see :meth:`add_all`."""
+        """Add one item; see :meth:`add_all`."""
         self.add_all((result,))
 
     def add_all(self, results: Sequence[ItemResult]) -> None:
-        """Adds items.
+        """Add items.
 
         An unscored item has no statistics, but for metrics with a score that says how many answers
         could not be read: there it has a row that counts in that score alone.
@@ -76,7 +76,7 @@ class Tally:
         self._rows.append(_keys(rows), [result.statistics for result in rows], codes)
 
     def merge(self, other: Tally) -> None:
-        """Adds all items of another tally of the same metric.
+        """Add all items of another tally of the same metric.
 
         Raises:
             MergeError: The other tally's metric or groups differ.
@@ -94,7 +94,7 @@ class Tally:
         self._unscored_times += other._unscored_times
 
     def finish(self, intervals: IntervalSettings, *, version: str) -> Report:
-        """The report over everything added so far; more may be added after it.
+        """Return the report over all items added so far; more may be added later.
 
         Args:
             intervals: How intervals are made.
@@ -135,7 +135,7 @@ class Tally:
     def _groups_of(
         self, table: _Table, intervals: IntervalSettings
     ) -> dict[str, dict[str, tuple[dict[str, Score], int]]]:
-        """The scores of every group and its number of clusters, by field and value."""
+        """Return every group's scores and number of clusters, by field and value."""
         return {
             key: {
                 value: (part.scores(intervals), part.clusters)
@@ -143,12 +143,12 @@ class Tally:
                 for part in [table.where(codes.mask(value, numbers))]
             }
             for (key, codes), numbers in zip(self._groups.items(), self._rows.codes, strict=True)
-            # A field that no scored item has makes no groups.
+            # A field that no scored item has gives no groups.
             if codes.values not in ([], [_MISSING])
         }
 
     def _times(self, result: ItemResult) -> int:
-        """How often an item counts in the overall scores."""
+        """Return how often an item counts in the overall scores."""
         key = self._repeated_by
         return len(self._groups[key].parts(result.fields.get(key, _MISSING))) if key else 1
 
@@ -172,14 +172,14 @@ class Tally:
 
 
 def cluster_key(group_id: str) -> int:
-    """A cluster's 64-bit key: the same on every machine, so that tallies merge anywhere."""
+    """Return a cluster's 64-bit key, the same on every machine, so that tallies can be merged."""
     return int.from_bytes(
         blake2b(group_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     )
 
 
 def _keys(results: Iterable[ItemResult]) -> list[int]:
-    """The clusters' keys; items of one cluster usually follow each other, and are hashed once."""
+    """Return the clusters' keys; consecutive items of one cluster are hashed once."""
     keys: list[int] = []
     last, key = None, 0
     for result in results:
@@ -191,7 +191,7 @@ def _keys(results: Iterable[ItemResult]) -> list[int]:
 
 
 class _Codes:
-    """A small number for each value of a grouping field.
+    """Maps the values of a grouping field to small numbers.
 
     Args:
         split: Whether a value lists several groups, separated by commas.
@@ -209,7 +209,7 @@ class _Codes:
         return [here[code] for code in codes]
 
     def parts(self, value: str) -> tuple[str, ...]:
-        """The groups that a value names, each once; the empty group if it names none."""
+        """Return the distinct groups that a value names; the empty group if it names none."""
         if not self._split:
             return (value,)
         parts = dict.fromkeys(part.strip() for part in value.split(","))
@@ -217,7 +217,7 @@ class _Codes:
 
     @property
     def values(self) -> list[str]:
-        """Distinct groups in lexical order, so that the order of items can't show."""
+        """Return the groups in lexical order, independent of the order of items."""
         return sorted({part for value in self._of for part in self.parts(value)})
 
     def mask(self, value: str, codes: array[int]) -> NDArray[np.bool_]:
@@ -228,7 +228,7 @@ class _Codes:
         return mask
 
     def times(self, codes: array[int]) -> FloatArray:
-        """How many groups each row is in."""
+        """Return the number of groups of each row."""
         import numpy as np
 
         counts = np.array([len(self.parts(value)) for value in self._of], dtype=np.float64)
@@ -258,18 +258,18 @@ class _Table:
             self._items |= metric.expand(self._items)
 
     def where(self, mask: NDArray[np.bool_]) -> _Table:
-        """The rows of one group."""
+        """Return the rows of one group."""
         columns = [self._items[column.name][mask] for column in self._metric.columns]
         weights = self._items[self._metric.unit][mask]
         return _Table(self._metric, self._keys[mask], weights, columns)
 
     def repeated(self, times: FloatArray) -> _Table:
-        """The rows with all their numbers multiplied, each by its own factor."""
+        """Return the rows, each multiplied by its factor."""
         columns = [self._items[column.name] * times for column in self._metric.columns]
         return _Table(self._metric, self._keys, self._items[self._metric.unit] * times, columns)
 
     def totals(self) -> dict[str, float]:
-        """Sums of the statistics over all items."""
+        """Return the sums of the statistics over all items."""
         return {self._metric.unit: _exact_sum(self._items[self._metric.unit])} | {
             column.name: _exact_sum(self._items[column.name])
             for column in self._metric.columns
@@ -277,16 +277,16 @@ class _Table:
         }
 
     def scores(self, intervals: IntervalSettings) -> dict[str, Score]:
-        """Every score of the metric, with its interval."""
+        """Return every score of the metric with its interval."""
         return {score.name: self._score(score, intervals) for score in self._metric.scores}
 
     @property
     def clusters(self) -> int:
-        """How many clusters there are."""
+        """Return the number of clusters."""
         return len(self._derived[self._metric.unit])
 
     def clusters_by_score(self) -> dict[str, int]:
-        """How many clusters each score rests on; scores that are not defined are left out."""
+        """Return the number of clusters of each defined score."""
         return {
             score.name: len(counting_clusters(self._cluster_rows(score)))
             for score in self._metric.scores
@@ -314,7 +314,7 @@ class _Table:
         )
 
     def bounds(self, unscored: int, largest: Sequence[float]) -> dict[str, Bound]:
-        """Return what each bounded score could become; empty where everything has a verdict.
+        """Return the bounds of each score; empty if everything has a verdict.
 
         Args:
             unscored: How many unscored items there are.
@@ -332,12 +332,12 @@ class _Table:
         }
 
     def _unresolved(self) -> bool:
-        """Whether a scored item has a claim without a verdict."""
+        """Return whether a scored item has a claim without a verdict."""
         metric = self._metric
         return isinstance(metric, ResolvingMetric) and bool(self._items[metric.unresolved].any())
 
     def _imagined(self, unscored: int, largest: Sequence[float], *, best: bool) -> dict[str, float]:
-        """Sums with all unscored items, and all claims without a verdict, at one extreme."""
+        """Return sums with all unscored items and claims at one extreme."""
         import numpy as np
 
         metric = self._metric
@@ -364,7 +364,7 @@ class _Table:
 def _cluster_sums(
     keys: NDArray[np.uint64], items: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Sums by cluster, independent of the order in which items came."""
+    """Return sums by cluster, independent of the order of items."""
     import numpy as np
 
     in_order = np.sort(keys)
@@ -376,12 +376,12 @@ def _cluster_sums(
 
 
 def _exact_sum(numbers: FloatArray) -> float:
-    """The correctly rounded sum, which no order of the numbers can change."""
+    """Return the correctly rounded sum, which does not depend on the order."""
     import math
 
     import numpy as np
 
-    # Whole numbers add up exactly in any order while their sums stay whole in a float.
+    # Sums of whole numbers are exact in any order as long as a float holds them exactly.
     if np.array_equal(numbers, np.rint(numbers)) and np.abs(numbers).sum() < _WHOLE_BELOW:
         return float(numbers.sum())
     return math.fsum(numbers.tolist())

@@ -1,4 +1,4 @@
-"""Text that can be written down."""
+"""Text that can be encoded as UTF-8."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["well_formed"]
 
 
 def well_formed(text: str) -> str:
-    """The text with lone surrogates, which JSON can hold and UTF-8 can't, replaced."""
+    """Return the text with lone surrogates replaced; JSON can hold them, UTF-8 can't."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

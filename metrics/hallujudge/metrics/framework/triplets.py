@@ -19,31 +19,31 @@ __all__ = [
 ]
 
 MAX_PART_CHARS = 2_000
-"""Longer parts are no claim: a whole response in a part is a mistake of the extractor."""
+"""Longest part of a claim; a longer one is an extractor error, such as a whole response."""
 
 _SHOWN_CHARS = 80
-# A comma between parts has space on one side at least; one inside 1,000 has none.
+# A comma between parts has a space on at least one side; one inside 1,000 has none.
 _SEPARATOR = re.compile(r"\s*,\s+|\s+,\s*")
 
 
 class Triplet(NamedTuple):
-    """(object, relation, object), section 3.1 of the Tri-HE paper."""
+    """A triplet (subject, relation, object), section 3.1 of the Tri-HE paper."""
 
     subject: str
-    """What the claim is about."""
+    """The subject of the claim."""
     relation: str
-    """How the two are related; ``is`` for an attribute."""
+    """The relation; ``is`` for an attribute."""
     object: str
-    """What it is related to, or the attribute."""
+    """The object of the relation, or the attribute."""
 
     @property
     def written(self) -> str:
-        """The triplet as files write it."""
+        """Return the triplet as files write it."""
         return f"({self.subject}, {self.relation}, {self.object})"
 
 
 class WrittenTriplet(Triplet):
-    """A triplet whose file writes it in a way that its parts don't tell.
+    """A triplet with the exact text of its file, which its parts can't reproduce.
 
     The released matcher compares the text of the file, so that a slip such as ``(bus, is,stopped)``
     changes its scores. Equal parts make equal triplets, however they were written.
@@ -52,14 +52,14 @@ class WrittenTriplet(Triplet):
     _text: str
 
     def __new__(cls, subject: str, relation: str, object: str, written: str = "") -> WrittenTriplet:
-        """Makes the triplet; its text is kept beside its parts."""
+        """Create the triplet with its parts and its text."""
         triplet = super().__new__(cls, subject, relation, object)
         triplet._text = written or Triplet(subject, relation, object).written
         return triplet
 
     @property
     def written(self) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         return self._text
 
 
@@ -75,7 +75,7 @@ ClaimParts: TypeAlias = Triplet | Sentence
 
 
 class TripletError(ValueError):
-    """A value that is no triplet."""
+    """A value that is not a triplet."""
 
     def __init__(self, value: object, problem: str) -> None:
         self.value, self.problem = value, problem
@@ -86,10 +86,10 @@ class TripletError(ValueError):
 
 
 def triplet_of(value: object) -> Triplet:
-    """The triplet that a value from a file stands for: a claim, strictly read.
+    """Return the triplet of a claim, parsed strictly.
 
     A list has exactly three parts, which may hold commas. A text is split at its commas, with or
-    without brackets around it; commas inside its parts can't be told apart from those between
+    without brackets around it. Commas inside parts can't be distinguished from those between
     them, so that a text of two or four parts is refused, never guessed.
 
     Args:
@@ -102,7 +102,7 @@ def triplet_of(value: object) -> Triplet:
 
 
 def reference_of(value: object) -> Triplet:
-    """The triplet of a scene graph, read as leniently as published files need.
+    """Return the triplet of a scene graph, parsed as leniently as published files need.
 
     Some of Tri-HE's own triplets have a comma too many, such as ``(woman, reason for attention,
     curiosity, photographer)``: whatever follows the second comma is the second object. The text is
@@ -161,7 +161,7 @@ def _part(value: object, number: int, part: object) -> str:
 
 
 def _shown(value: object) -> str:
-    # A bounded look at anything: a repr of a nested value may be as large as its file.
+    # Bounded output: the repr of a nested value may be as large as its file.
     if isinstance(value, list | tuple):
         value = [item if isinstance(item, str) else type(item).__name__ for item in value[:5]]
         value = [item[:_SHOWN_CHARS] for item in value]
