@@ -132,7 +132,7 @@ def krippendorff_alpha(
         _disagreement(Counter(unit), difference) / (len(unit) - 1) for unit in rated
     )
     expected = _disagreement(totals, difference) / (totals.total() - 1)
-    # Scale first: the squares of very small differences underflow.
+    # Squares of tiny differences underflow to zero, so `expected` may be zero for unequal ratings.
     return 1 - observed / expected if expected else None
 
 

@@ -88,7 +88,7 @@ def read_json(path: Path) -> object:
 
 
 class _Reader:
-    """Decodes values from a stream with a buffer of at most twice the largest value."""
+    """Decodes values from a stream; the buffer grows only as far as the largest value needs."""
 
     def __init__(self, stream: IO[str], path: Path, chunk_chars: int) -> None:
         self._stream = stream
