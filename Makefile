@@ -43,7 +43,7 @@ pytest: setup ## run the suite only (PYTEST_ARGS="-k chair" and the like)
 coverage: EXTRAS := ci
 coverage: setup ## run the suite with everything it can use (1.6 GB) and measure branch coverage
 	@$(BIN)/pytest -n $(JOBS) --cov --cov-report= $(PYTEST_ARGS); status=$$?; \
-	  $(BIN)/coverage report --sort=-miss --skip-covered --fail-under=0 | head -n 12; exit $$status
+	  $(BIN)/coverage report --sort=-miss --skip-covered --fail-under=0 | sed -n "1,12p;\$$p"; exit $$status
 
 test-random: setup ## run the suite RUNS times in random order; each run prints its seed
 	@for run in $$(seq $(RUNS)); do echo "random order, run $$run of $(RUNS)"; \
