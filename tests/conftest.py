@@ -27,7 +27,7 @@ _REPO = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_environment() -> Iterator[None]:
-    """Settings and proxies of whoever runs the suite have no say in it."""
+    """Hide the settings and proxies of the user who runs the suite."""
     with pytest.MonkeyPatch.context() as patch:
         for name in os.environ:
             setting = name.startswith("HALLUJUDGE_") and name not in _FOR_TESTS

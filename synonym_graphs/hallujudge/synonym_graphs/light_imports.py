@@ -64,8 +64,8 @@ def load_tokenizers() -> None:
         for name in _MODULES:
             import_module(name)
         if type(package) is _LazyPackage:
-            # Whoever imports another module of nltk needs its start first; without a path, the
-            # import system asks for one, which runs it.
+            # Another module of nltk needs its start first. Without a path, the import system looks
+            # for one, which runs the start.
             del package.__path__
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Generic, TypeVar
@@ -21,7 +22,7 @@ _ItemT = TypeVar("_ItemT", bound=Item)
 MetricT = TypeVar("MetricT", bound=MetricBase)
 
 
-class TextPipeline(Generic[_ItemT, MetricT]):
+class TextPipeline(ABC, Generic[_ItemT, MetricT]):
     """Scores each item separately, by its response alone.
 
     A family's subclass sets the item type, extends the checks (:meth:`problem`) and scores an item
@@ -75,9 +76,9 @@ class TextPipeline(Generic[_ItemT, MetricT]):
         """Return why an item cannot be scored, or None."""
         return self.responses.problem(getattr(item, "response", None), self.response_name)
 
+    @abstractmethod
     def score(self, item: _ItemT) -> ScoredItem[Evidence]:
         """Return the statistics of an item without a problem."""
-        raise NotImplementedError
 
     def unread(self, item: _ItemT) -> Problem:
         """Return why an item whose response could not be parsed is unscored."""

@@ -27,7 +27,7 @@ __all__ = ["FEW_CLUSTERS", "IntervalSettings", "counting_clusters", "score_inter
 FEW_CLUSTERS = 50
 """Below this many clusters, measured coverage leaves 93.5 to 96.5 % for some scores."""
 
-# Beyond it, quantiles with a few degrees of freedom lose digits, and nobody has the data.
+# Beyond it, quantiles with a few degrees of freedom lose digits.
 _MOST_CONFIDENT = 0.9999
 # Changes below this share of the score are rounding errors of sums of fractions.
 _CONSTANT_BELOW = 1e-9

@@ -11,8 +11,8 @@ from hallujudge.metrics.answers import (
     yes_no_parser,
 )
 
-READERS = ("published", "opera", "lmms-eval", "vlmevalkit", "strict")
-# One letter for each reader, in that order: y, n, or - where the reader can't tell.
+PARSERS = ("published", "opera", "lmms-eval", "vlmevalkit", "strict")
+# One letter for each parser, in that order: y, n, or - where the parser cannot tell.
 AWKWARD = [
     ("Yes", "yyyyy"),
     ("No", "nnnnn"),
@@ -70,8 +70,8 @@ MEANING = {"y": "yes", "n": "no", "-": None}
 
 @pytest.mark.parametrize(("answer", "wanted"), AWKWARD, ids=[repr(a) for a, _ in AWKWARD])
 def test_awkward_answers(answer: str, wanted: str) -> None:
-    got = {name: YES_NO_PARSERS[name](answer) for name in READERS}
-    assert got == {name: MEANING[mark] for name, mark in zip(READERS, wanted, strict=True)}
+    got = {name: YES_NO_PARSERS[name](answer) for name in PARSERS}
+    assert got == {name: MEANING[mark] for name, mark in zip(PARSERS, wanted, strict=True)}
 
 
 def test_the_table_shows_every_parser() -> None:
@@ -87,7 +87,7 @@ def test_the_table_shows_every_parser() -> None:
     }
 
 
-def test_unknown_reader() -> None:
+def test_unknown_parser() -> None:
     with pytest.raises(OptionError, match="published, opera, lmms-eval, vlmevalkit, strict"):
         yes_no_parser("helm")
 
