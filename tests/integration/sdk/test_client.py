@@ -6,9 +6,9 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 
 import pytest
+from support.running import ServerProcess
 from support.threads import PATIENCE, Gate, busy_switching, eventually, run_in_threads
 
 from hallujudge.judge_service.engine import Engine
@@ -86,31 +86,50 @@ def test_a_server_that_is_back_is_found() -> None:
         client.close()
 
 
+# A process of its own: gRPC shares one queue among the event loops of a process, and loops that
+# other tests closed may keep what is counted here.
+FAILED_STREAMS = """
+import asyncio, sys
+from hallujudge.sdk import Client
+
+captions = {str(number): "A dog and a cat." for number in range(300)}
+objects = {key: ["dog"] for key in captions}
+with Client(sys.argv[1]) as client:
+    def score(on_batch):
+        client.score("chair", responses=captions, references=objects, on_batch=on_batch)
+
+    def tasks():
+        seen = []
+        score(lambda _: seen.append(len(asyncio.all_tasks())))
+        return min(seen)
+
+    def stop(_):
+        raise RuntimeError("enough")
+
+    before = tasks()
+    for _ in range(3):
+        try:
+            score(stop)
+        except RuntimeError as err:
+            print(err)
+    # Cancelled tasks may still be ending for a few runs.
+    print("clean" if any(tasks() <= before for _ in range(50)) else "tasks are left")
+"""
+
+
 def test_a_failed_stream_leaves_no_task_behind() -> None:
-    with ServerThread() as server, Client(server.address) as client:
-
-        def score(on_batch: Callable[[object], None]) -> None:
-            client.score(
-                "chair",
-                responses=RESPONSES,
-                references=REFERENCES,
-                on_batch=on_batch,
-            )
-
-        def tasks() -> int:
-            """Return how many tasks the client's loop has while it scores."""
-            seen: list[int] = []
-            score(lambda _: seen.append(len(asyncio.all_tasks())))
-            return min(seen)
-
-        def stop(_: object) -> None:
-            raise RuntimeError("enough")
-
-        before = tasks()
-        for _ in range(3):
-            with pytest.raises(RuntimeError, match="enough"):
-                score(stop)
-        assert eventually(lambda: tasks() <= before)
+    server = ServerProcess()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", FAILED_STREAMS, server.address],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    finally:
+        server.stop()
+    assert done.stdout == "enough\n" * 3 + "clean\n", done.stderr
 
 
 @pytest.mark.parametrize("kind", ["embedded", "server"])
