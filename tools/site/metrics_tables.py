@@ -45,7 +45,7 @@ def _options(options: Sequence[Any]) -> Iterator[tuple[str, ...]]:
             f"`{option.name}`",
             f"`{option.default}`" if option.default else "",
             choices,
-            option.meaning,
+            option.sentence,
         )
 
 

@@ -10,8 +10,10 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 import hallujudge.judge_service.engine.families
 import hallujudge.metrics
@@ -32,7 +34,7 @@ from typing import ClassVar
 
 from hallujudge.metrics.answers.evidence import AnswerEvidence
 from hallujudge.metrics.framework.base import MetricBase
-from hallujudge.metrics.framework.definitions import Paper, VariantDefinition
+from hallujudge.metrics.framework.definitions import OptionDefinition, Paper, VariantDefinition
 from hallujudge.metrics.framework.item import Item
 from hallujudge.metrics.framework.metric import Column, ScoreDefinition, ratio
 from hallujudge.metrics.framework.result import ScoredItem
@@ -49,6 +51,9 @@ class ShoutMetric(MetricBase):
     summary: ClassVar[str] = "Responses that end in an exclamation mark."
     papers: ClassVar = (Paper(title="None", authors="Nobody", year=2026, where="nowhere"),)
     variants: ClassVar = (VariantDefinition(name="ours", meaning="The only one."),)
+    options: ClassVar = (
+        OptionDefinition(name="mark", default="!", choices=("!", "?"), meaning="Counted mark."),
+    )
     unit: ClassVar[str] = "responses"
     columns: ClassVar = (Column(name="loud", meaning="responses that shout"),)
     score_definitions: ClassVar = (
@@ -61,8 +66,10 @@ class ShoutMetric(MetricBase):
         ),
     )
 
+    mark: str = ""
+
     def score_response(self, response):
-        loud = response.endswith("!")
+        loud = response.endswith(self.mark)
         return ScoredItem(
             statistics=(int(loud),),
             scores={"loudness": float(loud)},
@@ -91,7 +98,8 @@ class ShoutPipeline(TextPipeline):
 
 def _open(spec, resources):
     responses = ResponseCheck(spec.options)
-    metric = ShoutMetric(variant=spec.variant, responses=responses.signature)
+    own = ENTRIES[0].own_options(spec)
+    metric = ShoutMetric(variant=spec.variant, responses=responses.signature, **own)
     return ShoutPipeline(metric, responses)
 
 
@@ -129,7 +137,10 @@ READERS = {"shout": read_shout}
 COMMAND = '''
 """The toy family's command."""
 
+from typing import Annotated
+
 from hallujudge.sdk.cli.app import ExitCode, score_app
+from hallujudge.sdk.cli.declared import DeclaredBy, MetricOptions
 from hallujudge.sdk.cli.groups import grouped
 from hallujudge.sdk.cli.options import Responses, RunOptions
 from hallujudge.sdk.score_run import ScoreRun
@@ -137,9 +148,17 @@ from hallujudge.sdk.score_run import ScoreRun
 
 @score_app.command("shout")
 @grouped
-def shout(*, responses: Responses, run: RunOptions) -> ExitCode:
+def shout(
+    *,
+    responses: Responses,
+    metric: Annotated[MetricOptions, DeclaredBy("shout")],
+    run: RunOptions,
+) -> ExitCode:
     """Responses that shout."""
-    return run.of(ScoreRun("shout", responses=responses)).execute()
+    scoring = ScoreRun(
+        "shout", responses=responses, variant=metric.variant, options=metric.options
+    )
+    return run.of(scoring).execute()
 '''
 
 # Everything that the family is, beside its line in FAMILIES, a .proto, tests and pages.
@@ -198,11 +217,17 @@ def test_the_command_line_scores_shows_and_renders_it(
     assert "responses that shout / responses; lower is better" in (out / "report.html").read_text(
         encoding="utf-8"
     )
+    assert main([*arguments, "--mark", "?"]) == 3
+    assert "loudness" in (capsys.readouterr().out)
+    assert json.loads((out / "report.json").read_text())["scores"]["loudness"]["value"] == 0
+    assert main(["score", "shout", "--help"]) == 0
+    assert "Counted mark: ! or ?." in capsys.readouterr().out
     assert main(["metrics", "show", "shout"]) == 0
     assert "responses that shout / responses; lower is better" in capsys.readouterr().out
 
 
 def test_nothing_of_it_stays() -> None:
-    command_tree()
+    tree: Any = typer.main.get_command(command_tree())
+    assert "shout" not in tree.commands["score"].commands
     assert "shout" not in FAMILIES
     assert all(command.name != "shout" for command in score_app.registered_commands)

@@ -38,12 +38,16 @@ RESPONSE_OPTIONS = (
         name="count_empty",
         default="false",
         choices=("false", "true"),
-        meaning="Score empty responses and failure texts as the released script does.",
+        meaning="Scores of empty responses, as in released scripts.",
+        details="Failure texts are scored too.",
+        purpose="input",
     ),
     OptionDefinition(
         name="failure_texts",
         default="",
-        meaning="More failure texts, one a line; * at the end of one matches any ending.",
+        meaning="More failure texts, one a line.",
+        details="* at the end of a text matches any ending.",
+        purpose="input",
     ),
 )
 """Options that every metric has."""
@@ -52,7 +56,9 @@ LANGUAGE_OPTION = OptionDefinition(
     name="language",
     default="en",
     choices=("en", "any"),
-    meaning="Responses that are scored: English ones, or those in any language.",
+    meaning="Language of scored responses.",
+    details="en leaves responses in other languages unscored.",
+    purpose="input",
 )
 """Option of metrics whose extractor or synonym graph reads English."""
 

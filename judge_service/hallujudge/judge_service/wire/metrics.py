@@ -35,7 +35,7 @@ def metric_info(entry: MetricEntry) -> pb.MetricInfo:
                 name=option.name,
                 default_value=option.default,
                 choices=option.choices,
-                meaning=option.meaning,
+                meaning=option.sentence,
             )
             for option in entry.options
         ],

@@ -107,7 +107,8 @@ class ChairMetric(MetricBase):
             name="count",
             default="mentions",
             choices=("mentions", "objects"),
-            meaning="What chair_i counts: every mention, or each of a caption's objects once.",
+            meaning="What chair_i counts.",
+            details="mentions: every mention; objects: each object of a caption once.",
         ),
     )
     unit: ClassVar[Literal["captions"]] = "captions"

@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Direction", "OptionDefinition", "Paper", "VariantDefinition"]
+__all__ = ["Direction", "OptionDefinition", "Paper", "Purpose", "VariantDefinition"]
 
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
 """Which end of a score's range is better."""
+
+Purpose: TypeAlias = Literal["input", "metric", "judge"]
+"""What an option sets; help pages group options by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,5 +59,24 @@ class OptionDefinition:
     """Default value."""
     choices: tuple[str, ...] = ()
     """Allowed values; empty for free text."""
-    meaning: str = ""
-    """Description in one sentence."""
+    meaning: str
+    """Noun phrase that names what the option sets."""
+    details: str = ""
+    """What the choices mean, in one sentence; empty if the names say enough."""
+    purpose: Purpose = "metric"
+    """What the option sets."""
+    number: bool = False
+    """Whether the value is a number."""
+
+    @property
+    def help(self) -> str:
+        """Return the meaning and the choices on one short line."""
+        if not self.choices:
+            return self.meaning
+        *others, last = self.choices
+        return f"{self.meaning.rstrip('.')}: {', '.join(others)} or {last}."
+
+    @property
+    def sentence(self) -> str:
+        """Return the meaning with its details."""
+        return f"{self.meaning} {self.details}".rstrip()

@@ -86,7 +86,8 @@ class HallusionBenchMetric(MetricBase):
             name="correctness",
             default="vlmevalkit",
             choices=("vlmevalkit", "strict", "given"),
-            meaning="What says whether an answer is right: an answer parser, or given labels.",
+            meaning="Source of correctness.",
+            details="vlmevalkit and strict parse the answer; given uses labels of the file.",
         ),
     )
     unit: ClassVar[Literal["questions"]] = "questions"

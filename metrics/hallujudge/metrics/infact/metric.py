@@ -78,7 +78,7 @@ class InfactMetric(MetricBase):
             name="unparsed",
             default="unscored",
             choices=("unscored", "wrong"),
-            meaning="What an answer that could not be parsed counts as.",
+            meaning="Outcome of answers that cannot be parsed.",
         ),
     )
     unit: ClassVar[Literal["questions"]] = "questions"

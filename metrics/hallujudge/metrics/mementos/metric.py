@@ -221,12 +221,13 @@ class MementosMetric(MetricBase):
             name="average",
             default=_SEQUENCES,
             choices=(_SEQUENCES, _POOLED),
-            meaning="Mean over sequences, as in the paper, or ratio over all keywords.",
+            meaning="Average of scores.",
+            details="sequences: mean over sequences, as in the paper; pooled: over all keywords.",
         ),
         OptionDefinition(
             name="domain",
             default="",
-            meaning="Domain of items that name none; checked before the run starts.",
+            meaning="Domain of items that name none.",
         ),
     )
     unit: ClassVar[Literal["sequences"]] = "sequences"

@@ -8,9 +8,10 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
+from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
 from .options import AllowMissing, References, Responses, RunOptions
-from .panels import examples, input_option, metric_option
+from .panels import examples, input_option
 
 __all__: list[str] = []
 
@@ -43,9 +44,7 @@ def amber(
         input_option("--safe-words", metavar="FILE", help="AMBER's safe_words.txt."),
     ] = None,
     allow_missing: AllowMissing = False,
-    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
-        "published"
-    ),
+    metric: Annotated[MetricOptions, DeclaredBy("amber")],
     run: RunOptions,
 ) -> ExitCode:
     """AMBER: object words in descriptions, and yes/no questions."""
@@ -58,6 +57,10 @@ def amber(
     )
     return run.of(
         ScoreRun(
-            "amber", responses=responses, references=references, variant=variant, inputs=inputs
+            "amber",
+            responses=responses,
+            references=references,
+            variant=metric.variant,
+            inputs=inputs,
         )
     ).execute()

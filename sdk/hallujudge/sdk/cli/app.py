@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import enum
-from typing import Annotated
+from collections.abc import MutableMapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command_from_info
+
+from hallujudge.metrics.families import FAMILIES
 
 from .panels import examples
 
@@ -34,6 +39,30 @@ class _RootGroup(TyperGroup):
         return sorted(self.commands, key=_COMMANDS.index)
 
 
+class _FamilyGroup(TyperGroup):
+    """A group to which families add commands.
+
+    The modules of families are imported when the group is used: their options come from the
+    metrics' declarations, and the other commands should not wait for those.
+    """
+
+    @property
+    def commands(self) -> MutableMapping[str, Any]:
+        """All commands by name."""
+        for family in FAMILIES:
+            import_module(f".{family}", __package__)
+        for info in _FAMILY_APPS[self.name or ""].registered_commands:
+            command = get_command_from_info(
+                info, pretty_exceptions_short=True, rich_markup_mode="rich"
+            )
+            self._built.setdefault(command.name or "", command)
+        return self._built
+
+    @commands.setter
+    def commands(self, built: MutableMapping[str, Any]) -> None:
+        self._built = built
+
+
 app = typer.Typer(
     name="hallujudge",
     cls=_RootGroup,
@@ -46,8 +75,10 @@ app = typer.Typer(
 )
 
 
-def _group(name: str, help_text: str, example: str) -> typer.Typer:
-    group = typer.Typer(help=help_text, no_args_is_help=True, epilog=examples(example))
+def _group(
+    name: str, help_text: str, example: str, cls: type[TyperGroup] = TyperGroup
+) -> typer.Typer:
+    group = typer.Typer(cls=cls, help=help_text, no_args_is_help=True, epilog=examples(example))
     app.add_typer(group, name=name)
     return group
 
@@ -56,13 +87,16 @@ score_app = _group(
     "score",
     "Score responses that a model wrote.",
     "hallujudge score pope -r answers.jsonl -R questions.json -o results",
+    cls=_FamilyGroup,
 )
 build_app = _group(
     "build",
     "Build questions to ask a model, and references.",
     "hallujudge build pope --objects objects.json -o questions.jsonl",
+    cls=_FamilyGroup,
 )
 config_app = _group("config", "Settings of the server.", "hallujudge config show")
+_FAMILY_APPS = {"score": score_app, "build": build_app}
 
 
 def _version(asked: bool) -> None:

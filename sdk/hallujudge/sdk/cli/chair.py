@@ -8,8 +8,9 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
+from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
-from .options import AllowDuplicates, Language, Responses, RunOptions
+from .options import AllowDuplicates, Responses, RunOptions
 from .panels import examples, input_option, metric_option
 
 __all__: list[str] = []
@@ -36,16 +37,10 @@ def chair(
         input_option("--id-map", help="JSON list: position or question_id -> image id."),
     ] = None,
     allow_duplicates: AllowDuplicates = False,
-    language: Language = "en",
-    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
-        "published"
-    ),
     graph: Annotated[
         str | None, metric_option("--graph", help="Synonym graph: a shipped name, or a file.")
     ] = None,
-    count: Annotated[
-        str, metric_option("--count", help="What chair_i counts: mentions or objects.")
-    ] = "mentions",
+    metric: Annotated[MetricOptions, DeclaredBy("chair")],
     run: RunOptions,
 ) -> ExitCode:
     """CHAIR: objects that captions mention and images lack."""
@@ -55,9 +50,9 @@ def chair(
             "chair",
             responses=responses,
             references=references or None,
-            variant=variant,
+            variant=metric.variant,
             graph=graph,
-            options={"count": count, "language": language},
+            options=metric.options,
             inputs=inputs,
         )
     ).execute()

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 
 import typer
 from typer.exceptions import TyperException
-
-from hallujudge.metrics.families import FAMILIES
 
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
 from .app import ExitCode, app
@@ -33,11 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_tree() -> typer.Typer:
     """Return the command line with all its commands."""
-    # Importing a module adds its commands to the tree.
+    # Importing a module adds its commands to the tree; families are imported when they are used.
     from . import analyze, build, doctor, graph, metrics, serve  # noqa: F401
 
-    for family in FAMILIES:
-        import_module(f".{family}", __package__)
     return app
 
 

@@ -7,9 +7,10 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
+from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
 from .options import Responses, RunOptions
-from .panels import examples, metric_option
+from .panels import examples
 
 __all__: list[str] = []
 
@@ -22,12 +23,15 @@ __all__: list[str] = []
 def event_hallusion(
     *,
     responses: Responses,
-    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
-        "published"
-    ),
+    metric: Annotated[MetricOptions, DeclaredBy("event-hallusion")],
     run: RunOptions,
 ) -> ExitCode:
     """EventHallusion: questions about events in videos, and judged descriptions."""
     return run.of(
-        ScoreRun("event-hallusion", responses=responses, variant=variant, inputs=InputOptions())
+        ScoreRun(
+            "event-hallusion",
+            responses=responses,
+            variant=metric.variant,
+            inputs=InputOptions(),
+        )
     ).execute()

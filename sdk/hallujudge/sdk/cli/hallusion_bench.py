@@ -8,9 +8,10 @@ from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
+from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
 from .options import AllowMissing, References, Responses, RunOptions
-from .panels import examples, input_option, metric_option
+from .panels import examples, input_option
 
 __all__: list[str] = []
 
@@ -34,32 +35,24 @@ def hallusion_bench(
         ),
     ] = None,
     allow_missing: AllowMissing = False,
-    variant: Annotated[str, metric_option("--variant", help="published or image-only.")] = (
-        "published"
-    ),
-    correctness: Annotated[
-        str,
-        metric_option(
-            "--correctness",
-            help="Parser vlmevalkit or strict, or given.",
-        ),
-    ] = "",
+    metric: Annotated[MetricOptions, DeclaredBy("hallusion-bench")],
     run: RunOptions,
 ) -> ExitCode:
     """HallusionBench: yes/no questions about figures and edited figures."""
+    correctness = metric.options.get("correctness", "")
     if correctness_key and correctness not in ("", "given"):
         raise InvalidInputError(
             f"--correctness-key {correctness_key} and --correctness {correctness} are both given; "
             "choose one"
         )
-    chosen = "given" if correctness_key else correctness
+    given = {"correctness": "given"} if correctness_key else {}
     return run.of(
         ScoreRun(
             "hallusion-bench",
             responses=responses,
             references=references,
-            variant=variant,
-            options={"correctness": chosen} if chosen else {},
+            variant=metric.variant,
+            options={**metric.options, **given},
             inputs=InputOptions(allow_missing=allow_missing, correctness_key=correctness_key),
         )
     ).execute()

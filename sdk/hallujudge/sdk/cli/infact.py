@@ -7,9 +7,10 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
+from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
 from .options import AllowMissing, References, Responses, RunOptions
-from .panels import examples, metric_option
+from .panels import examples
 
 __all__: list[str] = []
 
@@ -23,10 +24,7 @@ def infact(
     responses: Responses,
     references: References = None,
     allow_missing: AllowMissing = False,
-    variant: Annotated[str, metric_option("--variant", help="paper, the only variant.")] = "paper",
-    unparsed: Annotated[
-        str, metric_option("--unparsed", help="Outcome of unreadable answers: unscored or wrong.")
-    ] = "unscored",
+    metric: Annotated[MetricOptions, DeclaredBy("infact")],
     run: RunOptions,
 ) -> ExitCode:
     """INFACT: the same questions under induced conditions."""
@@ -35,8 +33,8 @@ def infact(
             "infact",
             responses=responses,
             references=references,
-            variant=variant,
-            options={"unparsed": unparsed},
+            variant=metric.variant,
+            options=metric.options,
             inputs=InputOptions(allow_missing=allow_missing),
         )
     ).execute()

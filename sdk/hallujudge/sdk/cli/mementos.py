@@ -9,9 +9,10 @@ from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
+from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
 from .judging import JudgeOptions
-from .options import AllowDuplicates, AllowMissing, Language, RunOptions, by_domain
+from .options import AllowDuplicates, AllowMissing, RunOptions, by_domain
 from .panels import examples, input_option, metric_option
 
 __all__: list[str] = []
@@ -40,10 +41,6 @@ def mementos(
     ] = None,
     allow_missing: AllowMissing = False,
     allow_duplicates: AllowDuplicates = False,
-    language: Language = "en",
-    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
-        "published"
-    ),
     object_graph: Annotated[
         list[str] | None,
         metric_option("--object-graph", help="Graph of objects, or DOMAIN=GRAPH; repeatable."),
@@ -52,32 +49,22 @@ def mementos(
         list[str] | None,
         metric_option("--behavior-graph", help="Graph of behaviours, or DOMAIN=GRAPH; repeatable."),
     ] = None,
-    domain: Annotated[str, metric_option("--domain", help="Domain of items that name none.")] = "",
-    extractor: Annotated[
-        str, metric_option("--extractor", help="Keyword extractor: rules or llm.")
-    ] = "rules",
-    average: Annotated[
-        str, metric_option("--average", help="Means over sequences, or pooled keywords.")
-    ] = "sequences",
+    metric: Annotated[MetricOptions, DeclaredBy("mementos")],
     judges: JudgeOptions,
     run: RunOptions,
 ) -> ExitCode:
     """Mementos: objects and behaviours of image sequences."""
     if (responses is None) == (keywords is None):
         raise InvalidInputError("give either --responses or --keywords")
+    # Given keywords are scored as they are; no descriptions are read.
+    given = {"extractor": "given"} if keywords else {}
     scoring = ScoreRun(
         "mementos",
         responses=responses or keywords or Path(),
         references=references,
-        variant=variant,
+        variant=metric.variant,
         graph={**_roles("objects", object_graph), **_roles("behaviors", behavior_graph)},
-        options={
-            "language": language,
-            # Given keywords are scored as they are; no descriptions are read.
-            "extractor": extractor if keywords is None else "given",
-            "average": average,
-            **({"domain": domain} if domain else {}),
-        },
+        options={**metric.options, **given},
         inputs=InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates),
     )
     return run.of(scoring, judges.settings(run.server)).execute()

@@ -73,7 +73,15 @@ def _declared(entry: MetricEntry) -> dict[str, object]:
         "unit": metric.unit,
         "papers": [asdict(paper) for paper in metric.papers],
         "variants": [asdict(variant) for variant in metric.variants],
-        "options": [asdict(option) for option in entry.options],
+        "options": [
+            {
+                "name": option.name,
+                "default": option.default,
+                "choices": option.choices,
+                "meaning": option.sentence,
+            }
+            for option in entry.options
+        ],
         "scores": [
             {
                 "name": score.name,
@@ -101,7 +109,7 @@ def _page(entry: MetricEntry) -> Iterator[str]:
     options = (
         (
             option.name,
-            f"{option.meaning} Default: {option.default or 'none'}."
+            f"{option.sentence} Default: {option.default or 'none'}."
             + (f" Choices: {', '.join(option.choices)}." if option.choices else ""),
         )
         for option in entry.options

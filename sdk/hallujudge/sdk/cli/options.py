@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
+from .declared import response_option
 from .panels import input_option, output_option, server_option, statistics_option
 from .run import FORMATS, ScoreCommand
 from .variants import BOTH, BothVariants
@@ -17,7 +18,6 @@ from .variants import BOTH, BothVariants
 __all__ = [
     "AllowDuplicates",
     "AllowMissing",
-    "Language",
     "References",
     "Responses",
     "RunOptions",
@@ -46,10 +46,6 @@ AllowDuplicates = Annotated[
 AllowMissing = Annotated[
     bool,
     input_option("--allow-missing", help="References without a response become unscored."),
-]
-Language = Annotated[
-    str,
-    input_option("--language", help="Responses that are scored: en (English) or any."),
 ]
 
 
@@ -81,12 +77,12 @@ class RunOptions:
     """Confidence level of the intervals."""
     count_empty: Annotated[
         bool,
-        input_option("--count-empty", help="Scores of empty responses, as in released scripts."),
+        response_option("count_empty", "--count-empty"),
     ] = False
     """Whether empty responses and failure texts are scored."""
     failure_text: Annotated[
         list[str] | None,
-        input_option("--failure-text", help="Text, or file of texts, of failed calls; repeatable."),
+        response_option("failure_texts", "--failure-text", note="; or a file; repeatable"),
     ] = None
     """More texts that replace a response when a call failed."""
     out: Annotated[

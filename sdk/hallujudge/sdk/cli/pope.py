@@ -15,6 +15,7 @@ from ..archives.qa import read_mapping
 from ..errors import ArchiveError, InvalidInputError
 from ..score_run import ScoreRun
 from .app import ExitCode, build_app, score_app
+from .declared import DeclaredBy, MetricOptions
 from .files import write_file
 from .groups import grouped
 from .options import AllowDuplicates, AllowMissing, References, Responses, RunOptions
@@ -37,14 +38,7 @@ def pope(
     ] = "auto",
     allow_missing: AllowMissing = False,
     allow_duplicates: AllowDuplicates = False,
-    variant: Annotated[
-        str,
-        metric_option(
-            "--variant",
-            "--parser",
-            help="published, opera, lmms-eval, vlmevalkit or strict.",
-        ),
-    ] = "published",
+    metric: Annotated[MetricOptions, DeclaredBy("pope", "--parser")],
     reader: Annotated[str, typer.Option("--reader", hidden=True)] = "",
     run: RunOptions,
     all_parsers: Annotated[
@@ -59,7 +53,7 @@ def pope(
             "pope",
             responses=responses,
             references=references,
-            variant=reader or variant,
+            variant=reader or metric.variant,
             inputs=inputs,
         )
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from hallujudge.judge_service.engine.entry import MetricEntry
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Report
 
@@ -16,7 +17,7 @@ from .app import ExitCode
 from .run import ScoreCommand
 from .unscored import UnscoredSummary
 
-__all__ = ["BOTH", "BothVariants"]
+__all__ = ["BOTH", "BothVariants", "compares_variants"]
 
 BOTH = "both"
 """Name that stands for the variants published and corrected, side by side."""
@@ -69,11 +70,17 @@ class BothVariants:
         return _of(self.command, _VARIANTS[0]).estimate()
 
 
+def compares_variants(entry: MetricEntry) -> bool:
+    """Return whether ``--variant both`` works for a metric."""
+    return set(entry.variants) == set(_VARIANTS)
+
+
 def _check(command: ScoreCommand) -> None:
-    known = metric_entry(command.run.metric).variants
-    if set(known) != set(_VARIANTS):
+    entry = metric_entry(command.run.metric)
+    if not compares_variants(entry):
+        known = ", ".join(entry.variants)
         raise InvalidInputError(
-            f"--variant {BOTH}: metric {command.run.metric} has the variants {', '.join(known)}; "
+            f"--variant {BOTH}: metric {command.run.metric} has the variants {known}; "
             f"{BOTH} stands for {' and '.join(_VARIANTS)}"
         )
     if str(command.run.responses) == "-":

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
+from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
 from .options import Responses, RunOptions
-from .panels import examples, metric_option
+from .panels import examples
 
 __all__: list[str] = []
 
@@ -21,10 +22,8 @@ __all__: list[str] = []
 def video_hallucer(
     *,
     responses: Responses,
-    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
-        "published"
-    ),
+    metric: Annotated[MetricOptions, DeclaredBy("video-hallucer")],
     run: RunOptions,
 ) -> ExitCode:
     """VideoHallucer: pairs of basic and hallucinated questions."""
-    return run.of(ScoreRun("video-hallucer", responses=responses, variant=variant)).execute()
+    return run.of(ScoreRun("video-hallucer", responses=responses, variant=metric.variant)).execute()

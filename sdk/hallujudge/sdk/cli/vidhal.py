@@ -9,9 +9,10 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
+from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
 from .options import AllowDuplicates, AllowMissing, References, Responses, RunOptions
-from .panels import examples, input_option, metric_option
+from .panels import examples, input_option
 
 __all__: list[str] = []
 
@@ -33,13 +34,9 @@ class VidhalOptions:
     """Whether references without an answer become unscored instead of stopping the run."""
     allow_duplicates: AllowDuplicates = False
     """Whether every answer of a duplicate id is scored."""
-    variant: Annotated[str, metric_option("--variant", help="published, corrected, or both.")] = (
-        "published"
-    )
-    """The variant."""
 
 
-def _vidhal(metric: str, run: RunOptions, given: VidhalOptions) -> ExitCode:
+def _vidhal(name: str, given: VidhalOptions, metric: MetricOptions, run: RunOptions) -> ExitCode:
     inputs = InputOptions(
         allow_missing=given.allow_missing,
         allow_duplicates=given.allow_duplicates,
@@ -47,10 +44,10 @@ def _vidhal(metric: str, run: RunOptions, given: VidhalOptions) -> ExitCode:
     )
     return run.of(
         ScoreRun(
-            metric,
+            name,
             responses=given.responses,
             references=given.references,
-            variant=given.variant,
+            variant=metric.variant,
             inputs=inputs,
         )
     ).execute()
@@ -64,9 +61,14 @@ def _vidhal(metric: str, run: RunOptions, given: VidhalOptions) -> ExitCode:
     ),
 )
 @grouped
-def vidhal_mcqa(*, given: VidhalOptions, run: RunOptions) -> ExitCode:
+def vidhal_mcqa(
+    *,
+    given: VidhalOptions,
+    metric: Annotated[MetricOptions, DeclaredBy("vidhal-mcqa")],
+    run: RunOptions,
+) -> ExitCode:
     """VidHal: which caption fits a video best."""
-    return _vidhal("vidhal-mcqa", run, given)
+    return _vidhal("vidhal-mcqa", given, metric, run)
 
 
 @score_app.command(
@@ -77,6 +79,11 @@ def vidhal_mcqa(*, given: VidhalOptions, run: RunOptions) -> ExitCode:
     ),
 )
 @grouped
-def vidhal_ordering(*, given: VidhalOptions, run: RunOptions) -> ExitCode:
+def vidhal_ordering(
+    *,
+    given: VidhalOptions,
+    metric: Annotated[MetricOptions, DeclaredBy("vidhal-ordering")],
+    run: RunOptions,
+) -> ExitCode:
     """VidHal: captions in the order of how well they fit a video."""
-    return _vidhal("vidhal-ordering", run, given)
+    return _vidhal("vidhal-ordering", given, metric, run)

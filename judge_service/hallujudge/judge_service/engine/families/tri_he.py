@@ -37,7 +37,11 @@ __all__ = ["ENTRIES", "TriHePipeline"]
 
 _DEFAULTS = MatcherSettings()
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-_NUMBERS = ("keep_above", "support_above", "entail_above")
+_THRESHOLDS = {
+    "keep_above": "Cosine above which reference triplets are kept.",
+    "support_above": "Cosine above which a claim is supported.",
+    "entail_above": "nli: probability above which a claim is supported.",
+}
 _WORD = re.compile(r"\S+")
 
 
@@ -255,7 +259,7 @@ def _matcher_settings(options: Mapping[str, str], variant: str, extractor: str) 
         nli_model=options.get("nli_model", _DEFAULTS.nli_model),
         backend=options.get("backend", _DEFAULTS.backend),
         device=options.get("device", _DEFAULTS.device),
-        **{name: number(name) for name in _NUMBERS},  # type: ignore[arg-type]  # floats by name
+        **{name: number(name) for name in _THRESHOLDS},  # type: ignore[arg-type]  # floats by name
     )
 
 
@@ -314,46 +318,60 @@ ENTRY = MetricEntry(
             name="extractor",
             default=EXTRACTORS[0],
             choices=EXTRACTORS,
-            meaning="What takes claims: rules, a language model, whole sentences, or nothing.",
+            meaning="Claim extractor.",
+            details="rules, llm: triplets; sentences: whole sentences; given: claims of the file.",
         ),
         OptionDefinition(
             name="judge",
             default=JUDGE_NAMES[0],
             choices=JUDGE_NAMES,
-            meaning="What gives the verdicts; router calls the server's judges in order.",
+            meaning="Judge of the claims.",
+            details="router calls the configured judges in order.",
+            purpose="judge",
         ),
         OptionDefinition(
             name="protocol",
             default=_DEFAULTS.protocol,
             choices=PROTOCOLS,
-            meaning="How the matcher compares: as released, or by an entailment model.",
+            meaning="Matcher's comparison.",
+            details="published compares embeddings as released; nli uses an entailment model.",
+            purpose="judge",
         ),
         OptionDefinition(
             name="matcher_model",
             default=_DEFAULTS.model,
-            meaning="The matcher's encoder: minilm, mpnet, a model id or a folder.",
+            meaning="Matcher's encoder: minilm, mpnet, a model id or a folder.",
+            purpose="judge",
         ),
         OptionDefinition(
             name="nli_model",
             default=_DEFAULTS.nli_model,
-            meaning="The entailment model of protocol nli: a model id or a folder.",
+            meaning="Entailment model of protocol nli: a model id or a folder.",
+            purpose="judge",
         ),
         OptionDefinition(
             name="backend",
             default=_DEFAULTS.backend,
             choices=BACKENDS,
-            meaning="What runs the encoder.",
+            meaning="Library that runs the encoder.",
+            purpose="judge",
         ),
         OptionDefinition(
-            name="device", default=_DEFAULTS.device, meaning="Where torch runs, such as cuda."
+            name="device",
+            default=_DEFAULTS.device,
+            meaning="Torch device of the encoder, such as cuda.",
+            purpose="judge",
         ),
         *(
             OptionDefinition(
                 name=name,
                 default=str(getattr(_DEFAULTS, name)),
-                meaning=f"The matcher's threshold {name}; corrected has the best measured one.",
+                meaning=meaning,
+                details="The variant corrected has the best measured threshold.",
+                purpose="judge",
+                number=True,
             )
-            for name in _NUMBERS
+            for name, meaning in _THRESHOLDS.items()
         ),
     ),
     extract=extract,

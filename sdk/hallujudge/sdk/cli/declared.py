@@ -1,0 +1,112 @@
+"""Options of a score command that come from the metric's declaration."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, cast
+
+import typer
+
+from hallujudge.judge_service.engine.entry import MetricEntry
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
+from hallujudge.metrics.framework.definitions import OptionDefinition
+
+from .panels import input_option, judge_option, metric_option
+from .variants import BOTH, compares_variants
+
+__all__ = ["DeclaredBy", "MetricOptions", "response_option"]
+
+_PANELS = {"input": input_option, "metric": metric_option, "judge": judge_option}
+_CONTEXT, _KEYWORD = "context", inspect.Parameter.KEYWORD_ONLY
+_RESPONSE_OPTIONS = {option.name: option for option in RESPONSE_OPTIONS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricOptions:
+    """The variant and the metric's own options, as given on the command line."""
+
+    variant: str
+    """The variant, or ``both``."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The options that were given, by name."""
+
+
+class DeclaredBy:
+    """Makes the options of a command from a metric's declaration.
+
+    A parameter of a grouped command is annotated ``Annotated[MetricOptions, DeclaredBy("chair")]``.
+
+    Args:
+        metric: The metric's name.
+        variant_flags: Further names of ``--variant``.
+    """
+
+    def __init__(self, metric: str, *variant_flags: str) -> None:
+        self._entry = metric_entry(metric)
+        self._flags = variant_flags
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for the variant, and one for each option of the metric."""
+        # Typer passes the context to a parameter of this type; it knows what was given.
+        yield inspect.Parameter(_CONTEXT, _KEYWORD, annotation=typer.Context)
+        help_text = _variant_help(self._entry)
+        flag = metric_option("--variant", *self._flags, help=help_text)
+        yield _parameter("variant", Annotated[str, flag], self._entry.variants[0])
+        for option in self._own():
+            yield _declared(option)
+
+    def build(self, given: Mapping[str, object]) -> MetricOptions:
+        """Return the variant and the options that were given; the engine knows the defaults.
+
+        Args:
+            given: Parameter name -> value.
+        """
+        context = cast("typer.Context", given[_CONTEXT])
+        options = {
+            option.name: str(given[option.name])
+            for option in self._own()
+            if _is_given(context, option.name)
+        }
+        return MetricOptions(variant=str(given["variant"]), options=options)
+
+    def _own(self) -> Iterator[OptionDefinition]:
+        # Every score command has the response options; RunOptions declares them.
+        return (option for option in self._entry.options if option.name not in _RESPONSE_OPTIONS)
+
+
+def response_option(name: str, *flags: str, note: str = "") -> Any:
+    """Return the flag of an option that every metric has.
+
+    Args:
+        name: Name of the option.
+        flags: Names on the command line.
+        note: Addition to the declared meaning.
+    """
+    return input_option(*flags, help=_RESPONSE_OPTIONS[name].meaning.rstrip(".") + f"{note}.")
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _declared(option: OptionDefinition) -> inspect.Parameter:
+    flag = _PANELS[option.purpose](f"--{option.name.replace('_', '-')}", help=option.help)
+    if option.number:
+        # The default depends on the variant, so none is shown.
+        return _parameter(option.name, Annotated[float | None, flag], None)
+    return _parameter(option.name, Annotated[str, flag], option.default)
+
+
+def _parameter(name: str, annotation: object, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
+
+
+def _variant_help(entry: MetricEntry) -> str:
+    *others, last = entry.variants
+    if compares_variants(entry):
+        return f"{', '.join(entry.variants)}, or {BOTH}."
+    return f"{', '.join(others)} or {last}." if others else f"{last}, the only variant."

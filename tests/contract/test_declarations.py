@@ -1,0 +1,116 @@
+"""Help, README, HTML page, ListMetrics and result files agree with the metrics' declarations."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from support.metric_runs import RUNS
+
+from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
+from hallujudge.judge_service.wire.metrics import metric_info
+from hallujudge.metrics import ItemResult
+from hallujudge.sdk import Client
+from hallujudge.sdk.cli import command_tree
+from hallujudge.sdk.report import HtmlPage
+from hallujudge.sdk.schemas import item_schema, report_schema
+
+ROOT = Path(__file__).resolve().parents[2]
+TREE: Any = typer.main.get_command(command_tree())
+# Every score command declares these itself: one is a flag, the other also takes files.
+SHARED = {option.name for option in RESPONSE_OPTIONS}
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_the_help_is_the_declaration(name: str) -> None:
+    entry = metric_entry(name)
+    shown = {param.name: param for param in TREE.commands["score"].commands[name].params}
+    for option in entry.options:
+        if option.name in SHARED:
+            continue
+        parameter = shown[option.name]
+        assert parameter.help == option.help
+        assert parameter.default == (None if option.number else option.default)
+        assert all(choice in parameter.help for choice in option.choices)
+    variant = shown["variant"]
+    assert variant.default == entry.variants[0]
+    assert all(name in variant.help for name in entry.variants)
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_help_of_response_options_is_the_declaration(name: str) -> None:
+    shown = {param.name: param for param in TREE.commands["score"].commands[name].params}
+    meanings = {option.name: option.meaning.rstrip(".") for option in RESPONSE_OPTIONS}
+    assert shown["count_empty"].help.startswith(meanings["count_empty"])
+    assert shown["failure_text"].help.startswith(meanings["failure_texts"])
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_list_metrics_is_the_declaration(name: str) -> None:
+    entry = metric_entry(name)
+    message = metric_info(entry)
+    assert [
+        (option.name, option.default_value, tuple(option.choices), option.meaning)
+        for option in message.options
+    ] == [
+        (option.name, option.default, option.choices, option.sentence) for option in entry.options
+    ]
+    assert [
+        (score.name, score.meaning, score.unit, score.direction) for score in message.scores
+    ] == [
+        (score.name, score.meaning, score.unit, score.direction)
+        for score in entry.metric.score_definitions
+    ]
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_results_and_their_page_have_the_declared_names(name: str) -> None:
+    results: list[ItemResult] = []
+    page = HtmlPage()
+    with Client.embedded() as client:
+        report = client.score(
+            name, on_batch=lambda batch: results.extend(batch.results), **RUNS[name]()
+        )
+    scores = {score.name: score for score in metric_entry(name).metric.score_definitions}
+    columns = {column.name for column in metric_entry(name).metric.columns if not column.label}
+    assert set(report.scores) == set(scores)
+    assert columns <= set(report.totals)
+    text = html.unescape(page.render(report))
+    assert all(score.sentence in text for score in scores.values())
+    for result in results:
+        assert set(result.scores) <= set(scores)
+
+
+def test_schemas_take_names_from_the_report() -> None:
+    # A schema that listed names of scores or statistics would be a second declaration.
+    report, item = report_schema()["properties"], item_schema()["properties"]
+    for described in (report["scores"], report["totals"], item["scores"], item["statistics"]):
+        assert "properties" not in described
+        assert described["additionalProperties"]
+
+
+@pytest.mark.repo
+def test_the_readme_table_is_the_declaration() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.partition("## Metrics")[2].partition("\n## ")[0]
+    rows = {
+        cells[1].strip(" `"): cells for row in table.splitlines() if (cells := row.split("|"))[1:]
+    }
+    for name in metric_names():
+        entry = metric_entry(name)
+        scores = re.findall(r"`([^`]+)`", rows[name][3])
+        patterns = [re.escape(score).replace("<operator>", r"\w+") for score in scores]
+        for score in entry.score_names:
+            assert any(re.fullmatch(pattern, score) for pattern in patterns), score
+        assert all(
+            any(re.fullmatch(pattern, score) for score in entry.score_names) for pattern in patterns
+        )
+        assert re.findall(r"`([^`]+)`", rows[name][4]) == list(entry.variants)
+        assert entry.metric.papers[0].authors.split()[0] in rows[name][2] or name == (
+            "vidhal-ordering"
+        )
