@@ -29,26 +29,31 @@ NAMES = {
         "Item",
         "ItemResult",
         "ItemSource",
+        "Manifest",
         "OnBatch",
         "Outcome",
         "References",
         "RemoteBackend",
         "Report",
         "Responses",
+        "RunFolder",
         "RunItem",
         "RunItems",
         "RunReport",
+        "RunWatch",
         "Score",
         "ScoreRun",
         "ScoreSpec",
         "ScoringBackend",
         "ServerInfo",
         "ShippedGraph",
+        "StoredRun",
         "__version__",
         "analyze",
         "analyze_results",
         "errors",
         "read_items",
+        "read_run",
         "recompute",
     ],
     "hallujudge.sdk.errors": [
@@ -108,7 +113,7 @@ def test_signatures_name_public_types(name: str) -> None:
             ),
         )
     }
-    assert named - {"Iterable", "Mapping", "None", "Sequence", "Self"} <= {*loaded.__all__}
+    assert named - {"Iterable", "Mapping", "None", "Path", "Sequence", "Self"} <= {*loaded.__all__}
 
 
 def test_a_clients_arguments_are_the_fields_of_a_run() -> None:

@@ -276,6 +276,9 @@ def test_a_run_that_never_begins_costs_no_earlier_results(folder: Path) -> None:
     assert [(folder / "out" / name).read_bytes() for name in names] == before
 
 
+RUN_FILES = ("items.jsonl", "journal.bin", "manifest.json")
+
+
 def contents(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
@@ -285,20 +288,22 @@ def test_a_run_that_fails_leaves_earlier_results_as_they_are(folder: Path) -> No
     assert score(folder, "good.jsonl", "--format", "html").returncode == 0
     out = folder / "out"
     before = contents(out)
-    assert sorted(before) == ["items.jsonl", "report.html", "report.json"]
+    assert sorted(before) == [*RUN_FILES, "report.html", "report.json"]
     (out / "items.partial.jsonl").symlink_to("/dev/full")
     assert score(folder, "good.jsonl").returncode == 1
     (out / "items.partial.jsonl").unlink()
+    assert before.items() <= contents(out).items()
+    assert score(folder, "good.jsonl", "--format", "html", "--resume").returncode == 0
     assert contents(out) == before
 
 
 def test_new_results_take_the_place_of_all_earlier_ones(folder: Path) -> None:
     assert score(folder, "good.jsonl", "--format", "html").returncode == 0
     assert score(folder, "good.jsonl", "--confidence", "0.9").returncode == 0
-    assert sorted(contents(folder / "out")) == ["items.jsonl", "report.json"]
+    assert sorted(contents(folder / "out")) == [*RUN_FILES, "report.json"]
 
 
-@pytest.mark.parametrize("name", ["items.jsonl", "report.json", "items.partial.jsonl"])
+@pytest.mark.parametrize("name", [*RUN_FILES, "report.json", "items.partial.jsonl"])
 def test_a_run_never_overwrites_its_input(folder: Path, name: str) -> None:
     out = folder / "out"
     out.mkdir()
@@ -311,7 +316,7 @@ def test_a_run_never_overwrites_its_input(folder: Path, name: str) -> None:
 
 def test_one_run_at_a_time_writes_to_a_folder(folder: Path) -> None:
     out = folder / "out"
-    with RunFolder(out, ()):
+    with RunFolder(out):
         assert_refused(score(folder, "good.jsonl"), f"another run writes to {out}", code=1)
     assert score(folder, "good.jsonl").returncode == 0
 

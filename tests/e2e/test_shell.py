@@ -89,7 +89,7 @@ def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
     assert server.address in said
     count = len(read_rows(items))
     assert 0 < count < 40_000
-    assert kept.startswith(f"{count} of 40000 items are kept in {items}")
+    assert kept.startswith(f"{count} of 40000 items are kept in {folder / 'out'}")
     assert not (folder / "out" / "report.json").exists()
 
 

@@ -46,7 +46,17 @@ if TYPE_CHECKING:
     from .backends.embedded import EmbeddedBackend
     from .backends.remote import RemoteBackend
     from .client import Client
-    from .runs import RunItem, RunItems, RunReport, recompute
+    from .runs import (
+        Manifest,
+        RunFolder,
+        RunItem,
+        RunItems,
+        RunReport,
+        RunWatch,
+        StoredRun,
+        read_run,
+        recompute,
+    )
     from .score_run import OnBatch, ScoreRun
 
 __all__ = [
@@ -68,26 +78,31 @@ __all__ = [
     "Item",
     "ItemResult",
     "ItemSource",
+    "Manifest",
     "OnBatch",
     "Outcome",
     "References",
     "RemoteBackend",
     "Report",
     "Responses",
+    "RunFolder",
     "RunItem",
     "RunItems",
     "RunReport",
+    "RunWatch",
     "Score",
     "ScoreRun",
     "ScoreSpec",
     "ScoringBackend",
     "ServerInfo",
     "ShippedGraph",
+    "StoredRun",
     "__version__",
     "analyze",
     "analyze_results",
     "errors",
     "read_items",
+    "read_run",
     "recompute",
 ]
 
@@ -115,7 +130,12 @@ _HOMES = {
     "RemoteBackend": ".backends.remote",
     "RunItem": ".runs",
     "RunItems": ".runs",
+    "Manifest": ".runs",
+    "RunFolder": ".runs",
     "RunReport": ".runs",
+    "RunWatch": ".runs",
+    "StoredRun": ".runs",
+    "read_run": ".runs",
     "recompute": ".runs",
     "Report": "hallujudge.metrics",
     "Responses": ".archives.inputs",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from hallujudge.metrics import Report
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
     from hallujudge.metrics import Item, ItemResult
 
     from .archives import ItemSource
-    from .backends.base import Batch, BatchResult, ScoringBackend, ServerInfo
-    from .runs import RunReport
+    from .backends.base import BatchResult, ScoringBackend, ServerInfo
+    from .runs import RunFolder, RunReport
+    from .runs.driver import RunWatch
 
 __all__ = ["AsyncClient"]
-
-_BATCH_ITEMS = 64
-_BATCH_CHARS = 1 << 20
 
 
 class AsyncClient:
@@ -104,6 +103,9 @@ class AsyncClient:
         from .runs import RunItems, RunReport
 
         spec, source = await _read(run)
+        if run.folder is not None:
+            report = await self._score_to_folder(run, spec, source)
+            return RunReport.of(report, RunItems(), run.paths())
         items, done = RunItems(), 0
         with progress_bar(len(source)) if run.progress else nullcontext(_no_bar) as step:
 
@@ -130,14 +132,44 @@ class AsyncClient:
             on_batch: Called with each batch of results, in the order of the items.
         """
         # Close it now rather than at garbage collection, so that stopping early stops the server.
+        from .runs.batching import batches_async
+
         backend = await self._connected()
-        async with aclosing(backend.score_stream(spec, _batches(items))) as parts:
+        async with aclosing(backend.score_stream(spec, batches_async(items))) as parts:
             async for part in parts:
                 if isinstance(part, Report):
                     return part
                 if on_batch is not None:
                     on_batch(part)
         raise AssertionError("a backend ended its stream without a report")
+
+    async def score_into(
+        self,
+        folder: RunFolder,
+        run: ScoreRun,
+        spec: ScoreSpec,
+        items: ItemSource,
+        watch: RunWatch | None = None,
+    ) -> Report:
+        """Score items into an open folder and complete it.
+
+        Args:
+            folder: The folder.
+            run: What is scored and how.
+            spec: The same, as the engine has it.
+            items: The items.
+            watch: Is told how the run goes on.
+        """
+        from .runs.scoring import FolderScoring
+
+        return await FolderScoring(await self._connected(), run, spec, items).into(folder, watch)
+
+    async def _score_to_folder(self, run: ScoreRun, spec: ScoreSpec, items: ItemSource) -> Report:
+        from .runs import RunFolder
+
+        assert run.folder is not None, "the caller checked it"
+        with RunFolder(Path(run.folder), inputs=run.paths()) as folder:
+            return await self.score_into(folder, run, spec, items)
 
     async def extract(
         self,
@@ -236,18 +268,3 @@ async def _read(run: ScoreRun) -> tuple[ScoreSpec, ItemSource]:
 
 def _no_bar(_done: int) -> None:
     """Show no progress."""
-
-
-async def _batches(items: Iterable[Item]) -> AsyncGenerator[Batch, None]:
-    """Yield batches that are small in number and in text, so that no message grows too large."""
-    batch: list[Item] = []
-    chars = 0
-    for item in items:
-        size = len(getattr(item, "response", None) or "")
-        if batch and (len(batch) == _BATCH_ITEMS or chars + size > _BATCH_CHARS):
-            yield batch
-            batch, chars = [], 0
-        batch.append(item)
-        chars += size
-    if batch:
-        yield batch

@@ -93,6 +93,8 @@ class Client:
     """Score responses against references; see :meth:`AsyncClient.score`."""
     score_items = _blocking(AsyncClient.score_items)
     """Score items that are already read; see :meth:`AsyncClient.score_items`."""
+    score_into = _blocking(AsyncClient.score_into)
+    """Score items into an open folder; see :meth:`AsyncClient.score_into`."""
     extract = _blocking(AsyncClient.extract)
     """Return the claims of texts without verdicts; see :meth:`AsyncClient.extract`."""
     judge = _blocking(AsyncClient.judge)

@@ -54,7 +54,18 @@ class ScoreRun:
     progress: bool = False
     """Whether a progress bar is shown on standard error."""
     keep_items: bool = True
-    """Whether the report holds the items; False saves time and memory in runs of many items."""
+    """Whether the report holds the items; False saves time and memory in runs of many items.
+    With ``folder`` the items are in the folder only."""
+    folder: str | Path | None = None
+    """Folder that the run writes to while it scores; None writes nothing."""
+    resume: bool = False
+    """Whether to go on with the run that stopped in the folder."""
+    keep_text: bool = True
+    """Whether the folder's items hold the responses; otherwise their SHA-256."""
+    html: bool = False
+    """Whether ``report.html`` is written to the folder."""
+    workers: int | None = None
+    """Processes that score into the folder; None for this process alone."""
 
     def paths(self) -> tuple[Path, ...]:
         """Return the files that the run reads."""

@@ -26,7 +26,14 @@ from hallujudge.synonym_graphs import (
 
 from .errors import InvalidInputError, NotFoundError
 
-__all__ = ["graph_notes", "graph_source", "graph_sources", "group_keys", "interval_settings"]
+__all__ = [
+    "calls_models",
+    "graph_notes",
+    "graph_source",
+    "graph_sources",
+    "group_keys",
+    "interval_settings",
+]
 
 _MAX_GRAPH_BYTES = 16 << 20
 
@@ -57,6 +64,11 @@ def group_keys(metric: str, group_by: Sequence[str]) -> tuple[str, ...]:
     if isinstance(group_by, str):
         raise InvalidInputError(f"group_by is the text {group_by!r}; give a list, [{group_by!r}]")
     return tuple(dict.fromkeys((*metric_entry(metric).group_by, *group_by)))
+
+
+def calls_models(options: Mapping[str, object]) -> bool:
+    """Return whether a run with these options calls language models."""
+    return options.get("judge", "matcher") != "matcher" or options.get("extractor") == "llm"
 
 
 def interval_settings(confidence: float) -> IntervalSettings:

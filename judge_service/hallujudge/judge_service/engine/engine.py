@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hallujudge.metrics import Item, ItemResult, Report, Tally
+from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
 
 from ..errors import UnsupportedError
 from ..imports import import_in_thread
@@ -84,9 +84,28 @@ class ScoringSession:
         """The names of the statistics, in the order of an item's statistics."""
         return tuple(column.name for column in self._pipeline.metric.columns)
 
+    @property
+    def metric(self) -> Metric:
+        """The metric, with everything that its signature names."""
+        return self._pipeline.metric
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of the signature in full, for the report."""
+        return dict(sorted(self._pipeline.settings.items()))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What limits the use of the scores, whatever the items are."""
+        return self._pipeline.notes
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item, in order, for a report that is made elsewhere."""
+        return await self._pipeline.evaluate(items)
+
     async def score(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, and add them to the report."""
-        results = await self._pipeline.evaluate(items)
+        results = await self.evaluate(items)
         self._tally.add_all(results)
         return results
 
@@ -109,6 +128,6 @@ class ScoringSession:
         report = self._tally.finish(self._spec.interval, version=__version__)
         return replace(
             report,
-            settings=dict(sorted(self._pipeline.settings.items())),
-            notes=(*self._pipeline.notes, *report.notes),
+            settings=self.settings,
+            notes=(*self.notes, *report.notes),
         )

@@ -14,9 +14,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import secrets
-import socket
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
@@ -26,7 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import InvalidInputError
-from .cache_file import CacheFile, Claim, Record, Row, cache_key, record_of
+from .cache_file import CacheFile, Claim, Record, Row, cache_key, new_owner, record_of
 
 __all__ = ["Record", "VerdictCache", "cache_key"]
 
@@ -64,7 +61,7 @@ class VerdictCache:
         self._clock = clock
         self._sleep = sleep
         self._busy_seconds = busy_seconds
-        self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._owner = new_owner()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="hallujudge-cache")
         self._pending: dict[str, Row] = {}
         # Used in the thread only.

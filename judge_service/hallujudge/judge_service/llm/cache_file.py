@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
+import socket
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +18,16 @@ from hallujudge.metrics.framework.result import JsonValue
 
 from ..errors import InvalidInputError
 
-__all__ = ["CACHE_FORMAT", "CacheFile", "Claim", "Record", "Row", "cache_key", "record_of"]
+__all__ = [
+    "CACHE_FORMAT",
+    "CacheFile",
+    "Claim",
+    "Record",
+    "Row",
+    "cache_key",
+    "new_owner",
+    "record_of",
+]
 
 CACHE_FORMAT = 1
 """Raised when older releases could misread what newer ones write."""
@@ -149,7 +161,7 @@ class CacheFile:
             self._db.execute("DELETE FROM answers WHERE key = ?", (raw,))
             held = self._db.execute("SELECT owner, until FROM claims WHERE key = ?", (raw,))
             holder, until = held.fetchone() or (owner, 0.0)
-            if holder != owner and until > now:
+            if holder != owner and until > now and not _has_died(holder):
                 return Claim(None, ours=False)
             self._db.execute(
                 "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (raw, owner, now + seconds)
@@ -209,7 +221,8 @@ class CacheFile:
                 for statement in _SCHEMA:
                     self._db.execute(statement)
             self._set_wal()
-            self._db.execute("PRAGMA synchronous = NORMAL")
+            # A reply is paid for: it must survive a power loss.
+            self._db.execute("PRAGMA synchronous = FULL")
         except sqlite3.OperationalError as err:
             if "readonly" not in str(err):
                 raise
@@ -271,6 +284,25 @@ class CacheFile:
             reason="CACHE_INVALID",
             metadata={"path": str(self.path)},
         ) from cause
+
+
+def new_owner() -> str:
+    """Return a name for this process as the owner of claims."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+def _has_died(owner: str) -> bool:
+    """Return whether an owner is a process of this machine that runs no more."""
+    host, _, rest = owner.rpartition(":")[0].rpartition(":")
+    if host != socket.gethostname() or not rest.isdigit() or os.name != "posix":
+        return False
+    try:
+        os.kill(int(rest), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def record_of(text: str) -> Record | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from .metric import Column
@@ -90,8 +91,45 @@ class Rows:
         self.items += other.items
         self._fresh = len(self.keys)
         self.folded = self.folded or other.folded
-        if self._folds and self.items > FOLD_ABOVE:
+        # Merging many small tables must not fold after each of them.
+        due = len(self.keys) > self._room if self.folded else self.items > FOLD_ABOVE
+        if self._folds and due:
             self._fold()
+
+    def packed(self) -> tuple[dict[str, object], bytes]:
+        """Return the counters and the numbers, for :meth:`unpack`."""
+        self._note_largest()
+        counters: dict[str, object] = {
+            "rows": len(self.keys),
+            "items": self.items,
+            "folded": self.folded,
+            "largest": self.largest,
+        }
+        arrays = [self.keys, *([self.weights] if self.folded else []), *self.columns, *self.codes]
+        return counters, b"".join(map(_little_endian, arrays))
+
+    def unpack(self, counters: Mapping[str, Any], data: bytes) -> None:
+        """Fill an empty table with what :meth:`packed` returned.
+
+        Raises:
+            ValueError: The data has another length than the counters say.
+        """
+        count = counters["rows"]
+        arrays = [self.keys, *([self.weights] if counters["folded"] else [])]
+        at = 0
+        for numbers in (*arrays, *self.columns, *self.codes):
+            end = at + count * numbers.itemsize
+            numbers.frombytes(data[at:end])
+            if sys.byteorder == "big":
+                numbers.byteswap()
+            at = end
+        if at != len(data) or len(self.keys) != count:
+            raise ValueError(f"{len(data)} bytes of statistics; {at} are needed")
+        if not counters["folded"]:
+            self.weights.extend(repeat(1, count))
+        self.items, self.folded = counters["items"], counters["folded"]
+        self.largest = [float(number) for number in counters["largest"]]
+        self._fresh = count
 
     def settle(self) -> None:
         """Flush pending rows before they are read."""
@@ -136,3 +174,11 @@ class Rows:
         self.folded = True
         self._fresh = len(self.keys)
         self._room = max(FOLD_ABOVE, 2 * len(self.keys))
+
+
+def _little_endian(numbers: Numbers) -> bytes:
+    """Return the numbers as bytes that every machine reads alike."""
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers.tobytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -81,9 +82,10 @@ class Tally:
         Raises:
             MergeError: The other tally's metric or groups differ.
         """
-        mine, theirs = str(self._metric.signature), str(other._metric.signature)
-        if mine != theirs or list(self._groups) != list(other._groups):
-            raise MergeError(f"can't merge tallies of {theirs} into tallies of {mine}")
+        if other._metric is not self._metric or list(self._groups) != list(other._groups):
+            mine, theirs = str(self._metric.signature), str(other._metric.signature)
+            if mine != theirs or list(self._groups) != list(other._groups):
+                raise MergeError(f"can't merge tallies of {theirs} into tallies of {mine}")
         theirs_here = [
             codes.translated(other._groups[key], numbers)
             for (key, codes), numbers in zip(self._groups.items(), other._rows.codes, strict=True)
@@ -92,6 +94,38 @@ class Tally:
         self._reasons.update(other._reasons)
         self._unscored_rows += other._unscored_rows
         self._unscored_times += other._unscored_times
+
+    def to_bytes(self) -> bytes:
+        """Return the tally as bytes, for :meth:`merge_bytes` in this or another process."""
+        counters, numbers = self._rows.packed()
+        head = {
+            **counters,
+            "groups": {key: list(codes.known) for key, codes in self._groups.items()},
+            "reasons": self._reasons,
+            "unscored": [self._unscored_rows, self._unscored_times],
+        }
+        text = json.dumps(head, separators=(",", ":")).encode()
+        return len(text).to_bytes(4, "little") + text + numbers
+
+    def merge_bytes(self, data: bytes) -> None:
+        """Add all items of another tally of the same metric, from its bytes.
+
+        Raises:
+            MergeError: The bytes are damaged, or the other tally's metric or groups differ.
+        """
+        size = int.from_bytes(data[:4], "little")
+        try:
+            head = json.loads(data[4 : 4 + size])
+            other = Tally(self._metric, head["groups"])
+            other._rows.unpack(head, data[4 + size :])
+            for key, values in head["groups"].items():
+                for value in values:
+                    other._groups[key].code(value)
+            other._reasons.update(head["reasons"])
+            other._unscored_rows, other._unscored_times = head["unscored"]
+        except (ValueError, KeyError, TypeError, OverflowError) as err:
+            raise MergeError(f"a tally of {self._metric.name} is damaged: {err}") from err
+        self.merge(other)
 
     def finish(self, intervals: IntervalSettings, *, version: str) -> Report:
         """Return the report over all items added so far; more may be added later.
@@ -203,6 +237,11 @@ class _Codes:
 
     def code(self, value: str) -> int:
         return self._of.setdefault(value, len(self._of))
+
+    @property
+    def known(self) -> Iterable[str]:
+        """Return the values in the order of their numbers."""
+        return self._of
 
     def translated(self, other: _Codes, codes: Iterable[int]) -> list[int]:
         here = [self.code(value) for value in other._of]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from hallujudge.metrics import Item, ItemResult, Report
+from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
 
-__all__ = ["Batch", "BatchResult", "ScoringBackend", "ServerInfo"]
+__all__ = ["Batch", "BatchResult", "RunHeader", "ScoringBackend", "ServerInfo"]
 
 Batch: TypeAlias = "Sequence[Item]"
 
@@ -38,13 +38,50 @@ class ServerInfo:
     """Names of the shipped graphs."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHeader:
+    """What is known of a run before its first item."""
+
+    metric: Metric
+    """The metric; at a server without what only the signature holds."""
+    signature: str
+    """The signature up to what depends on the items."""
+    settings: Mapping[str, str]
+    """The settings behind the signature, in full."""
+    notes: tuple[str, ...]
+    """What limits the use of the scores, whatever the items are."""
+    release: str
+    """The release that scores."""
+
+    def report(self, tally: Tally, interval: IntervalSettings) -> Report:
+        """Return the report over all items of a tally.
+
+        Args:
+            tally: The statistics of the items.
+            interval: How intervals are made.
+        """
+        made = tally.finish(interval, version=self.release)
+        # At a server the metric lacks fields of the signature; those of the items come last.
+        own = str(self.metric.signature)
+        return replace(
+            made,
+            signature=self.signature + made.signature.removeprefix(own),
+            settings=dict(self.settings),
+            notes=(*self.notes, *made.notes),
+        )
+
+
 class ScoringBackend(Protocol):
     """Scores items, in this process or at a server."""
 
+    async def header(self, spec: ScoreSpec) -> RunHeader:
+        """Return what is known of a run before its first item."""
+        ...
+
     def score_stream(
-        self, spec: ScoreSpec, batches: AsyncIterable[Batch]
+        self, spec: ScoreSpec, batches: AsyncIterable[Batch], *, report: bool = True
     ) -> AsyncGenerator[BatchResult | Report, None]:
-        """Yield the results of each batch in input order, then the report.
+        """Yield the results of each batch in input order, then the report if it is wanted.
 
         Closing the generator early cancels the work.
         """

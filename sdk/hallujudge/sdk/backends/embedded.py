@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine import Engine
@@ -14,7 +15,7 @@ from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.version import __version__
 from hallujudge.metrics import Report
 
-from .base import Batch, BatchResult, ServerInfo
+from .base import Batch, BatchResult, RunHeader, ServerInfo
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import FoundClaim
@@ -37,23 +38,45 @@ class EmbeddedBackend:
     """
 
     def __init__(self, settings: Mapping[str, object] | None = None) -> None:
-        arguments = dict(settings or {})
-        self._engine = Engine(Resources(lambda: _judges(arguments)))
+        self.settings = dict(settings or {})
+        """The settings of the judges that were given."""
+        self._engine = Engine(Resources(lambda: _judges(self.settings)))
+
+    def with_cache(self, path: Path) -> EmbeddedBackend | None:
+        """Return a backend that keeps verdicts in a file; None: the settings name one already."""
+        from hallujudge.judge_service.settings.server import load_settings
+
+        if load_settings(self.settings).judges.verdict_cache:
+            return None
+        return EmbeddedBackend({**self.settings, "verdict_cache": str(path)})
+
+    async def header(self, spec: ScoreSpec) -> RunHeader:
+        """Return what is known of a run before its first item."""
+        session = await self._engine.open(spec)
+        return RunHeader(
+            metric=session.metric,
+            signature=str(session.metric.signature),
+            settings=session.settings,
+            notes=session.notes,
+            release=__version__,
+        )
 
     async def score_stream(
-        self, spec: ScoreSpec, batches: AsyncIterable[Batch]
+        self, spec: ScoreSpec, batches: AsyncIterable[Batch], *, report: bool = True
     ) -> AsyncGenerator[BatchResult | Report, None]:
-        """Yield the results of each batch in input order, then the report."""
+        """Yield the results of each batch in input order, then the report if it is wanted."""
         session = await self._engine.open(spec)
+        score = session.score if report else session.evaluate
 
         async def work(batch: Batch) -> BatchResult:
-            return BatchResult(items=batch, results=await session.score(batch))
+            return BatchResult(items=batch, results=await score(batch))
 
         async with aclosing(ordered_map(batches, work, limit=_BATCHES_IN_FLIGHT)) as results:
             async for done in results:
                 yield done
-        # Intervals of many items take seconds; a thread keeps the caller's event loop free.
-        yield await asyncio.to_thread(session.report)
+        if report:
+            # Intervals of many items take seconds; a thread keeps the caller's event loop free.
+            yield await asyncio.to_thread(session.report)
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Return the claims of each text, without verdicts."""

@@ -22,7 +22,8 @@ from hallujudge.metrics import Report
 
 from ..errors import InternalError, UnsupportedError, VersionMismatchError
 from .address import checked_address
-from .base import Batch, BatchResult, ServerInfo
+from .base import Batch, BatchResult, RunHeader, ServerInfo
+from .headers import header_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -102,10 +103,22 @@ class RemoteBackend:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._greeted = False
 
+    async def header(self, spec: ScoreSpec) -> RunHeader:
+        """Return what is known of a run before its first item: a report of no items tells it."""
+
+        async def nothing() -> AsyncGenerator[Batch, None]:
+            no_batches: tuple[Batch, ...] = ()
+            for batch in no_batches:
+                yield batch
+
+        async with aclosing(self.score_stream(spec, nothing())) as parts:
+            report = [part async for part in parts if isinstance(part, Report)][-1]
+        return header_of(report)
+
     async def score_stream(
-        self, spec: ScoreSpec, batches: AsyncIterable[Batch]
+        self, spec: ScoreSpec, batches: AsyncIterable[Batch], *, report: bool = True
     ) -> AsyncGenerator[BatchResult | Report, None]:
-        """Yield the results of each batch in input order, then the report."""
+        """Yield the results of each batch in input order, then the report if it is wanted."""
         await self._greet()
         window = _Window(MAX_IN_FLIGHT)
         sent: deque[Batch] = deque()
@@ -133,7 +146,7 @@ class RemoteBackend:
                         yield done
                     elif kind == "groups":
                         groups.extend(response.groups.groups)
-                    elif kind == "report":
+                    elif kind == "report" and report:
                         yield _convert.report_from_proto(joined(groups, response.report))
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:

@@ -97,6 +97,10 @@ class RunOptions:
         output_option("--format", "-f", metavar="NAME", help=f"{', '.join(FORMATS)}; repeatable."),
     ] = None
     """What to print and which pages to write."""
+    resume: Annotated[
+        bool, output_option("--resume", help="Continuation of the run that stopped in --out.")
+    ] = False
+    """Whether to go on with the run that stopped in the folder."""
     no_text: Annotated[
         bool,
         output_option("--no-text", help="SHA-256 of responses in items.jsonl, not their text."),

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from hallujudge.metrics import Item, PopeItem
 from hallujudge.metrics.pope.analysis import ParserComparison
 
-from ..runs.folder import PARSERS_FILE
+from ..runs.names import PARSERS
 from .files import write_file
 
 __all__ = ["compare_parsers", "parsers_text", "write_parsers"]
@@ -44,7 +44,7 @@ def write_parsers(folder: Path, table: ParserScores) -> None:
     Raises:
         OutputError: The disk is full, or gone.
     """
-    write_file(folder / PARSERS_FILE, json.dumps(table, indent=1, allow_nan=False) + "\n")
+    write_file(folder / PARSERS, json.dumps(table, indent=1, allow_nan=False) + "\n")
 
 
 def parsers_text(table: ParserScores) -> str:

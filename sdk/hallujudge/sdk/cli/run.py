@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -19,20 +20,21 @@ from ..client import Client
 from ..errors import InvalidInputError
 from ..progress import progress_bar
 from ..runs import RunFolder
-from ..runs.recompute import statistic_names
+from ..runs.parts import Part
+from ..runs.unscored import UnscoredCounts
 from ..score_run import ScoreRun
 from ..spec import graph_notes
 from .app import ExitCode
 from .estimates import estimate_line
 from .signals import stop_on_sigterm, stopped_by
-from .unscored import UnscoredSummary
+from .unscored import unscored_notes
 from .wording import in_flags
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
 
-    from ..backends.base import BatchResult
-    from ..report import HtmlPage
+    from ..runs.folder import Started
+    from ..runs.parts import Entry
 
 __all__ = ["FORMATS", "ScoreCommand"]
 
@@ -55,6 +57,8 @@ class ScoreCommand:
     """Settings of the judges, for scoring in this process."""
     formats: tuple[str, ...] = ("table",)
     """What to print and which pages to write."""
+    resume: bool = False
+    """Whether to go on with the run that stopped in the folder."""
     no_text: bool = False
     """Whether items.jsonl holds a hash of each response instead of its text."""
     quiet: bool = False
@@ -69,19 +73,19 @@ class ScoreCommand:
             HallujudgeError: The run can't start or go on.
         """
         _check_formats(self.formats)
-        unscored = UnscoredSummary()
+        unscored = UnscoredCounts()
         report = self.score(unscored)
         if report is None:
             return ExitCode.FAILED
         self.show(report)
-        self.note(*_claim_notes(report), *unscored.notes())
+        self.note(*_claim_notes(report), *unscored_notes(unscored))
         return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
-    def score(self, unscored: UnscoredSummary) -> Report | None:
+    def score(self, unscored: UnscoredCounts) -> Report | None:
         """Score and write the results; return None if the run was stopped.
 
         Args:
-            unscored: Collects the unscored items.
+            unscored: Collects the reasons for unscored items.
 
         Raises:
             HallujudgeError: The run can't start or go on.
@@ -90,18 +94,11 @@ class ScoreCommand:
             stack.enter_context(stop_on_sigterm())
             spec, items = self._read()
             client = stack.enter_context(self._client())
-            output = self._output()
-            stack.enter_context(output)
+            output = stack.enter_context(RunFolder(self.out, inputs=self.run.paths()))
             try:
                 with self._progress(items) as step:
-
-                    def on_batch(batch: BatchResult) -> None:
-                        output.add(batch)
-                        step(output.written)
-                        unscored.add(batch.results)
-                        self._list_unscored(batch)
-
-                    report = client.score_items(spec, items, on_batch=on_batch)
+                    watch = _Watch(self, unscored, step)
+                    return client.score_into(output, self.full_run, spec, items, watch)
             except KeyboardInterrupt as err:
                 typer.echo(f"stopped by {stopped_by(err)}: {output.kept(len(items))}", err=True)
                 return None
@@ -109,8 +106,14 @@ class ScoreCommand:
                 if output.written:
                     typer.echo(output.kept(len(items)), err=True)
                 raise
-            output.finish(report)
-        return report
+
+    @property
+    def full_run(self) -> ScoreRun:
+        """The run with what the options of output say."""
+        html = "html" in self.formats
+        return replace(
+            self.run, folder=self.out, resume=self.resume, keep_text=not self.no_text, html=html
+        )
 
     @property
     def prints_table(self) -> bool:
@@ -146,10 +149,13 @@ class ScoreCommand:
         for note in () if self.quiet else notes:
             typer.echo(f"note: {in_flags(note)}", err=True)
 
-    def _list_unscored(self, batch: BatchResult) -> None:
-        for result in batch.results if self.verbose else ():
-            if result.outcome is Outcome.UNSCORED:
-                typer.echo(f"unscored {result.id}: {result.reason}: {result.detail}", err=True)
+    def list_unscored(self, lines: bytes) -> None:
+        """Print each unscored item of a part, if that is wanted."""
+        for text in lines.splitlines() if self.verbose else ():
+            line = json.loads(text)
+            if line["outcome"] == Outcome.UNSCORED.value:
+                told = f"unscored {line['id']}: {line['reason']}: {line['detail']}"
+                typer.echo(told, err=True)
 
     def show(self, report: Report) -> None:
         """Print a report in the formats that were asked for."""
@@ -166,15 +172,6 @@ class ScoreCommand:
             width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) if color else _WIDTH
             typer.echo(render_table(report, width=width, color=color), nl=False)
             typer.echo(f"written to {self.out}")
-
-    def _output(self) -> RunFolder:
-        return RunFolder(
-            self.out,
-            statistic_names(self.run.metric),
-            inputs=self.run.paths(),
-            page=_page(self.formats),
-            keep_text=not self.no_text,
-        )
 
     def _progress(self, items: ItemSource) -> AbstractContextManager[Callable[[int], None]]:
         """Return a progress bar on a terminal, and nothing elsewhere."""
@@ -193,12 +190,32 @@ def _check_formats(formats: tuple[str, ...]) -> None:
             raise InvalidInputError(f"--format {name!r}: choose from {', '.join(FORMATS)}")
 
 
-def _page(formats: tuple[str, ...]) -> HtmlPage | None:
-    if "html" not in formats:
-        return None
-    from ..report import HtmlPage
+class _Watch:
+    """Tells of a run that goes on, and collects why items are unscored.
 
-    return HtmlPage()
+    Args:
+        command: Prints.
+        unscored: Collects the reasons.
+        step: Moves the progress bar to a number of items.
+    """
+
+    def __init__(
+        self, command: ScoreCommand, unscored: UnscoredCounts, step: Callable[[int], None]
+    ) -> None:
+        self._command = command
+        self._unscored = unscored
+        self._step = step
+        self._done = 0
+
+    def started(self, started: Started) -> None:
+        self._command.note(*started.notes)
+
+    def scored(self, part: Part | Entry) -> None:
+        self._done += part.items
+        self._step(self._done)
+        self._unscored.merge(part.unscored)
+        if isinstance(part, Part):
+            self._command.list_unscored(part.lines)
 
 
 def _claim_notes(report: Report) -> tuple[str, ...]:

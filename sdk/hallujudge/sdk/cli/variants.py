@@ -13,9 +13,12 @@ from hallujudge.metrics import Report
 
 from ..archives import ItemSource
 from ..errors import InvalidInputError
+from ..runs.names import VERDICTS
+from ..runs.unscored import UnscoredCounts
+from ..spec import calls_models
 from .app import ExitCode
 from .run import ScoreCommand
-from .unscored import UnscoredSummary
+from .unscored import unscored_notes
 
 __all__ = ["BOTH", "BothVariants", "compares_variants"]
 
@@ -23,7 +26,6 @@ BOTH = "both"
 """Name that stands for the variants published and corrected, side by side."""
 
 _VARIANTS = ("published", "corrected")
-_VERDICTS = "verdicts.sqlite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +47,11 @@ class BothVariants:
         _check(command)
         reports: list[Report] = []
         for variant in _VARIANTS:
-            unscored = UnscoredSummary()
+            unscored = UnscoredCounts()
             report = _of(command, variant).score(unscored)
             if report is None:
                 return ExitCode.FAILED
-            command.note(*(f"{variant}: {note}" for note in unscored.notes()))
+            command.note(*(f"{variant}: {note}" for note in unscored_notes(unscored)))
             reports.append(report)
         _print(command, reports)
         unscored_items = any(report.coverage.unscored for report in reports)
@@ -92,22 +94,17 @@ def _check(command: ScoreCommand) -> None:
 
 def _of(command: ScoreCommand, variant: str) -> ScoreCommand:
     judges = dict(command.judges)
-    if _calls_models(command) and not judges.get("verdict_cache"):
+    called = command.server is None and calls_models(command.run.options or {})
+    if called and not judges.get("verdict_cache"):
         # The second run repeats the first run's calls; a shared cache avoids paying for them twice.
         command.out.mkdir(parents=True, exist_ok=True)
-        judges["verdict_cache"] = str(command.out / _VERDICTS)
+        judges["verdict_cache"] = str(command.out / VERDICTS)
     return replace(
         command,
         run=replace(command.run, variant=variant),
         out=command.out / variant,
         judges=judges,
     )
-
-
-def _calls_models(command: ScoreCommand) -> bool:
-    options = command.run.options or {}
-    judged = options.get("judge", "matcher") != "matcher"
-    return command.server is None and (judged or options.get("extractor") == "llm")
 
 
 def _print(command: ScoreCommand, reports: list[Report]) -> None:

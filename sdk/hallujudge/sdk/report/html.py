@@ -12,14 +12,13 @@ from itertools import islice
 
 from hallujudge.metrics import Item, ItemResult, Outcome, Report, Score
 
+from .limits import SHOWN_ITEMS, SHOWN_UNSCORED
 from .markup import Content, Markup, element, joined
 from .text import GROUP_LIMIT, counted, coverage_sentence, cut, interval_label, meaning_of, shown
 from .views import View, view_of, weight_of
 
 __all__ = ["HtmlPage"]
 
-_SHOWN_ITEMS = 200
-_SHOWN_UNSCORED = 50
 _NAME_CHARS = 120
 _BAR = 100
 
@@ -35,7 +34,7 @@ class HtmlPage:
     def __init__(self) -> None:
         self._kept: list[tuple[int, int, Markup]] = []
         self._unscored: list[Markup] = []
-        self._scored_items = 0
+        self._added = 0
         self._view: View | None = None
 
     def add(self, item: Item, result: ItemResult) -> None:
@@ -46,15 +45,15 @@ class HtmlPage:
             result: Its result.
         """
         if result.outcome is Outcome.UNSCORED:
-            if len(self._unscored) < _SHOWN_UNSCORED:
+            if len(self._unscored) < SHOWN_UNSCORED:
                 self._unscored.append(_unscored_row(result))
             return
         # Among equal weights earlier items rank higher, so no two ranks are equal.
-        rank = (weight_of(result.evidence), -self._scored_items)
+        rank = (weight_of(result.evidence), -self._added)
         self._view = view_of(result.evidence)
-        self._scored_items += 1
+        self._added += 1
         # Render at once: a fragment has a bounded size, a response does not.
-        if len(self._kept) < _SHOWN_ITEMS:
+        if len(self._kept) < SHOWN_ITEMS:
             heappush(self._kept, (*rank, _article(item, result)))
         elif rank > self._kept[0][:2]:
             heapreplace(self._kept, (*rank, _article(item, result)))
@@ -75,7 +74,7 @@ class HtmlPage:
             *([_notes(report)] if report.notes else []),
             *(_groups(key, values) for key, values in report.groups.items()),
             _making(report),
-            self._items(),
+            self._items(report.coverage.scored),
         ]
         return "<!doctype html>\n" + element(
             "html",
@@ -84,7 +83,7 @@ class HtmlPage:
             lang="en",
         )
 
-    def _items(self) -> Markup:
+    def _items(self, scored: int) -> Markup:
         articles = [
             article for *_, article in sorted(self._kept, key=lambda k: k[:2], reverse=True)
         ]
@@ -93,7 +92,7 @@ class HtmlPage:
         assert self._view is not None, "the first item brought it"
         weighed = any(weight for weight, *_ in self._kept)
         order = f", {self._view.order}" if weighed else ""
-        note = f"Showing {len(articles):,} of {counted(self._scored_items, 'scored item')}{order}."
+        note = f"Showing {len(articles):,} of {counted(scored, 'scored item')}{order}."
         return element(
             "section",
             element("h2", "Items"),

@@ -1,76 +1,76 @@
-"""The folder of a run: ``items.jsonl``, ``report.json`` and pages, swapped in when complete."""
+"""The folder of a run: manifest, journal, ``items.jsonl``, ``report.json`` and the page."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import BinaryIO, Self
 
 from hallujudge.metrics import Report
 
-from ..analysis import ANALYSIS_FILE
 from ..errors import InvalidInputError, OutputError
-from .lines import item_line, signed
+from .journal import PART, SYNCED, append
+from .kept import KeptParts, read_kept
+from .lines import signed
+from .lock import FolderLock
+from .manifest import Manifest
+from .names import ITEMS, JOURNAL, MANIFEST, PAGE, PARQUET, REPORT, STALE, partial, staged
+from .parts import Part
+from .shown import selected, unpacked
 
-if TYPE_CHECKING:
-    from ..backends.base import BatchResult
-    from ..report import HtmlPage
+__all__ = ["RunFolder", "Started"]
 
-__all__ = ["PARSERS_FILE", "RunFolder"]
+_SYNC_BYTES = 32 << 20
+_PIECE = 1 << 20
 
-PARSERS_FILE = "parsers.json"
-"""The comparison of answer parsers, which ``score pope --all-parsers`` writes."""
 
-_ITEMS, _REPORT, _PAGE = "items.jsonl", "report.json", "report.html"
-_PARTIAL = "items.partial.jsonl"
-# Files about other items: an earlier run's, removed when new results are swapped in.
-_STALE = (_REPORT, _PAGE, ANALYSIS_FILE, PARSERS_FILE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """What a folder holds of a run that starts or is resumed."""
+
+    kept: KeptParts
+    """The parts that are kept, in order."""
+    complete: bool = False
+    """Whether the run was complete already."""
+    notes: tuple[str, ...] = ()
+    """Notes for the user."""
 
 
 class RunFolder:
     """The folder that a run writes to.
 
-    Items are written to ``items.partial.jsonl`` batch by batch, so that a run that is stopped
-    keeps what it has. An earlier run's results stay as they are until the new ones are complete.
-    One run at a time writes to a folder.
+    Every part is appended to ``items.partial.jsonl`` and ``journal.partial.bin``, so that a run
+    that stops, for whatever reason, keeps what it has. An earlier run's results stay as they are
+    until the new ones are complete. One run at a time writes to a folder.
 
     Args:
         folder: Created if it does not exist.
-        statistics: Names of the metric's statistics.
         inputs: Files that the run reads.
-        page: Collects items for ``report.html``; None for no page.
-        keep_text: Whether responses are written; otherwise their SHA-256 is.
 
     Raises:
         InvalidInputError: The run would overwrite one of its inputs.
         OutputError: The folder can't be created or written, or another run writes to it.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        statistics: tuple[str, ...],
-        *,
-        inputs: Iterable[Path] = (),
-        page: HtmlPage | None = None,
-        keep_text: bool = True,
-    ) -> None:
+    def __init__(self, folder: Path, *, inputs: Iterable[Path] = ()) -> None:
         self.folder = folder
         self.written = 0
-        self._statistics = statistics
-        self._page = page
-        self._keep_text = keep_text
-        self._items: IO[str] | None = None
+        self._shown: list[bytes] = []
+        self._lines: BinaryIO | None = None
+        self._journal: BinaryIO | None = None
+        self._offset = 0
+        self._synced = 0
         self._refuse_inputs(inputs)
         with self._errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             # A folder that can't be written is known before a judge is paid.
-            probe = folder / f".{_ITEMS}.part"
+            probe = staged(folder, ITEMS)
             probe.touch()
             probe.unlink()
-        self._lock = _lock(folder)
+        self._lock = FolderLock(folder)
 
     def __enter__(self) -> Self:
         return self
@@ -79,92 +79,218 @@ class RunFolder:
         self.close()
 
     @property
-    def partial_path(self) -> Path:
+    def lines_path(self) -> Path:
         """Where items are kept until the run is complete."""
-        return self.folder / _PARTIAL
+        return partial(self.folder, ITEMS)
 
-    def add(self, batch: BatchResult) -> None:
-        """Write a batch of results.
+    @property
+    def journal_path(self) -> Path:
+        """Where the journal is until the run is complete."""
+        return partial(self.folder, JOURNAL)
+
+    def start(self, manifest: Manifest, *, resume: bool = False) -> Started:
+        """Begin a run, or go on with the one that the folder holds.
+
+        Args:
+            manifest: What is scored, and how.
+            resume: Whether to go on where an earlier run stopped.
+
+        Raises:
+            InvalidInputError: The folder holds a run of other inputs or settings.
+            VersionMismatchError: A newer release wrote it.
+            ArchiveError: Its manifest is damaged.
+            OutputError: The files can't be written.
+        """
+        if resume:
+            if self.journal_path.exists():
+                return self._resumed(manifest)
+            if (self.folder / REPORT).exists() and (self.folder / MANIFEST).exists():
+                Manifest.read(self.folder / MANIFEST).refuse_other(manifest, self.folder)
+                self._clear()
+                kept = read_kept(self.folder / JOURNAL, self.folder / ITEMS, trust=True)
+                self._take(kept)
+                told = ("the run was complete; nothing is scored again",)
+                return Started(kept=kept, complete=True, notes=told)
+        anew = ("there is no run to resume; it starts anew",)
+        notes: tuple[str, ...] = anew if resume else self._discarded()
+        with self._errors(self.folder):
+            self._write(partial(self.folder, MANIFEST), manifest.to_text())
+            self._open("wb")
+        return Started(kept=KeptParts(), notes=notes)
+
+    def add(self, part: Part) -> None:
+        """Append a part.
 
         Raises:
             OutputError: The files can't be written, for example because the disk is full.
         """
-        pairs = list(zip(batch.items, batch.results, strict=True))
-        lines = [
-            item_line(item, result, self._statistics, keep_text=self._keep_text)
-            for item, result in pairs
-        ]
-        with self._errors(self.partial_path):
-            items = self._begun()
-            items.write("".join(lines))
-            items.flush()
-        self.written += len(lines)
-        for item, result in pairs if self._page is not None else ():
-            assert self._page is not None, "the loop is over nothing without a page"
-            self._page.add(item, result)
+        assert self._lines is not None, "start was called"
+        assert self._journal is not None, "start was called"
+        with self._errors(self.lines_path):
+            self._lines.write(part.lines)
+            self._lines.flush()
+        with self._errors(self.journal_path):
+            append(self._journal, PART, part.entry(self._offset))
+            self._journal.flush()
+        self._offset += len(part.lines)
+        self.written += part.items
+        if part.shown:
+            self._shown.append(part.shown)
+        if self._offset - self._synced >= _SYNC_BYTES:
+            with self._errors(self.lines_path):
+                self._sync()
 
-    def finish(self, report: Report) -> None:
+    def finish(self, report: Report, *, html: bool = False) -> None:
         """Write the report and the page, and swap them in together with the items.
 
         Raises:
             OutputError: The files can't be written, for example because the disk is full.
         """
-        with self._errors(self.partial_path):
-            self._begun().close()
-        staged = {_ITEMS: self._signed_lines(report.signature), _REPORT: [report.to_text()]}
-        if self._page is not None:
-            staged[_PAGE] = [self._page.render(report)]
+        with self._errors(self.lines_path):
+            self._sync()
+            self._close_files()
+        made = [ITEMS, MANIFEST, REPORT, *([PAGE] if html else [])]
         try:
-            for name, parts in staged.items():
-                self._stage(name, parts)
-            with self._errors(self.folder):
-                for name in _STALE:
-                    (self.folder / name).unlink(missing_ok=True)
-                # The report comes last: where it is, everything is.
-                for name in sorted(staged, key=_REPORT.__eq__):
-                    _part(self.folder, name).replace(self.folder / name)
-                self.partial_path.unlink()
+            self._stage(ITEMS, self._signed_lines(report.signature))
+            self._stage(MANIFEST, [partial(self.folder, MANIFEST).read_bytes()])
+            self._stage(REPORT, [report.to_text().encode()])
+            if html:
+                self._stage(PAGE, [self._page(report).encode()])
+            self._swap(made)
         finally:
-            for name in staged:
+            for name in made:
                 with suppress(OSError):
-                    _part(self.folder, name).unlink(missing_ok=True)
+                    staged(self.folder, name).unlink(missing_ok=True)
+
+    def write_page(self, report: Report) -> None:
+        """Write ``report.html`` of a complete run.
+
+        Raises:
+            OutputError: The file can't be written.
+        """
+        self._stage(PAGE, [self._page(report).encode()])
+        with self._errors(self.folder / PAGE):
+            staged(self.folder, PAGE).replace(self.folder / PAGE)
 
     def close(self) -> None:
         """Close the files and let other runs write to the folder; what was written stays."""
-        if self._items is not None:
-            with suppress(OSError):
-                self._items.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        with suppress(OSError):
+            self._close_files()
+        self._lock.release()
 
     def kept(self, count: int) -> str:
         """Return what a run of ``count`` items that ended early has kept."""
         return (
-            f"{self.written} of {count} items are kept in {self.partial_path}; no report was "
-            "written, since it would not cover the rest"
+            f"{self.written} of {count} items are kept in {self.folder}; no report was written, "
+            "since it would not cover the rest. --resume goes on"
         )
 
-    def _begun(self) -> IO[str]:
-        """Return the file of items, which is created when it is first needed."""
-        if self._items is None:
-            self._items = self.partial_path.open("w", encoding="utf-8", newline="\n")
-        return self._items
+    def _resumed(self, manifest: Manifest) -> Started:
+        path = partial(self.folder, MANIFEST)
+        Manifest.read(path).refuse_other(manifest, self.folder)
+        with self._errors(self.folder):
+            kept = read_kept(self.journal_path, self.lines_path)
+            cut = max(0, self.journal_path.stat().st_size - kept.journal_end)
+            os.truncate(self.journal_path, kept.journal_end)
+            self.lines_path.touch()
+            os.truncate(self.lines_path, kept.lines_end)
+            self._open("ab")
+        self._take(kept)
+        notes = (
+            f"the journal ended in an incomplete record; {cut} bytes were cut off" if cut else "",
+            f"resumed: {kept.items} of {manifest.items} items were scored before",
+        )
+        return Started(kept=kept, notes=tuple(filter(None, notes)))
 
-    def _signed_lines(self, signature: str) -> Iterator[str]:
-        with self.partial_path.open(encoding="utf-8", newline="\n") as stream:
-            for line in stream:
-                yield signed(line, signature)
+    def _take(self, kept: KeptParts) -> None:
+        self._offset = self._synced = kept.lines_end
+        self._shown = [entry.shown for entry in kept.entries() if entry.shown]
+        self.written = kept.items
 
-    def _stage(self, name: str, parts: Iterable[str]) -> None:
-        with (
-            self._errors(self.folder / name),
-            _part(self.folder, name).open("w", encoding="utf-8", newline="\n") as stream,
-        ):
-            stream.writelines(parts)
+    def _discarded(self) -> tuple[str, ...]:
+        """Return a note on the run that a new one replaces."""
+        if not self.journal_path.exists():
+            return ()
+        with self._errors(self.folder):
+            items = read_kept(self.journal_path, self.lines_path).items
+        if not items:
+            return ()
+        return (
+            f"the run starts anew; {items} items of a run that had stopped are discarded "
+            "(--resume would have kept them)",
+        )
+
+    def _open(self, mode: str) -> None:
+        self._lines = self.lines_path.open(mode)  # type: ignore[assignment]  # a mode of bytes
+        self._journal = self.journal_path.open(mode)  # type: ignore[assignment]
+
+    def _sync(self) -> None:
+        """Bring everything to the disk, then say so in the journal."""
+        assert self._lines is not None, "start was called"
+        assert self._journal is not None, "start was called"
+        for file in (self._lines, self._journal):
+            file.flush()
+            os.fsync(file.fileno())
+        append(self._journal, SYNCED, b"")
+        self._journal.flush()
+        self._synced = self._offset
+
+    def _close_files(self) -> None:
+        for file in (self._lines, self._journal):
+            if file is not None:
+                file.close()
+        self._lines = self._journal = None
+
+    def _signed_lines(self, signature: str) -> Iterator[bytes]:
+        with self.lines_path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                # Whole lines only, since what is replaced ends a line.
+                yield signed(piece + file.readline(), signature)
+
+    def _page(self, report: Report) -> str:
+        from ..report import HtmlPage
+
+        page = HtmlPage()
+        for entry in selected(unpacked(b"".join(self._shown))):
+            page.add(entry.item, entry.result)
+        return page.render(report)
+
+    def _stage(self, name: str, parts: Iterable[bytes]) -> None:
+        with self._errors(self.folder / name), staged(self.folder, name).open("wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _swap(self, names: Iterable[str]) -> None:
+        """Put new files in the place of an earlier run's.
+
+        Stopped anywhere, the journal still says that the run can be finished again: it is renamed
+        when everything else is in its place.
+        """
+        with self._errors(self.folder):
+            for name in STALE:
+                (self.folder / name).unlink(missing_ok=True)
+            # The report comes last: where it is, everything is.
+            for name in sorted(names, key=REPORT.__eq__):
+                staged(self.folder, name).replace(self.folder / name)
+            self.journal_path.replace(self.folder / JOURNAL)
+            self._clear()
+            _sync_folder(self.folder)
+
+    def _clear(self) -> None:
+        for name in (ITEMS, MANIFEST):
+            partial(self.folder, name).unlink(missing_ok=True)
+
+    def _write(self, path: Path, text: str) -> None:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
 
     def _refuse_inputs(self, inputs: Iterable[Path]) -> None:
-        written = {(self.folder / name).resolve() for name in (_ITEMS, _PARTIAL, *_STALE)}
+        names = (ITEMS, JOURNAL, MANIFEST, PARQUET, *STALE)
+        written = {(self.folder / name).resolve() for name in names}
+        written |= {partial(self.folder, name).resolve() for name in (ITEMS, JOURNAL, MANIFEST)}
         if own := [path for path in inputs if path.resolve() in written]:
             raise InvalidInputError(
                 f"{own[0]} is read by this run and would be overwritten; give another folder than "
@@ -178,36 +304,16 @@ class RunFolder:
         except OSError as err:
             raise OutputError(
                 f"can't write {path}: {err.strerror or err}; {self.written} items are kept. "
-                "Make room, or give another folder for the results",
+                "Make room and give --resume, or give another folder for the results",
                 metadata={"path": str(path)},
             ) from err
 
 
-def _part(folder: Path, name: str) -> Path:
-    return folder / f".{name}.part"
-
-
-def _lock(folder: Path) -> int | None:
-    """Lock a folder until the descriptor is closed, or this process ends.
-
-    Raises:
-        OutputError: Another run holds the lock.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such locks.
-        return None
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as err:
-        os.close(descriptor)
-        raise OutputError(
-            f"another run writes to {folder}; wait for it to end, or give another folder",
-            metadata={"path": str(folder)},
-        ) from err
-    except OSError:
-        # Some network file systems have no locks.
-        os.close(descriptor)
-        return None
-    return descriptor
+def _sync_folder(folder: Path) -> None:
+    """Bring the names of the files to the disk, where the system can do so."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -40,9 +40,11 @@ def item_line(
     return json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def signed(line: str, signature: str) -> str:
-    """Return a line with the run's signature, which is known when the run is complete."""
-    return f'{line.rstrip()[:-1]}, "signature": {json.dumps(signature, ensure_ascii=False)}}}\n'
+def signed(lines: bytes, signature: str) -> bytes:
+    """Return whole lines with the run's signature, which is known when the run is complete."""
+    end = f', "signature": {json.dumps(signature, ensure_ascii=False)}}}\n'.encode()
+    # JSON escapes line feeds within texts, so that these two bytes end a line and nothing else.
+    return lines.replace(b"}\n", end)
 
 
 def response_of(item: Item) -> str | Mapping[str, str | None] | None:

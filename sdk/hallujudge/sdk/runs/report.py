@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
 
+from ..backends.headers import metric_of
 from ..errors import InvalidInputError, MissingExtraError
 from .lines import response_of
+from .parts import PartMaker
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -215,31 +217,29 @@ class RunReport(Report):
             OutputError: The files can't be written.
         """
         from ..backends.base import BatchResult
-        from ..report import HtmlPage
         from .folder import RunFolder
-        from .recompute import statistic_names
+        from .inputs import manifest_of_report
 
         if len(self.items) != self.coverage.items:
             raise InvalidInputError(
                 f"the report holds {len(self.items)} of its {self.coverage.items} items; score "
                 "with keep_items=True to save it"
             )
-        with RunFolder(
-            Path(folder),
-            statistic_names(self.metric),
-            inputs=self.inputs,
-            page=HtmlPage() if html else None,
+        maker = PartMaker(
+            metric_of(self.metric, self.variant, self.settings),
+            tuple(self.groups),
             keep_text=keep_text,
-        ) as written:
+        )
+        with RunFolder(Path(folder), inputs=self.inputs) as written:
+            written.start(manifest_of_report(self, self.inputs, keep_text=keep_text))
             for start in range(0, len(self.items), _SAVED_AT_ONCE):
                 part = self.items[start : start + _SAVED_AT_ONCE]
-                written.add(
-                    BatchResult(
-                        items=[entry.item for entry in part],
-                        results=[entry.result for entry in part],
-                    )
+                batch = BatchResult(
+                    items=[entry.item for entry in part],
+                    results=[entry.result for entry in part],
                 )
-            written.finish(self)
+                written.add(maker.make(batch, start))
+            written.finish(self, html=html)
         return Path(folder)
 
     def to_pandas(self) -> DataFrame:

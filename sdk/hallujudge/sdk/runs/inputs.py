@@ -1,0 +1,213 @@
+"""The manifest of a run that is about to start: its inputs by hash and size, and its settings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec
+from hallujudge.metrics import Report
+from hallujudge.metrics.framework.result import JsonValue
+
+from ..archives.inputs import InputOptions
+from ..backends.headers import header_of
+from ..errors import ArchiveError
+from .manifest import Manifest
+
+if TYPE_CHECKING:
+    from ..archives import ItemSource
+    from ..backends.base import RunHeader
+    from ..score_run import ScoreRun
+
+__all__ = ["manifest_of", "manifest_of_report"]
+
+_PIECE = 1 << 20
+_FILE_FIELDS = ("id_map", "display", "nouns", "questions", "associations", "safe_words")
+
+
+def manifest_of(
+    run: ScoreRun,
+    spec: ScoreSpec,
+    items: ItemSource,
+    header: RunHeader,
+    repeat: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Return the manifest of a run. Files are read once, for their hashes.
+
+    Args:
+        run: What is scored and how.
+        spec: The same, as the engine has it.
+        items: The items.
+        header: What is known of the run before its first item.
+        repeat: What else a repetition of the run needs, such as the settings of its judges.
+
+    Raises:
+        ArchiveError: A file can't be read.
+    """
+    given = _given(run)
+    files = {name: Path(str(value)) for name, value in given.items() if _is_file(value)}
+    inputs: dict[str, dict[str, JsonValue]] = {
+        name: _described(path) for name, path in files.items()
+    }
+    if len(files) != len(given):
+        inputs["items"] = {"sha256": _hash_of_items(items)}
+    return Manifest(
+        release=header.release,
+        metric=spec.metric,
+        variant=header.metric.variant,
+        signature=header.signature,
+        items=len(items),
+        inputs=inputs,
+        settings=_settings(run, spec, header),
+        run=_repetition(run, repeat or {}) if len(files) == len(given) else {},
+    )
+
+
+def manifest_of_report(report: Report, paths: Iterable[Path], *, keep_text: bool) -> Manifest:
+    """Return the manifest of a report that is saved after its run.
+
+    Args:
+        report: The report.
+        paths: The files that the run read.
+        keep_text: Whether responses are kept.
+
+    Raises:
+        ArchiveError: A file can't be read.
+    """
+    header = header_of(report)
+    files = [path for path in paths if path.exists()]
+    return Manifest(
+        release=header.release,
+        metric=report.metric,
+        variant=report.variant,
+        signature=header.signature,
+        items=report.coverage.items,
+        inputs={f"file.{number}": _described(path) for number, path in enumerate(files, 1)},
+        settings={
+            "group_by": list(report.groups),
+            "keep_text": keep_text,
+            **{f"setting.{name}": value for name, value in report.settings.items()},
+        },
+    )
+
+
+def _given(run: ScoreRun) -> dict[str, object]:
+    """Return everything that a run reads, by name; files and values."""
+    references = run.references if isinstance(run.references, list) else [run.references]
+    if not all(isinstance(reference, (str, Path, type(None))) for reference in references):
+        references = [run.references]
+    names = ["references", *(f"references.{n}" for n in range(2, len(references) + 1))]
+    options = run.inputs or InputOptions()
+    given = {
+        "responses": run.responses,
+        **dict(zip(names, references, strict=False)),
+        **{name: getattr(options, name) for name in _FILE_FIELDS},
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _is_file(value: object) -> bool:
+    return isinstance(value, (str, Path)) and Path(value).exists()
+
+
+def _described(path: Path) -> dict[str, JsonValue]:
+    size, digest = 0, hashlib.sha256()
+    for file in _files(path):
+        size += file.stat().st_size
+        if file != path:
+            digest.update(f"{file.relative_to(path).as_posix()}\0".encode(errors="replace"))
+        _hash_file(file, digest)
+    shown = str(path.resolve()).encode(errors="replace").decode()
+    return {"path": shown, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        yield from sorted(file for file in path.rglob("*") if file.is_file())
+    else:
+        yield path
+
+
+def _hash_file(path: Path, digest: Any) -> None:
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    except OSError as err:
+        raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
+
+
+def _hash_of_items(items: Iterable[object]) -> str:
+    """Return a hash of what is scored, where it does not come from files alone."""
+    digest = hashlib.sha256()
+    for item in items:
+        digest.update(repr(item).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _settings(run: ScoreRun, spec: ScoreSpec, header: RunHeader) -> dict[str, JsonValue]:
+    graphs = {
+        f"graph.{role}": hashlib.sha256(source.text.encode("utf-8", "surrogatepass")).hexdigest()
+        if isinstance(source, InlineGraph)
+        else source.name
+        for role, source in sorted(spec.graphs.items())
+    }
+    # A default that is spelled out is no difference.
+    defaults = {option.name: option.default for option in metric_entry(spec.metric).options}
+    return {
+        **{f"option.{name}": value for name, value in sorted({**defaults, **spec.options}.items())},
+        **graphs,
+        **{f"input.{name}": value for name, value in _input_options(run).items()},
+        "group_by": list(spec.group_by),
+        "interval": spec.interval.text,
+        "keep_text": run.keep_text,
+        **{f"setting.{name}": value for name, value in header.settings.items()},
+    }
+
+
+def _input_options(run: ScoreRun) -> dict[str, JsonValue]:
+    """Return the options of reading that are not files and not at their defaults."""
+    options, default = run.inputs or InputOptions(), InputOptions()
+    changed = {
+        entry.name: getattr(options, entry.name)
+        for entry in fields(options)
+        if entry.name not in _FILE_FIELDS
+        and getattr(options, entry.name) != getattr(default, entry.name)
+    }
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()
+    }
+
+
+def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a run of files, with absolute paths."""
+    references = run.references if isinstance(run.references, list) else [run.references]
+    options = run.inputs or InputOptions()
+    graphs = {"": run.graph} if isinstance(run.graph, str) else dict(run.graph or {})
+    return {
+        "metric": run.metric,
+        "responses": _absolute(run.responses),
+        "references": [_absolute(path) for path in references if path is not None],
+        "variant": run.variant,
+        "graph": {role: _absolute(name) for role, name in graphs.items()},
+        "options": {name: str(value) for name, value in (run.options or {}).items()},
+        "group_by": list(run.group_by),
+        "confidence": run.confidence,
+        "inputs": _input_options(run)
+        | {
+            name: _absolute(value)
+            for name in _FILE_FIELDS
+            if (value := getattr(options, name)) is not None
+        },
+        **more,
+    }
+
+
+def _absolute(value: object) -> str:
+    path = Path(str(value))
+    text = str(path.resolve()) if path.exists() else str(value)
+    return text.encode(errors="replace").decode()

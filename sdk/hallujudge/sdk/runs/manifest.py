@@ -1,0 +1,141 @@
+"""The manifest of a run: what was scored, and how."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import ArchiveError, InvalidInputError, VersionMismatchError
+
+__all__ = ["FORMAT", "Manifest"]
+
+FORMAT = 1
+"""Raised when older releases could misread a run's folder."""
+
+_ABSENT = "absent"
+_SHOWN_CHARS = 80
+_SHOWN_DIFFERENCES = 5
+_MAX_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a run's results depend on. Runs with equal manifests write equal files."""
+
+    release: str
+    """Release of Hallujudge that scores."""
+    metric: str
+    """The metric."""
+    variant: str
+    """Its variant."""
+    signature: str
+    """The signature up to what depends on the items."""
+    items: int
+    """Number of items."""
+    inputs: Mapping[str, Mapping[str, Any]]
+    """What is read: name -> path, bytes and sha256, or the sha256 of the items."""
+    settings: Mapping[str, Any]
+    """Everything else that results depend on, by name."""
+    run: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments with which the run can be repeated; empty if some are not files or texts."""
+
+    def to_text(self) -> str:
+        """Return the content of ``manifest.json``."""
+        values = {
+            "format": FORMAT,
+            "release": self.release,
+            "metric": self.metric,
+            "variant": self.variant,
+            "signature": self.signature,
+            "items": self.items,
+            "inputs": self.inputs,
+            "settings": self.settings,
+            "run": self.run,
+        }
+        return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """Return the manifest of a file.
+
+        Raises:
+            ArchiveError: The file can't be read, or is not a manifest.
+            VersionMismatchError: A newer release wrote it.
+        """
+        try:
+            if path.stat().st_size > _MAX_BYTES:
+                raise ArchiveError(f"{path}: more than {_MAX_BYTES:,} bytes; not a manifest")
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as err:
+            raise ArchiveError(f"{path}: {err.strerror or err}; give the folder of a run") from err
+        except (ValueError, RecursionError) as err:
+            raise ArchiveError(f"{path}: not a manifest of hallujudge: {err}") from err
+        return cls._of(values, path)
+
+    @classmethod
+    def _of(cls, values: Any, path: Path) -> Manifest:
+        number = values.get("format") if isinstance(values, dict) else None
+        if not isinstance(number, int):
+            raise ArchiveError(f"{path}: not a manifest of hallujudge: it has no format number")
+        if number > FORMAT:
+            raise VersionMismatchError(
+                f"{path} was written by hallujudge {values.get('release', 'of a newer release')} "
+                f"in format {number}; this release reads formats up to {FORMAT}. Update hallujudge"
+            )
+        kinds = {"release": str, "metric": str, "variant": str, "signature": str, "items": int}
+        kinds |= {"inputs": dict, "settings": dict, "run": dict}
+        for name, kind in kinds.items():
+            if not isinstance(values.get(name), kind):
+                raise ArchiveError(
+                    f"{path}: not a manifest of hallujudge: {name!r} is {values.get(name)!r:.40}"
+                )
+        return cls(**{name: values[name] for name in kinds})
+
+    def refuse_other(self, now: Manifest, folder: Path) -> None:
+        """Refuse to go on with another input or setting.
+
+        Args:
+            now: What would be scored now.
+            folder: The run's folder.
+
+        Raises:
+            InvalidInputError: Something differs; the message says what.
+        """
+        before, after = self._compared(), now._compared()
+        names = [*before, *(name for name in after if name not in before)]
+        differences = [
+            f"{name}: {_shown(before.get(name, _ABSENT))} → {_shown(after.get(name, _ABSENT))}"
+            for name in names
+            if before.get(name, _ABSENT) != after.get(name, _ABSENT)
+        ]
+        if not differences:
+            return
+        shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
+        more = len(differences) - _SHOWN_DIFFERENCES
+        shown += f"; and {more} more" if more > 0 else ""
+        raise InvalidInputError(
+            f"{folder} holds a run of other inputs or settings ({shown}). Give what it was "
+            "started with to resume it, or another folder",
+            reason="RUN_DIFFERS",
+            metadata={"folder": str(folder)},
+        )
+
+    def _compared(self) -> dict[str, object]:
+        """Return what decides whether two runs are the same; paths do not."""
+        compared: dict[str, object] = {
+            "metric": self.metric,
+            "variant": self.variant,
+            "release": self.release,
+        }
+        for name, values in self.inputs.items():
+            compared |= {f"{name}.{key}": v for key, v in values.items() if key != "path"}
+        compared |= dict(self.settings)
+        return compared | {"items": self.items, "signature": self.signature}
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

@@ -1,0 +1,113 @@
+"""Reading of a run's folder: manifest, report and the statistics of every item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Report, Tally
+
+from ..archives.records import Record
+from ..errors import ArchiveError
+from .manifest import Manifest
+from .names import ITEMS, MANIFEST, REPORT
+from .stored import head_of, interval_of, metric_of_head, records_of, result_of, stored_report
+
+__all__ = ["StoredRun", "read_run"]
+
+_BATCH = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A complete run in its folder. Items are read from the disk whenever they are iterated."""
+
+    folder: Path
+    """The folder."""
+    manifest: Manifest | None
+    """What was scored and how; None if the folder has no manifest."""
+    report: Report
+    """The report, as ``report.json`` has it."""
+    metric: Metric
+    """The metric, without what only the signature holds."""
+    interval: IntervalSettings
+    """How the report's intervals were made."""
+    release: str
+    """Release of Hallujudge that wrote the run."""
+
+    @property
+    def signature(self) -> str:
+        """The run's signature."""
+        return self.report.signature
+
+    def __len__(self) -> int:
+        return self.report.coverage.items
+
+    def lines(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the items as ``items.jsonl`` has them, in input order.
+
+        Raises:
+            ArchiveError: A line can't be read, or is from another run.
+        """
+        return (record.values for record in self._records())
+
+    def results(self) -> Iterator[ItemResult]:
+        """Yield id, group, outcome, statistics and fields of every item, in input order.
+
+        Raises:
+            ArchiveError: A line can't be read, or is from another run.
+        """
+        return (result_of(record, self.metric.columns) for record in self._records())
+
+    def tally(self, group_by: Sequence[str] = ()) -> Tally:
+        """Return the statistics of all items.
+
+        Args:
+            group_by: Fields to report groups by.
+        """
+        tally = Tally(self.metric, group_by)
+        batch: list[ItemResult] = []
+        for result in self.results():
+            batch.append(result)
+            if len(batch) == _BATCH:
+                tally.add_all(batch)
+                batch = []
+        tally.add_all(batch)
+        return tally
+
+    def _records(self) -> Iterator[Record]:
+        count = 0
+        for record in records_of(self.folder / ITEMS, self.signature):
+            count += 1
+            yield record
+        if count != len(self):
+            raise ArchiveError(
+                f"{self.folder / ITEMS}: {count} items, but the report covers {len(self)}; the "
+                "file is cut off: score again"
+            )
+
+
+def read_run(folder: str | Path) -> StoredRun:
+    """Return the run of a folder that ``hallujudge score`` or ``report.save`` wrote.
+
+    Raises:
+        ArchiveError: The folder does not hold a complete run.
+        VersionMismatchError: A newer release wrote it.
+    """
+    path = Path(folder)
+    found = (path / MANIFEST).exists()
+    # First: a folder of a newer release may have another report.
+    manifest = Manifest.read(path / MANIFEST) if found else None
+    head = head_of(path / REPORT)
+    report = stored_report(head, path / REPORT)
+    interval, release = interval_of(report.signature, path / REPORT)
+    return StoredRun(
+        folder=path,
+        manifest=manifest,
+        report=report,
+        metric=metric_of_head(head, path),
+        interval=interval,
+        release=release,
+    )

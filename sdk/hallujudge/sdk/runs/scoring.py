@@ -1,0 +1,93 @@
+"""One scoring run into a folder: manifest, verdict cache, workers, report."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics import Report
+
+from ..spec import calls_models
+from .driver import BackendParts, score_parts
+from .inputs import manifest_of
+from .names import VERDICTS
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+
+    from ..archives import ItemSource
+    from ..backends.base import RunHeader, ScoringBackend
+    from ..score_run import ScoreRun
+    from .driver import PartSource, RunWatch
+    from .folder import RunFolder
+
+__all__ = ["FolderScoring"]
+
+
+class FolderScoring:
+    """A run that is scored into a folder.
+
+    Args:
+        backend: Scores, in this process or at a server.
+        run: What is scored and how.
+        spec: The same, as the engine has it.
+        items: The items.
+    """
+
+    def __init__(
+        self, backend: ScoringBackend, run: ScoreRun, spec: ScoreSpec, items: ItemSource
+    ) -> None:
+        self._backend = backend
+        self._run = run
+        self._spec = spec
+        self._items = items
+
+    async def into(self, folder: RunFolder, watch: RunWatch | None = None) -> Report:
+        """Score into a folder, or go on with what it holds, and complete it.
+
+        Args:
+            folder: The folder.
+            watch: Is told how the run goes on.
+        """
+        run, spec, items = self._run, self._spec, self._items
+        async with self._keeping_verdicts(folder) as backend:
+            header = await backend.header(spec)
+            # Hashing reads every file; other work on the event loop goes on.
+            manifest = await asyncio.to_thread(manifest_of, run, spec, items, header)
+            started = folder.start(manifest, resume=run.resume)
+            if watch is not None:
+                watch.started(started)
+            source = self._source(backend, header)
+            report = await score_parts(folder, started, source, items, spec, header, watch)
+        if not started.complete:
+            await asyncio.to_thread(folder.finish, report, html=run.html)
+        elif run.html:
+            await asyncio.to_thread(folder.write_page, report)
+        return report
+
+    def _source(self, backend: ScoringBackend, header: RunHeader) -> PartSource:
+        return BackendParts(
+            backend=backend,
+            spec=self._spec,
+            header=header,
+            keep_text=self._run.keep_text,
+            on_batch=self._run.on_batch,
+        )
+
+    @asynccontextmanager
+    async def _keeping_verdicts(self, folder: RunFolder) -> AsyncIterator[ScoringBackend]:
+        """Give a backend that keeps every verdict that was paid for, also of unfinished batches."""
+        from ..backends.embedded import EmbeddedBackend
+
+        made = None
+        if calls_models(self._spec.options) and isinstance(self._backend, EmbeddedBackend):
+            made = self._backend.with_cache(folder.folder / VERDICTS)
+        if made is None:
+            yield self._backend
+            return
+        try:
+            yield made
+        finally:
+            await made.close()

@@ -1,0 +1,197 @@
+"""Values of ``report.json`` and ``items.jsonl``, from their files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hallujudge.metrics import (
+    Bound,
+    Column,
+    Coverage,
+    IntervalSettings,
+    ItemResult,
+    Metric,
+    MetricError,
+    Outcome,
+    Report,
+    Score,
+)
+
+from ..archives.json_files import read_json
+from ..archives.records import Record, read_records
+from ..backends.headers import metric_of
+from ..errors import ArchiveError, HallujudgeError
+
+__all__ = [
+    "head_of",
+    "interval_of",
+    "metric_of_head",
+    "records_of",
+    "result_of",
+    "stored_report",
+]
+
+_INTERVAL = re.compile(r"jackknife-wilson-(?P<confidence>\d[\d.e-]*\d)(-\d+-groups)?")
+_KINDS = {
+    "metric": str,
+    "variant": str,
+    "signature": str,
+    "settings": dict,
+    "groups": dict,
+    "scores": dict,
+    "coverage": dict,
+    "totals": dict,
+}
+
+
+def head_of(path: Path) -> dict[str, Any]:
+    """Return the content of ``report.json``.
+
+    Raises:
+        ArchiveError: The file can't be read, or is not a report.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or not all(
+        isinstance(content.get(name), kind) for name, kind in _KINDS.items()
+    ):
+        raise ArchiveError(
+            f"{path}: not a report of hallujudge: it needs {', '.join(_KINDS)}; give the folder "
+            "of a run"
+        )
+    return content
+
+
+def stored_report(head: Mapping[str, Any], path: Path) -> Report:
+    """Return the report that a file holds.
+
+    Raises:
+        ArchiveError: The content is not a report.
+    """
+    try:
+        return Report(
+            metric=head["metric"],
+            variant=head["variant"],
+            signature=head["signature"],
+            scores=_scores(head["scores"]),
+            coverage=_coverage(head["coverage"]),
+            groups={
+                key: {value: _scores(scores) for value, scores in values.items()}
+                for key, values in head["groups"].items()
+            },
+            totals={name: float(total) for name, total in head["totals"].items()},
+            settings=dict(head["settings"]),
+            notes=tuple(head.get("notes", ())),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as err:
+        raise ArchiveError(f"{path}: not a report of hallujudge: {err!r:.80}") from err
+
+
+def metric_of_head(head: Mapping[str, Any], folder: Path) -> Metric:
+    """Return the metric as the run used it, without fields that only the signature has.
+
+    Raises:
+        ArchiveError: The metric, its variant or an option is unknown.
+    """
+    try:
+        return metric_of(head["metric"], head["variant"], head["settings"])
+    except (HallujudgeError, MetricError) as err:
+        raise ArchiveError(f"{folder / 'report.json'}: {err}") from err
+
+
+def interval_of(signature: str, path: Path) -> tuple[IntervalSettings, str]:
+    """Return how a run's intervals were made, and the release that made them.
+
+    Args:
+        signature: The run's signature.
+        path: The file that it is from.
+
+    Raises:
+        ArchiveError: The signature's interval is unknown.
+    """
+    parts = dict(part.partition(":")[::2] for part in signature.split("|")[1:])
+    match = _INTERVAL.fullmatch(parts.get("ci", ""))
+    if match is None:
+        raise ArchiveError(
+            f"{path}: the signature's interval {parts.get('ci')!r:.60} is unknown; recompute the "
+            "report with the release that wrote it"
+        )
+    return IntervalSettings(confidence=float(match["confidence"])), parts.get("v", "")
+
+
+def records_of(path: Path, signature: str) -> Iterator[Record]:
+    """Yield the records of ``items.jsonl``.
+
+    Raises:
+        ArchiveError: A line can't be read, or is from another run.
+    """
+    for record in read_records(path):
+        if record.values.get("signature") != signature:
+            raise ArchiveError(
+                f"{record.place}: the signature differs from report.json; the files are from "
+                "different runs"
+            )
+        yield record
+
+
+def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
+    """Return the result of a record, without evidence.
+
+    Args:
+        record: The record.
+        columns: The metric's statistics.
+
+    Raises:
+        ArchiveError: The record is not a line of ``items.jsonl``.
+    """
+    line: Mapping[str, Any] = record.values
+    statistics = line.get("statistics")
+    names = {column.name for column in columns}
+    try:
+        if not isinstance(statistics, Mapping) or (statistics and set(statistics) != names):
+            raise ValueError(f"the statistics are {json.dumps(statistics)[:80]}")
+        return ItemResult(
+            id=line["id"],
+            group_id=line["group_id"],
+            outcome=Outcome(line["outcome"]),
+            reason=line.get("reason", ""),
+            detail=line.get("detail", ""),
+            statistics=tuple(
+                (int if column.integral else float)(statistics[column.name])
+                for column in columns
+                if statistics
+            ),
+            scores=dict(line.get("scores", {})),
+            fields=dict(line.get("fields", {})),
+        )
+    except (KeyError, TypeError, ValueError) as err:
+        raise ArchiveError(f"{record.place}: not a line of items.jsonl: {err}") from err
+
+
+def _scores(values: Mapping[str, Any]) -> dict[str, Score]:
+    return {
+        name: Score(
+            name=name,
+            value=score["value"],
+            ci_low=score["ci_low"],
+            ci_high=score["ci_high"],
+            n=score["n"],
+        )
+        for name, score in values.items()
+    }
+
+
+def _coverage(values: Mapping[str, Any]) -> Coverage:
+    return Coverage(
+        items=values["items"],
+        scored=values["scored"],
+        unscored=values["unscored"],
+        reasons=dict(values["reasons"]),
+        bounds={
+            name: Bound(best=bound["best"], worst=bound["worst"])
+            for name, bound in values["bounds"].items()
+        },
+    )

@@ -1,0 +1,149 @@
+"""Runs that are killed: resumed, they write the same bytes, and no paid call is made twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support import killed_run
+from support import scripted_llm as llm
+from support.qa_samples import write_lines
+from support.running import BIN, cli
+from support.threads import eventually
+from support.tri_he_samples import SCENE
+
+COUNT = 20_000
+WORDS = ("dog", "cat", "man", "table", "surfboard", "red", "near", "a", "the", "with", "skateboard")
+FILES = ("items.jsonl", "report.json", "report.html")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("archive")
+    rng = random.Random(0)
+    with (folder / "captions.jsonl").open("w") as stream:
+        for number in range(COUNT):
+            text = " ".join(rng.choices(WORDS, k=12)) if number % 50 else ""
+            stream.write(json.dumps({"image_id": number, "caption": text}) + "\n")
+    objects = {str(number): rng.sample(WORDS[:5], 2) for number in range(COUNT)}
+    (folder / "objects.json").write_text(json.dumps(objects))
+    return folder
+
+
+def test_a_run_that_is_killed_three_times_writes_the_same_bytes(
+    archive: Path, tmp_path: Path
+) -> None:
+    given = (archive / "captions.jsonl", archive / "objects.json")
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    score = ("score", "chair", "-r", given[0], "-R", given[1], "-f", "html", "-q")
+    undisturbed = cli(*score, "-o", whole)
+    rng = random.Random(7)
+    for _ in range(3):
+        batches = str(rng.randrange(1, 90))
+        run = subprocess.run(
+            [sys.executable, killed_run.__file__, *given, parts, "1", batches], check=False
+        )
+        assert run.returncode == -signal.SIGKILL
+        assert not (parts / "report.json").exists()
+    resumed = cli(*score, "-o", parts, "--resume")
+    assert resumed.returncode == undisturbed.returncode == 3
+    assert resumed.stdout == undisturbed.stdout
+    assert contents(parts) == contents(whole)
+
+
+class Toll:
+    """Replies to so many calls of a judge, and leaves the further ones without a reply.
+
+    Calls with a reply are those that are paid.
+    """
+
+    def __init__(self) -> None:
+        self.paid: Counter[str] = Counter()
+        self.allowed = 0
+        self.held: list[asyncio.Event] = []
+        self.changed = threading.Event()
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def step(self, number: int, body: llm.Body) -> llm.Reply:
+        self.loop = asyncio.get_running_loop()
+        if not self.allowed:
+            self.held.append(asyncio.Event())
+            return llm.Reply(reset=True, hold=self.held[-1])
+        self.allowed -= 1
+        self.paid[llm.prompt_of(body)] += 1
+        return llm.honest(number, body)
+
+    def drop(self) -> None:
+        """Close the connections of the calls without a reply."""
+        held, self.held = self.held, []
+        for event in held:
+            assert self.loop is not None
+            self.loop.call_soon_threadsafe(event.set)
+
+
+def test_no_call_is_paid_twice(tmp_path: Path) -> None:
+    """The judge is watched over HTTP; the run is killed five times with calls under way."""
+    toll, at_once, claims = Toll(), 4, 240
+    answers = [
+        {"image_id": "1", "question": f"{n}?", "claims": [["man", "has", f"hat {n}"]]}
+        for n in range(claims)
+    ]
+    out = tmp_path / "out"
+    command = (
+        *("score", "tri-he", "--claims", write_lines(tmp_path / "answers.jsonl", answers)),
+        *("-R", write_lines(tmp_path / "graphs.jsonl", [{"image_id": "1", "triplets": SCENE}])),
+        *("--judge", "llm", "--llm-model", "m", "-q"),
+    )
+    server = llm.ScriptedLlm(toll.step)
+    stop = server.in_thread()
+    try:
+        for _ in range(5):
+            toll.allowed = 40
+            process = subprocess.Popen(
+                [BIN / "hallujudge", *command, "--llm-url", server.url, "-o", out, "--resume"],
+                env={**os.environ, "HALLUJUDGE_LLM_MAX_CONCURRENCY": str(at_once)},
+                stderr=subprocess.DEVNULL,
+            )
+            # A reply is safe when it is in the cache; the process is killed with calls under way.
+            assert eventually(lambda: len(toll.held) == at_once)
+            assert eventually(lambda: verdicts(out) == toll.paid.total())
+            process.kill()
+            assert process.wait() == -signal.SIGKILL
+            toll.drop()
+        assert not (out / "report.json").exists()
+        toll.allowed = claims
+        run = cli(*command, "--llm-url", server.url, "-o", out, "--resume")
+        assert run.returncode == 0, run.stderr
+        assert toll.paid.total() == len(toll.paid) == claims
+        again = cli(
+            *(*command, "--llm-url", server.url, "-o", tmp_path / "again"),
+            *("--verdict-cache", out / "verdicts.sqlite"),
+        )
+        assert again.returncode == 0, again.stderr
+        assert toll.paid.total() == claims
+    finally:
+        toll.drop()
+        stop()
+    for name in ("items.jsonl", "report.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+
+
+def verdicts(folder: Path) -> int:
+    """Return the number of verdicts on the disk."""
+    with closing(sqlite3.connect(folder / "verdicts.sqlite")) as file:
+        return int(file.execute("SELECT count(*) FROM answers").fetchone()[0])

@@ -1,0 +1,296 @@
+"""A run that stopped is resumed: the bytes of an undisturbed run, and nothing scored twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.metric_runs import RUNS
+
+from hallujudge.sdk import BatchResult, Client, RunReport
+from hallujudge.sdk.errors import InvalidInputError, OutputError, VersionMismatchError
+from hallujudge.sdk.runs import RunFolder
+from hallujudge.sdk.runs.manifest import FORMAT, Manifest
+
+COUNT = 700
+FILES = ("items.jsonl", "report.json", "report.html", "manifest.json")
+
+
+class StoppedError(Exception):
+    """Stands for whatever ends a run."""
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client.embedded() as client:
+        yield client
+
+
+def captions(count: int = COUNT) -> dict[str, Any]:
+    texts = ("A dog on a sofa.", "A cat.", None, "Two people and a dog near a table.")
+    ids = [str(number) for number in range(count)]
+    return {
+        "responses": {key: texts[n % len(texts)] for n, key in enumerate(ids)},
+        "references": {key: ["dog"] for key in ids},
+    }
+
+
+def scored(client: Client, folder: Path, **more: Any) -> RunReport:
+    return client.score("chair", **{**captions(), "folder": folder, "html": True, **more})
+
+
+def stop_after(batches: int) -> Callable[[BatchResult], None]:
+    """Return a callback that ends a run when a batch more than these was scored."""
+    left = batches
+
+    def on_batch(_batch: BatchResult) -> None:
+        nonlocal left
+        if not left:
+            raise StoppedError
+        left -= 1
+
+    return on_batch
+
+
+def stopped(client: Client, folder: Path, *, after: int, **more: Any) -> None:
+    with pytest.raises(StoppedError):
+        scored(client, folder, on_batch=stop_after(after), **more)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+@pytest.fixture(scope="module")
+def whole(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("whole")
+    scored(client, folder)
+    return contents(folder)
+
+
+def test_a_folder_has_what_a_saved_report_has(
+    client: Client, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    client.score("chair", **captions()).save(tmp_path, html=True)
+    saved = contents(tmp_path)
+    for name in ("items.jsonl", "report.json", "report.html"):
+        assert saved[name] == whole[name]
+
+
+@pytest.mark.parametrize("after", [0, 1, 5, 10])
+def test_a_resumed_run_writes_the_same_bytes(
+    client: Client, whole: dict[str, bytes], tmp_path: Path, after: int
+) -> None:
+    stopped(client, tmp_path, after=after)
+    assert not (tmp_path / "report.json").exists()
+    again: list[str] = []
+    report = scored(
+        client,
+        tmp_path,
+        resume=True,
+        on_batch=lambda batch: again.extend(item.id for item in batch.items),
+    )
+    assert contents(tmp_path) == whole
+    assert report.coverage.items == COUNT
+    assert len(again) == COUNT - 64 * after
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "journal.bin"])
+
+
+@pytest.mark.parametrize("metric", RUNS)
+def test_every_metric_can_be_resumed(client: Client, tmp_path: Path, metric: str) -> None:
+    def run(folder: str, **more: Any) -> None:
+        client.score(
+            metric, **{**RUNS[metric](), "folder": tmp_path / folder, "html": True, **more}
+        )
+
+    run("whole")
+    with pytest.raises(StoppedError):
+        run("parts", on_batch=stop_after(0))
+    run("parts", resume=True)
+    run("parts", resume=True)
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+    client.score(metric, **RUNS[metric]()).save(tmp_path / "saved", html=True)
+    for name in ("items.jsonl", "report.json", "report.html"):
+        assert (tmp_path / "saved" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["journal.partial.bin", "items.partial.jsonl"])
+@pytest.mark.parametrize("cut", [1, 11, 400, 5_000, 10_000_000])
+def test_a_torn_end_is_cut_off_and_told(
+    client: Client, whole: dict[str, bytes], tmp_path: Path, name: str, cut: int
+) -> None:
+    stopped(client, tmp_path, after=6)
+    data = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(data[: max(0, len(data) - cut)])
+    notes = started(client, tmp_path)
+    assert contents(tmp_path) == whole
+    if 0 < cut < len(data):
+        assert "the journal ended in an incomplete record" in notes
+        assert f"of {COUNT} items were scored before" in notes
+
+
+@pytest.mark.parametrize("name", ["journal.partial.bin", "items.partial.jsonl"])
+def test_damage_before_the_end_costs_what_follows(
+    client: Client, whole: dict[str, bytes], tmp_path: Path, name: str
+) -> None:
+    """After a power loss a file may have its length and zeros for content."""
+    stopped(client, tmp_path, after=6)
+    data = bytearray((tmp_path / name).read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 50] = bytes(50)
+    (tmp_path / name).write_bytes(data)
+    assert "incomplete record" in started(client, tmp_path)
+    assert contents(tmp_path) == whole
+
+
+def started(client: Client, folder: Path) -> str:
+    """Resume a run, and return the notes that it begins with."""
+    notes: list[str] = []
+
+    class Watch:
+        def started(self, started: Any) -> None:
+            notes.extend(started.notes)
+
+        def scored(self, part: Any) -> None:
+            pass
+
+    from hallujudge.sdk import ScoreRun
+
+    run = ScoreRun("chair", **captions(), folder=folder, html=True, resume=True)
+    with RunFolder(folder) as output:
+        client.score_into(output, run, run.spec(), run.items(), Watch())
+    return "; ".join(notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        ({"variant": "corrected"}, "variant: published → corrected"),
+        ({"options": {"count": "objects"}}, "option.count: mentions → objects"),
+        ({"keep_text": False}, "keep_text: true → false"),
+        ({"confidence": 0.9}, "interval: jackknife-wilson-0.95 → jackknife-wilson-0.9"),
+        ({"graph": "coco"}, "graph.objects: absent → coco"),
+        (captions(COUNT + 1), f"items: {COUNT} → {COUNT + 1}"),
+        ({"references": {str(n): ["cat"] for n in range(COUNT)}}, "items.sha256: "),
+    ],
+)
+def test_another_input_or_setting_is_refused(
+    client: Client,
+    whole: dict[str, bytes],
+    tmp_path: Path,
+    change: dict[str, Any],
+    difference: str,
+) -> None:
+    stopped(client, tmp_path, after=3)
+    with pytest.raises(InvalidInputError) as caught:
+        scored(client, tmp_path, resume=True, **change)
+    assert difference in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+    scored(client, tmp_path, resume=True)
+    assert contents(tmp_path) == whole
+    with pytest.raises(InvalidInputError) as caught:
+        scored(client, tmp_path, resume=True, **change)
+    assert difference in str(caught.value)
+    assert contents(tmp_path) == whole
+
+
+def test_files_are_compared_by_content(client: Client, tmp_path: Path) -> None:
+    source, moved = tmp_path / "captions.jsonl", tmp_path / "moved.jsonl"
+    lines = [f'{{"image_id": {n}, "caption": "A dog."}}\n' for n in range(100)]
+    source.write_text("".join(lines))
+    run: dict[str, Any] = {
+        "references": {str(n): ["dog"] for n in range(100)},
+        "folder": tmp_path / "out",
+    }
+    with pytest.raises(StoppedError):
+        client.score("chair", responses=source, on_batch=stop_after(1), **run)
+    source.rename(moved)
+    moved.write_text("".join(lines).replace("dog", "cat", 1))
+    with pytest.raises(InvalidInputError, match=r"responses\.sha256: "):
+        client.score("chair", responses=moved, resume=True, **run)
+    moved.write_text("".join(lines))
+    assert client.score("chair", responses=moved, resume=True, **run).coverage.items == 100
+
+
+def test_a_manifest_of_a_newer_release_is_refused(client: Client, tmp_path: Path) -> None:
+    stopped(client, tmp_path, after=3)
+    path = tmp_path / "manifest.partial.json"
+    newer = path.read_text().replace(f'"format": {FORMAT}', f'"format": {FORMAT + 1}')
+    path.write_text(newer.replace('"release": "', '"release": "9'))
+    with pytest.raises(VersionMismatchError, match=r"written by hallujudge 9.* Update hallujudge"):
+        scored(client, tmp_path, resume=True)
+
+
+def test_a_release_is_a_difference(client: Client, tmp_path: Path) -> None:
+    scored(client, tmp_path)
+    path = tmp_path / "manifest.json"
+    path.write_text(path.read_text().replace('"release": "', '"release": "0.0.'))
+    with pytest.raises(InvalidInputError, match=r"release: 0\.0\."):
+        scored(client, tmp_path, resume=True)
+
+
+def test_without_resume_a_run_starts_anew_and_says_what_it_costs(
+    client: Client, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    stopped(client, tmp_path, after=3)
+    with RunFolder(tmp_path) as folder:
+        notes = folder.start(Manifest.read(tmp_path / "manifest.partial.json")).notes
+    assert notes == (
+        "the run starts anew; 192 items of a run that had stopped are discarded "
+        "(--resume would have kept them)",
+    )
+    scored(client, tmp_path)
+    assert contents(tmp_path) == whole
+
+
+def test_there_may_be_nothing_to_resume(
+    client: Client, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    assert started(client, tmp_path) == "there is no run to resume; it starts anew"
+    assert contents(tmp_path) == whole
+    assert started(client, tmp_path) == "the run was complete; nothing is scored again"
+
+
+def test_a_run_that_is_resumed_leaves_earlier_results_until_it_is_complete(
+    client: Client, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    scored(client, tmp_path, variant="corrected")
+    before = contents(tmp_path)
+    stopped(client, tmp_path, after=3)
+    assert contents(tmp_path) == before
+    scored(client, tmp_path, resume=True)
+    assert contents(tmp_path) == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"), [("items.partial.jsonl", 0), (".items.jsonl.part", COUNT)]
+)
+def test_a_full_disk_loses_nothing(
+    client: Client,
+    whole: dict[str, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    kept: int,
+) -> None:
+    with pytest.raises(OutputError, match=f"No space left.* {kept} items are kept. Make room"):
+        with_full_disk(client, tmp_path, name, monkeypatch)
+    assert not (tmp_path / "report.json").exists()
+    scored(client, tmp_path, resume=True)
+    assert contents(tmp_path) == whole
+
+
+def with_full_disk(
+    client: Client, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Path.open
+
+    def open_(path: Path, *arguments: Any, **more: Any) -> Any:
+        full = path.name == name and "b" in arguments[0]
+        return opened(Path("/dev/full") if full else path, *arguments, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", open_)
+        scored(client, folder)
