@@ -1,12 +1,15 @@
 """Populations of clusters whose true scores are known, for every metric family.
 
 Real ones come from the golden files: 8,000 captions of four models (CHAIR), 9,000 answers of a
-model (POPE), 300 pairs of keyword lists (Mementos), and the random baseline of VidHal. What the
-golden files do not have by item is drawn from fixed seeds, and :func:`populations` says how.
+model (POPE), 300 pairs of keyword lists (Mementos), the random baseline of VidHal, and two models'
+answers about 397 videos (EventHallusion). HallusionBench, VideoHallucer and AMBER have drawn
+answers to their own questions. What the golden files do not have by item is drawn from fixed seeds,
+and :func:`populations` says how.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,12 +21,16 @@ from typing import TYPE_CHECKING, Any
 import needs
 import numpy as np
 
+from hallujudge.judge_service.engine.registry import open_pipeline
+from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics import (
     ChairMetric,
     ClaimVerdict,
     InfactItem,
     InfactMetric,
     InfactRun,
+    Item,
     Metric,
     Part,
     PopeMetric,
@@ -32,9 +39,11 @@ from hallujudge.metrics import (
     VidhalMcqaMetric,
     VidhalOrderingMetric,
 )
+from hallujudge.metrics.framework.metric import ExpandingMetric
 from hallujudge.metrics.framework.triplets import Sentence
 from hallujudge.metrics.infact.taxonomy import INVARIANT, TEMPORAL, TEXT_ONLY
 from hallujudge.metrics.mementos.metric import MementosMetric
+from hallujudge.sdk import InputOptions, read_items
 from hallujudge.synonym_graphs import compile_keywords, load_graph
 
 if TYPE_CHECKING:
@@ -86,13 +95,18 @@ def _population(
         name: What the clusters are.
         rows: Cluster and statistics of every item.
     """
-    sums: dict[str, NDArray[np.float64]] = {}
-    for key, statistics in rows:
-        row = np.array([1.0, *statistics])
-        sums[key] = sums[key] + row if key in sums else row
-    table = np.array([sums[key] for key in sorted(sums)])
+    keys, statistics = zip(*rows, strict=True)
     names = [metric.unit, *(column.name for column in metric.columns)]
-    clusters = {column: table[:, place] for place, column in enumerate(names)}
+    table = np.column_stack([np.ones(len(keys)), np.array(statistics, dtype=np.float64)])
+    items = {column: table[:, place] for place, column in enumerate(names)}
+    if isinstance(metric, ExpandingMetric):
+        # Columns that need a whole table are made of items; clusters have their sums.
+        items |= metric.expand(items)
+    _, of = np.unique(keys, return_inverse=True)
+    clusters = {
+        column: np.bincount(of, weights=numbers).astype(np.float64)
+        for column, numbers in items.items()
+    }
     return Population(
         family=metric.name, name=name, metric=metric, clusters=metric.derive(clusters)
     )
@@ -329,6 +343,63 @@ def _question(
     )
 
 
+def _scored(metric: str, items: Iterable[Item], name: str, **options: str) -> Iterator[Population]:
+    """The scored items of an archive, by their clusters.
+
+    Args:
+        metric: The metric's name.
+        items: What its reader makes of the golden files.
+        name: What the clusters are.
+        **options: The metric's options; ``variant`` is its variant.
+    """
+    spec = ScoreSpec(metric=metric, variant=options.pop("variant", ""), options=options)
+    pipeline = open_pipeline(spec, Resources())
+    results = asyncio.run(pipeline.evaluate(list(items)))
+    rows = [(result.group_id, result.statistics) for result in results if result.statistics]
+    variant = f", {spec.variant}" if spec.variant else ""
+    yield _population(pipeline.metric, f"{len({key for key, _ in rows})} {name}{variant}", rows)
+
+
+def _hallusion_bench(folder: Path) -> Iterator[Population]:
+    """The drawn answers with their labels, by set; and by our parser, images only."""
+    items = read_items("hallusion-bench", folder / "drawn_1.predictions.json", None)
+    yield from _scored("hallusion-bench", items, "sets (drawn)", correctness="given")
+    yield from _scored("hallusion-bench", items, "sets (drawn)", variant="image-only")
+
+
+def _event_hallusion(folder: Path) -> Iterator[Population]:
+    """The real answers and judged descriptions of two models."""
+    for model in ("gemini", "video_llava"):
+        items = read_items("event-hallusion", folder / f"{model}.predictions.json", None)
+        yield from _scored("event-hallusion", items, f"videos, {model}")
+
+
+def _video_hallucer(folder: Path) -> Iterator[Population]:
+    """The drawn answers to all seven sets, by video."""
+    items = list(read_items("video-hallucer", folder / "drawn_1", None))
+    for variant in ("published", "corrected"):
+        yield from _scored("video-hallucer", items, "videos (drawn)", variant=variant)
+
+
+def _amber(folder: Path) -> Iterator[Population]:
+    """The drawn answers and nouns, by image."""
+    items = list(
+        read_items(
+            "amber",
+            folder / "drawn_1.answers.json",
+            folder / "annotations.json",
+            options=InputOptions(
+                nouns=folder / "drawn_1.nouns.jsonl",
+                questions=folder / "query_all.json",
+                associations=folder / "relation.json",
+                safe_words=folder / "safe_words.txt",
+            ),
+        )
+    )
+    for variant in ("published", "corrected"):
+        yield from _scored("amber", items, "images (drawn)", variant=variant)
+
+
 _MAKERS: Mapping[str, Callable[[Path], Iterator[Population]]] = {
     "chair": _chair,
     "pope": _pope,
@@ -336,6 +407,10 @@ _MAKERS: Mapping[str, Callable[[Path], Iterator[Population]]] = {
     "mementos": _mementos,
     "vidhal": _vidhal,
     "infact": _infact,
+    "hallusion_bench": _hallusion_bench,
+    "event_hallusion": _event_hallusion,
+    "video_hallucer": _video_hallucer,
+    "amber": _amber,
 }
 FAMILIES = tuple(_MAKERS)
 """The names of the families."""

@@ -35,7 +35,7 @@ def test_the_help_is_the_declaration(name: str) -> None:
             continue
         parameter = shown[option.name]
         assert parameter.help == option.help
-        assert parameter.default == (None if option.number else option.default)
+        assert parameter.default == (None if option.number or option.file else option.default)
         assert all(choice in parameter.help for choice in option.choices)
     variant = shown["variant"]
     assert variant.default == entry.variants[0]

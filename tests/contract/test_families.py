@@ -69,6 +69,8 @@ JUDGING = st.lists(
 # Fields whose hints say less than what is sent.
 FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (TriHeEvidence, "judging"): JUDGING,
+    (HallusionBenchEvidence, "judging"): JUDGING,
+    (EventHallusionEvidence, "judging"): JUDGING,
     (TriHeItem, "claims"): st.none() | st.lists(SCALARS[Triplet], max_size=2).map(tuple),
 }
 EVIDENCE: tuple[type, ...] = (

@@ -82,6 +82,23 @@ def test_what_language_models_judge_is_valid() -> None:
     check(report, results)
 
 
+@pytest.mark.parametrize(
+    ("metric", "option", "said"),
+    [("hallusion-bench", "correctness", "correct"), ("event-hallusion", "judgements", "yes")],
+)
+def test_what_a_judge_of_answers_says_is_valid(metric: str, option: str, said: str) -> None:
+    server = llm.ScriptedLlm(llm.completion_of_odd(said))
+    stop = server.in_thread()
+    try:
+        with Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client:
+            run = RUNS[metric]()
+            report, results = scored(client, metric, **run | {"options": {option: "llm"}})
+    finally:
+        stop()
+    assert any("judging" in written(result)["evidence"] for result in results)
+    check(report, results)
+
+
 def broken_item(line: dict[str, Any], change: str) -> dict[str, Any]:
     if change == "extra key":
         return {**line, "surprise": 1}

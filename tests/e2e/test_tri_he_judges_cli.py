@@ -391,8 +391,19 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "llm judge, model: 'tiny' is served" in found.stdout
         assert "llm judge, verdict: " in found.stdout
         assert "llm judge, repeatability: " in found.stdout
+        for metric in ("hallusion-bench", "event-hallusion"):
+            assert f"ok  llm judge, {metric}: decides a clear example" in found.stdout
         other = here("doctor", "--llm-url", server.url, "--llm-model", "other")
     assert "FAILED  llm judge, model" in other.stdout
+    assert "llm judge, event-hallusion" not in other.stdout
+    wrong = lambda _number, body: llm.completion(  # noqa: E731
+        "no" if "<<<EVENT" in llm.prompt_of(body) else "Well, it depends."
+    )
+    with scripted(wrong, model="tiny") as server:
+        poor = here("doctor", "--llm-url", server.url, "--llm-model", "tiny")
+    assert "FAILED  llm judge, hallusion-bench: no verdict on a clear example" in poor.stdout
+    assert "REPLY_OUT_OF_CHOICE" in poor.stdout
+    assert "FAILED  llm judge, event-hallusion: the judge decides a clear example" in poor.stdout
     assert other.returncode == 1
     gone = here("doctor", "--llm-url", server.url, "--llm-model", "tiny")
     assert gone.returncode == 1

@@ -12,6 +12,7 @@ def _video(said: list[tuple[str, str | None]], judgement: str | None = "Yes.") -
         "category": "daily",
         "qa": [{"question": "Is it so?", "answer": f"{y}.", "prediction": t} for y, t in said],
         "desc": "A man walks a dog.",
+        "event_info": {"caption": "A man walks a dog.", "unexpected": "The dog falls."},
     }
     return made if judgement is None else {**made, "judgement": judgement}
 

@@ -89,6 +89,12 @@ def saying(content: str | None, **options: Any) -> Step:
     return always(completion(content, **options))
 
 
+def completion_of_odd(content: str) -> Step:
+    """Return a step that replies to every other request, and refuses the others."""
+    refused = completion(None, refusal="I'd rather not.")
+    return lambda number, _body: completion(content) if number % 2 else refused
+
+
 def prompt_of(body: Body) -> str:
     """Return the last user message."""
     return str(body["messages"][-1]["content"])
@@ -107,7 +113,12 @@ def scene_of(body: Body) -> list[list[str]]:
 
 
 def honest(_number: int, body: Body) -> Reply:
-    """Reply that a claim is supported if the scene graph has it word for word."""
+    """Reply that a claim is supported if the scene graph has it word for word.
+
+    To a prompt without claims it replies with the first choice.
+    """
+    if "<<<CLAIM" not in prompt_of(body):
+        return completion(body["structured_outputs"]["choice"][0])
     scene, said = scene_of(body), claims_of(body)
     objects = {part for fact in scene for part in (fact[0], fact[2])}
 

@@ -40,9 +40,8 @@ class Engine:
             NotFoundError: The metric or a graph is unknown.
             InvalidInputError: Another part of the spec is invalid.
         """
-        judged = metric_entry(spec.metric).judges
         # Signatures need the version of a language model's server, which has to be requested.
-        if judged and spec.options.get("judge", "matcher") != "matcher":
+        if metric_entry(spec.metric).asks_llm(spec):
             judges = await asyncio.to_thread(lambda: self.resources.judges)
             await judges.prepare()
         # Models, graphs and their libraries may take seconds to load; the event loop serves other

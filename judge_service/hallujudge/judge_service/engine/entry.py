@@ -16,7 +16,7 @@ from .resources import Resources
 from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS
 from .spec import ScoreSpec
 
-__all__ = ["ClaimValue", "Extract", "FoundClaim", "MetricEntry", "Pipeline", "Trial"]
+__all__ = ["LLM_JUDGES", "ClaimValue", "Extract", "FoundClaim", "MetricEntry", "Pipeline", "Trial"]
 
 ClaimValue: TypeAlias = Mention | Triplet | str
 """An object mention, a triplet, or a keyword in its root form."""
@@ -59,6 +59,9 @@ class Pipeline(Protocol):
         ...
 
 
+LLM_JUDGES = ("llm", "router")
+"""The judges that call a language model: one, or those of ``judge_order`` one after the other."""
+
 Extract: TypeAlias = (
     "Callable[[ScoreSpec, Sequence[str], Resources], Awaitable[list[list[FoundClaim]]]]"
 )
@@ -95,6 +98,10 @@ class MetricEntry:
     """Extracts claims from texts; None: the metric has no claims."""
     judges: bool = False
     """Whether a judge decides its claims."""
+    judge_option: str = ""
+    """The option that names the judge; empty: no judge is asked."""
+    judge_trial: Trial | None = None
+    """A small example with a clear judgement, for a language model that ``judge_option`` names."""
     reads_english: bool = False
     """Whether its extractor or synonym graph supports English only."""
     group_by: tuple[str, ...] = ()
@@ -128,6 +135,10 @@ class MetricEntry:
         """All options: the metric's, the engine's, and those of every metric."""
         language = (LANGUAGE_OPTION,) if self.reads_english else ()
         return (*self.metric.options, *self.engine_options, *RESPONSE_OPTIONS, *language)
+
+    def asks_llm(self, spec: ScoreSpec) -> bool:
+        """Return whether a language model judges in a run."""
+        return spec.options.get(self.judge_option) in LLM_JUDGES
 
     def own_options(self, spec: ScoreSpec) -> dict[str, str]:
         """Return the spec's values of the metric's own options."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 from ..errors import InvalidInputError
+from ..judges.choices import ChoiceJudge
 from ..judges.llm import LlmJudge
 from ..judges.router import Router
 from ..judges.values import Judge
@@ -19,6 +20,7 @@ from ..llm.chat import Dialect, Sampling
 from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
 from ..llm.retry import RetryPolicy
+from ..llm.templates import Template
 from ..llm.vllm import VllmServer, VllmSettings
 
 if TYPE_CHECKING:
@@ -96,6 +98,24 @@ class JudgeFactory:
                 f"judge {name!r} does not exist; choose one of {', '.join(JUDGE_NAMES)}"
             )
         return Router([self._one(part, matcher) for part in self._order(name)])
+
+    def choice_judge(self, name: str, templates: Sequence[Template]) -> ChoiceJudge:
+        """Return what asks language models to choose: ``llm``, or the models of ``judge_order``.
+
+        Args:
+            name: ``llm`` or ``router``.
+            templates: The prompts of its questions.
+
+        Raises:
+            InvalidInputError: No language model is configured.
+        """
+        names = [part for part in self._order(name) if part != "matcher"]
+        if not names:
+            raise InvalidInputError(
+                f"judge_order is {self.settings.judge_order!r}, which has no language model; name "
+                "llm or fallback"
+            )
+        return ChoiceJudge([self.llm(part) for part in names], templates)
 
     def llm(self, name: str = "llm") -> LlmJudge:
         """Return the judge ``llm`` or ``fallback``.

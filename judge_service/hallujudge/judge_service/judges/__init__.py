@@ -3,6 +3,7 @@
 Importing this package imports no client library and opens no connection.
 """
 
+from .choices import ChoiceJudge, Chosen
 from .doctor import Check, check_endpoint
 from .estimate import estimate
 from .llm import LlmJudge
@@ -22,6 +23,8 @@ from .values import (
 __all__ = [
     "Asked",
     "Check",
+    "ChoiceJudge",
+    "Chosen",
     "Declined",
     "Judge",
     "JudgeIdentity",

@@ -16,7 +16,7 @@ from ..llm.chat import ChatRequest
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
 from ..llm.pool import run_bounded
-from ..llm.templates import load_template
+from ..llm.templates import Template, load_template
 from ..llm.usage import Usage
 from .prompts import WRONG_PARTS, Question, questions_of
 from .reading import ReadAnswer
@@ -109,21 +109,26 @@ class LlmJudge:
         that the first call learns is in cache keys only, so that a signature does not change
         during a run.
         """
-        settings = self.client.settings
         names = ["judge_claim", "judge_sentence"]
         if self._claims_per_call > 1:
             names.append("judge_claims")
+        found = self.identity_with([load_template(name) for name in names])
+        per_call = ("claims_per_call", str(self._claims_per_call))
+        return replace(found, parameters=(*found.parameters, per_call))
+
+    def identity_with(self, templates: Sequence[Template]) -> JudgeIdentity:
+        """Return the identity with which other prompts are asked."""
+        settings = self.client.settings
         sent = settings.sampling.parameters(settings.dialect)
         return JudgeIdentity(
             kind="llm",
             model=settings.model,
             revision=self._revision,
             server=self._declared_server,
-            template="+".join(load_template(name).label for name in names),
+            template="+".join(template.label for template in templates),
             parameters=(
                 *((name, _shown(value)) for name, value in sent.items()),
                 ("constraint", settings.sent_constraint),
-                ("claims_per_call", str(self._claims_per_call)),
             ),
         )
 
@@ -157,6 +162,42 @@ class LlmJudge:
                 answers = tuple(a if a is not None and a.choice else None for a in reply.answers)
                 draft.add(question, replace(reply, answers=answers))
         return [self._recalled(draft) for draft in drafts]
+
+    async def choose(
+        self,
+        question: Question,
+        history: tuple[Declined, ...] = (),
+        *,
+        has_fallback: bool = False,
+    ) -> ReadReply:
+        """Return what the model chooses for a question of another kind than claims.
+
+        Args:
+            question: The question, with one choice to make.
+            history: Why earlier judges gave no answer.
+            has_fallback: Whether another judge is asked if this one fails.
+
+        Raises:
+            InvalidInputError: The key is rejected, or there is no such model.
+            UnavailableError: The judge answered no call for a long time.
+        """
+        try:
+            return await self._calls.ask(
+                self.key_of(question),
+                self.request_of(question),
+                reading_of(question, [history]),
+                label=self._label,
+                has_fallback=has_fallback,
+            )
+        except CallFailedError as failure:
+            missing = ReadAnswer("", None, failure.kind.value, failure.detail)
+            return ReadReply(answers=(missing,), fallback_history=(history,), usage=Usage())
+
+    async def recall_choice(self, question: Question) -> ReadReply | None:
+        """Return what the model chose before; None: it was not asked, or gave no choice."""
+        reading = reading_of(question, [()])
+        reply = await self._calls.known(self.key_of(question), reading)
+        return reply if reply is not None and reading.is_whole(reply) else None
 
     async def prepare(self) -> None:
         """Learn the server's version, for the identity. Call it before the first run."""

@@ -17,6 +17,7 @@ from .values import (
     JudgeIdentity,
     JudgeRequestItem,
     RecallingJudge,
+    joined_identity,
     unscored_claim,
 )
 
@@ -78,19 +79,7 @@ class Router:
     @property
     def identity(self) -> JudgeIdentity:
         """The judges' identities, joined in order."""
-        parts = [judge.identity for judge in self.judges]
-        if len(parts) == 1:
-            return parts[0]
-        return JudgeIdentity(
-            kind="router",
-            model=">".join(str(part) for part in parts),
-            template=">".join(part.template or "-" for part in parts),
-            parameters=tuple(
-                (f"{judge.name}.{name}", value)
-                for judge, part in zip(self.judges, parts, strict=True)
-                for name, value in part.parameters
-            ),
-        )
+        return joined_identity([(judge.name, judge.identity) for judge in self.judges])
 
     async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
         """Return verdicts on every claim of every item, in order."""

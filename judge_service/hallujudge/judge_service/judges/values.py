@@ -22,6 +22,7 @@ __all__ = [
     "JudgedItem",
     "Recalled",
     "RecallingJudge",
+    "joined_identity",
     "unscored_claim",
 ]
 
@@ -147,6 +148,24 @@ class JudgeIdentity:
         parameters = ",".join(f"{name}={value}" for name, value in self.parameters)
         fields = (("judge", str(self)), ("prompt", self.template), ("params", parameters))
         return tuple((name, value) for name, value in fields if value)
+
+
+def joined_identity(parts: Sequence[tuple[str, JudgeIdentity]]) -> JudgeIdentity:
+    """Return one identity of several judges in order.
+
+    Args:
+        parts: Names and identities of the judges.
+    """
+    if len(parts) == 1:
+        return parts[0][1]
+    return JudgeIdentity(
+        kind="router",
+        model=">".join(str(part) for _, part in parts),
+        template=">".join(part.template or "-" for _, part in parts),
+        parameters=tuple(
+            (f"{judge}.{name}", value) for judge, part in parts for name, value in part.parameters
+        ),
+    )
 
 
 @runtime_checkable

@@ -40,7 +40,7 @@ from hallujudge.metrics.video_hallucer.items import VideoHallucerItem
 from ..engine.entry import FoundClaim
 from ..engine.spec import GraphSource, ScoreSpec
 from ..errors import InvalidInputError
-from . import reports, specs, tri_he
+from . import judging, reports, specs, tri_he
 from .codec import Codecs
 from .fields import Codec, Convert, Parts, maker_of
 from .hints import message_of
@@ -82,7 +82,7 @@ TASKS: Mapping[str, type[Item]] = {
 CODECS = Codecs(
     types={**tri_he.TYPES, **specs.TYPES},
     shapes=tri_he.SHAPES,
-    rearranged={**tri_he.REARRANGED, **reports.REARRANGED},
+    rearranged={**judging.REARRANGED, **reports.REARRANGED},
     unions={
         Evidence: (
             AmberEvidence,

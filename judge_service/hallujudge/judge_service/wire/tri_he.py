@@ -3,43 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from hallujudge.metrics import JsonValue
 from hallujudge.metrics.framework.claims import ClaimVerdict
 from hallujudge.metrics.framework.triplets import ClaimParts, Sentence, Triplet, WrittenTriplet
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 
-from .fields import Codec, FieldShape, Parts, Rearranged
+from .fields import Codec, FieldShape, Parts
 from .places import MalformedError
 
-__all__ = ["REARRANGED", "SHAPES", "TYPES"]
+__all__ = ["SHAPES", "TYPES"]
 
 _PARTS = ("subject", "relation", "object")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Declined:
-    """Claims without a verdict, for one reason."""
-
-    claims: int
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JudgePart:
-    """The work of one judge, as evidence keeps it."""
-
-    judge: str
-    answered: int
-    declined: Mapping[str, _Declined]
-    calls: int
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
-    latency_seconds: float
-    cost: float | None
 
 
 def _write_triplet(triplet: Any) -> Parts:
@@ -73,30 +47,6 @@ def _read_claim(message: Any) -> ClaimParts:
     return Sentence(message.sentence) if kind == "sentence" else _read_triplet(message.triplet)
 
 
-def _write_judging(judging: Any) -> tuple[_JudgePart, ...]:
-    return tuple(
-        _JudgePart(
-            **part
-            | {"declined": {name: _Declined(**row) for name, row in part["declined"].items()}}
-        )
-        for part in judging
-    )
-
-
-def _read_judging(judging: Any) -> tuple[dict[str, JsonValue], ...]:
-    return tuple(_judge_json(part) for part in judging)
-
-
-def _judge_json(part: _JudgePart) -> dict[str, JsonValue]:
-    return {
-        **{name: getattr(part, name) for name in _JudgePart.__slots__},
-        "declined": {
-            reason: {"claims": row.claims, "detail": row.detail}
-            for reason, row in part.declined.items()
-        },
-    }
-
-
 TYPES: Mapping[tuple[Any, str], Codec] = {
     (Triplet, "Triplet"): Codec(_write_triplet, _read_triplet),
     (ClaimParts, "Triplet"): Codec(_write_given, _read_triplet),
@@ -107,8 +57,3 @@ SHAPES: Mapping[tuple[Any, str], FieldShape] = {
     (ClaimVerdict, "triplet"): FieldShape(("triplet", "sentence"), _write_claim, _read_claim)
 }
 """A claim is a triplet or a sentence."""
-
-REARRANGED: Mapping[tuple[Any, str], Rearranged] = {
-    (TriHeEvidence, "judging"): Rearranged(tuple[_JudgePart, ...], _write_judging, _read_judging)
-}
-"""Evidence keeps the judges' parts as JSON."""

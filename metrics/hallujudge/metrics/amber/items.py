@@ -47,3 +47,5 @@ class AmberItem(Item):
     """The hallucination targets: objects that the image lacks and that models tend to name."""
     safe_words: tuple[str, ...] = ()
     """Words that are never hallucinated."""
+    vocabulary: tuple[str, ...] = ()
+    """The words of the association table, where the nouns of a description are not known."""

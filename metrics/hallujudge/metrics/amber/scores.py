@@ -59,10 +59,10 @@ class _Formulas(NamedTuple):
 
     share: Callable[[str, str, float], Value]
     """Share of one column in another, with what is added to the denominator."""
+    smooth: Callable[[str, str], Value | None]
+    """The same without the addition, for the interval; None: nothing is added."""
     f1: Callable[[str], Value]
     """F1 of a dimension."""
-    smooth_f1: Callable[[str], Value]
-    """F1 of a dimension without rounding."""
 
 
 def _plain_share(top: str, bottom: str, added: float) -> Value:  # noqa: ARG001
@@ -94,7 +94,7 @@ def _plain_f1(dimension: str) -> Value:
     return value
 
 
-def _released_f1(dimension: str, *, rounded: bool) -> Value:
+def _released_f1(dimension: str) -> Value:
     """Return F1 from precision and recall in percent, rounded to one decimal as printed."""
     added = _ADDED * _COUNTS_ADDED.get(dimension, 1)
     epsilon = _EPSILON.get(dimension, 0.0001)
@@ -104,37 +104,31 @@ def _released_f1(dimension: str, *, rounded: bool) -> Value:
 
         right = sums[f"{dimension}_right_no"]
         parts = [right / (sums[f"{dimension}_{name}"] + added) for name in ("said_no", "no")]
-        if rounded:
-            # Python's rounding is exact in decimals; NumPy's is not.
-            parts = [np.array([round(x * 100, 1) / 100 for x in part.tolist()]) for part in parts]
-        precision, recall = parts
+        # Python's rounding is exact in decimals; NumPy's is not.
+        precision, recall = (
+            np.array([round(x * 100, 1) / 100 for x in part.tolist()]) for part in parts
+        )
         result: FloatArray = 2 * precision * recall / (precision + recall + epsilon)
         return np.where(sums[f"{dimension}_asked"] > 0, result, np.nan)
 
     return value
 
 
-def _precision(dimension: str, formulas: _Formulas, added: float) -> Value:
+def _zero_without_no(dimension: str, precision: Value) -> Value:
     """Return the precision; in the released script it is 0 where no answer says no."""
-    share = formulas.share(f"{dimension}_right_no", f"{dimension}_said_no", added)
-    if formulas is not _RELEASED:
-        return share
 
     def value(sums: Sums) -> FloatArray:
         import numpy as np
 
         nothing = (sums[f"{dimension}_asked"] > 0) & (sums[f"{dimension}_said_no"] == 0)
-        return np.where(nothing, 0.0, share(sums))
+        return np.where(nothing, 0.0, precision(sums))
 
     return value
 
 
-_MENDED = _Formulas(share=_plain_share, f1=_plain_f1, smooth_f1=_plain_f1)
-_RELEASED = _Formulas(
-    share=_shifted_share,
-    f1=lambda dimension: _released_f1(dimension, rounded=True),
-    smooth_f1=lambda dimension: _released_f1(dimension, rounded=False),
-)
+_MENDED = _Formulas(share=_plain_share, smooth=lambda _top, _bottom: None, f1=_plain_f1)
+# What is added varies with the size of a sample, which is no uncertainty of the model.
+_RELEASED = _Formulas(share=_shifted_share, smooth=ratio, f1=_released_f1)
 
 
 def _amber(chair: Value, f1: Value) -> Value:
@@ -167,6 +161,7 @@ def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
             direction="lower",
             columns=("hallucinated", "words"),
             value=share("hallucinated", "words"),
+            smooth=formulas.smooth("hallucinated", "words"),
             count="words",
         ),
         ScoreDefinition(
@@ -175,6 +170,7 @@ def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
             direction="higher",
             columns=("covered", "objects"),
             value=share("covered", "objects"),
+            smooth=formulas.smooth("covered", "objects"),
             count="objects",
         ),
         ScoreDefinition(
@@ -183,6 +179,7 @@ def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
             direction="lower",
             columns=("hallucinating", "descriptions"),
             value=_hal(formulas),
+            smooth=formulas.smooth("hallucinating", "descriptions"),
             count="descriptions",
         ),
         ScoreDefinition(
@@ -191,6 +188,7 @@ def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
             direction="lower",
             columns=("targets_said", "targets"),
             value=share("targets_said", "targets"),
+            smooth=formulas.smooth("targets_said", "targets"),
             count="targets",
         ),
     )
@@ -203,30 +201,40 @@ def _questions(dimension: str, formulas: _Formulas) -> tuple[ScoreDefinition, ..
     right, asked, no, said_no, right_no = (
         f"{dimension}_{name}" for name in ("right", "asked", "no", "said_no", "right_no")
     )
+    precision = formulas.share(right_no, said_no, added)
+    smooth_precision = formulas.smooth(right_no, said_no)
+    released = smooth_precision is not None
+    if smooth_precision is not None:
+        precision = _zero_without_no(dimension, precision)
+        smooth_precision = _zero_without_no(dimension, smooth_precision)
     rows = (
         (
             "accuracy",
             "right answers / questions",
             (right, asked),
             formulas.share(right, asked, added),
+            formulas.smooth(right, asked),
         ),
         (
             "precision",
             "right no answers / no answers",
             (right_no, said_no, asked),
-            _precision(dimension, formulas, added),
+            precision,
+            smooth_precision,
         ),
         (
             "recall",
             "right no answers / questions whose answer is no",
             (right_no, no),
             formulas.share(right_no, no, added),
+            formulas.smooth(right_no, no),
         ),
         (
             "f1",
             "harmonic mean of precision and recall",
             (right_no, said_no, no, asked),
             formulas.f1(dimension),
+            _plain_f1(dimension) if released else None,
         ),
     )
     return tuple(
@@ -236,10 +244,10 @@ def _questions(dimension: str, formulas: _Formulas) -> tuple[ScoreDefinition, ..
             direction="higher",
             columns=columns,
             value=value,
-            smooth=formulas.smooth_f1(dimension) if name == "f1" else None,
+            smooth=smooth,
             count=asked,
         )
-        for name, meaning, columns, value in rows
+        for name, meaning, columns, value, smooth in rows
     )
 
 
@@ -248,14 +256,13 @@ def _scores(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
     chair = generative[0]
     by_dimension = [_questions(dimension, formulas) for dimension in DIMENSIONS]
     f1 = by_dimension[0][3]
-    assert f1.smooth is not None, "every f1 has one"
     amber = ScoreDefinition(
         name="amber_score",
         meaning="(1 - chair + f1) / 2",
         direction="higher",
         columns=(*chair.columns, *f1.columns),
         value=_amber(chair.value, f1.value),
-        smooth=_amber(chair.value, f1.smooth),
+        smooth=_amber(chair.smooth, f1.smooth) if chair.smooth and f1.smooth else None,
     )
     unparsed = ScoreDefinition(
         name="unparsed_rate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..framework.result import JsonValue
@@ -33,11 +33,20 @@ class EventHallusionEvidence:
     """The parsed judgement, ``yes`` or ``no``; None: it could not be parsed, or there is none."""
     description_correct: bool | None
     """Whether the description counts as right; None: it does not count."""
+    held: str | None = None
+    """The parsed judgement that came with the video, where another judge was asked."""
+    margin: float | None = None
+    """The judge's log-probability of its choice minus that of the runner-up."""
+    judging: tuple[dict[str, JsonValue], ...] = field(default=())
+    """The judges that were called, in order; empty: none was."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return each question's outcome, then the description's."""
-        return {
+        """Return each question's outcome, the description's, and the judges that were called."""
+        line: dict[str, JsonValue] = {
             "answers": [dict(verdict._asdict()) for verdict in self.answers],
             "judgement": self.judgement,
             "description_correct": self.description_correct,
         }
+        if self.judging:
+            line |= {"held": self.held, "margin": self.margin, "judging": list(self.judging)}
+        return line

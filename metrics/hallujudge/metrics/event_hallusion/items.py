@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from ..framework.item import Item
 
-__all__ = ["EventHallusionItem", "EventQuestion"]
+__all__ = ["SPLITS", "EventHallusionItem", "EventQuestion"]
+
+SPLITS = ("entire", "interleave", "misleading")
+"""The splits of the benchmark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +29,7 @@ class EventHallusionItem(Item):
     """A video with its questions, the model's description and a judge's reply about it."""
 
     split: str
-    """``entire``, ``interleave`` or ``misleading``."""
+    """One of :data:`SPLITS`."""
     questions: tuple[EventQuestion, ...] = ()
     """The questions about the video."""
     response: str | None = None
@@ -34,3 +37,6 @@ class EventHallusionItem(Item):
     judgement: str | None = None
     """What a judge replied when asked whether the description is right; it starts with yes or no.
     Empty: the judge failed. None: no judge was asked."""
+    event: str = ""
+    """What happens in the video, with which our judge compares the description: in the split
+    ``interleave`` the unexpected event."""

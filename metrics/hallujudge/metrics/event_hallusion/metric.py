@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..framework.base import MetricBase
-from ..framework.definitions import Paper, VariantDefinition
+from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, ScoreDefinition, ratio
 from ..framework.result import ScoredItem
 from .answers import parse_answer, parse_judgement
@@ -47,6 +47,8 @@ class EventHallusionMetric(MetricBase):
 
     Attributes:
         variant: ``published`` or ``corrected``.
+        judgements: Where judgements of descriptions come from: ``given``, or a judge.
+        judge: The judge, its prompts and its parameters, for the signature; empty: none is asked.
     """
 
     name: ClassVar[Literal["event-hallusion"]] = "event-hallusion"
@@ -68,6 +70,15 @@ class EventHallusionMetric(MetricBase):
         VariantDefinition(
             name="corrected",
             meaning="Whole words are parsed; unparsed answers and failed judgements do not count.",
+        ),
+    )
+    options: ClassVar[tuple[OptionDefinition, ...]] = (
+        OptionDefinition(
+            name="judgements",
+            default="given",
+            choices=("given", "llm", "router"),
+            meaning="Judgements of descriptions.",
+            details="given uses those of the file; llm and router are judges.",
         ),
     )
     unit: ClassVar[Literal["videos"]] = "videos"
@@ -121,9 +132,13 @@ class EventHallusionMetric(MetricBase):
         ),
     )
 
+    judgements: str = ""
+    judge: str = ""
+
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return where judgements come from: the archive."""
-        return (("judgements", "given"),)
+        """Return where judgements come from: the archive or a judge."""
+        judge = (("judge", self.judge),) if self.judge else ()
+        return (("judgements", self.judgements), *judge)
 
     def score_video(self, item: EventHallusionItem) -> ScoredItem[EventHallusionEvidence]:
         """Return the statistics of a video whose labels are ``yes`` or ``no``."""

@@ -1,4 +1,4 @@
-"""Agreement: of scores with human scores, and of human annotators with each other."""
+"""Agreement: of scores with human scores, of human annotators, and of two judges."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Literal, TypeAlias
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from .intervals import IntervalSettings, score_interval
+from .metric import ScoreDefinition
+
+if TYPE_CHECKING:
+    from .metric import FloatArray, Sums
 
 __all__ = [
     "HumanAgreement",
+    "JudgeAgreement",
+    "JudgedTwice",
     "Level",
+    "cohen_kappa",
     "human_agreement",
     "krippendorff_alpha",
     "pearson",
@@ -36,6 +45,97 @@ class HumanAgreement:
     """Number of ids without a human score."""
     only_human: tuple[str, ...]
     """Number of ids without a score of the metric."""
+
+
+class JudgedTwice(NamedTuple):
+    """What two judges say of one thing."""
+
+    cluster: str
+    """The image, video or set that it belongs to."""
+    one: str
+    """The verdict of one judge."""
+    other: str
+    """The verdict of the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeAgreement:
+    """Agreement of two judges."""
+
+    n: int
+    """Number of things that both judged."""
+    agreement: float | None
+    """Share with equal verdicts; None without any."""
+    kappa: float | None
+    """Cohen's kappa; None without any, and where both judges give one and the same verdict only."""
+    ci_low: float | None
+    """Lower end of kappa's interval; None without an interval."""
+    ci_high: float | None
+    """Upper end of the interval."""
+
+
+def cohen_kappa(
+    pairs: Sequence[JudgedTwice], settings: IntervalSettings | None = None
+) -> JudgeAgreement:
+    """Return Cohen's kappa: (observed - expected agreement) / (1 - expected agreement).
+
+    Agreement is expected by chance from how often each judge gives each verdict. The interval is
+    that of scores: the jackknife over clusters.
+
+    Args:
+        pairs: The verdicts.
+        settings: How the interval is made; None: at 95 %.
+
+    Source: Cohen, A Coefficient of Agreement for Nominal Scales (1960).
+    """
+    if not pairs:
+        return JudgeAgreement(n=0, agreement=None, kappa=None, ci_low=None, ci_high=None)
+    import numpy as np
+
+    verdicts = sorted({verdict for pair in pairs for verdict in (pair.one, pair.other)})
+    cells = {cell: at for at, cell in enumerate(product(verdicts, repeat=2))}
+    place = {key: at for at, key in enumerate(dict.fromkeys(pair.cluster for pair in pairs))}
+    rows = np.zeros((len(place), len(cells)))
+    for pair in pairs:
+        rows[place[pair.cluster], cells[pair.one, pair.other]] += 1
+    score = _kappa_score(verdicts)
+    sums = dict(zip(score.columns, rows.sum(axis=0)[:, None], strict=True))
+    kappa = float(score.value(sums)[0])
+    ends = (
+        None if math.isnan(kappa) else score_interval(rows, score, settings or IntervalSettings())
+    )
+    return JudgeAgreement(
+        n=len(pairs),
+        agreement=sum(pair.one == pair.other for pair in pairs) / len(pairs),
+        kappa=None if math.isnan(kappa) else kappa,
+        ci_low=ends[0] if ends else None,
+        ci_high=ends[1] if ends else None,
+    )
+
+
+def _kappa_score(verdicts: Sequence[str]) -> ScoreDefinition:
+    """Return kappa as a score of counts: one column for each pair of verdicts."""
+
+    def name(one: str, other: str) -> str:
+        return f"{one}|{other}"
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        total = sum(sums.values())
+        same = sum(sums[name(each, each)] for each in verdicts)
+        chance = sum(
+            sum(sums[name(each, other)] for other in verdicts)
+            * sum(sums[name(other, each)] for other in verdicts)
+            for each in verdicts
+        )
+        top, bottom = total * same - chance, total * total - chance
+        out = np.full(np.shape(bottom), np.nan)
+        np.divide(top, bottom, out=out, where=bottom > 0)
+        return out
+
+    columns = tuple(name(*cell) for cell in product(verdicts, repeat=2))
+    return ScoreDefinition(name="kappa", columns=columns, value=value, low=-1.0)
 
 
 def human_agreement(

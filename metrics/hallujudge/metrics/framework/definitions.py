@@ -67,6 +67,8 @@ class OptionDefinition:
     """What the option sets."""
     number: bool = False
     """Whether the value is a number."""
+    file: bool = False
+    """Whether the value is a text that the command line reads from a file."""
 
     @property
     def help(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..framework.result import JsonValue
 
@@ -22,14 +22,25 @@ class HallusionBenchEvidence:
     correct: bool
     """Whether it counts as right; an unclear answer does where there is no figure."""
     how: str
-    """Where the correctness comes from: ``given`` or the answer parser."""
+    """Where the correctness comes from: ``given``, ``llm``, ``router`` or the answer parser."""
+    held: int | None = None
+    """The correctness that came with the answer, where another source was chosen."""
+    margin: float | None = None
+    """The judge's log-probability of its choice minus that of the runner-up."""
+    judging: tuple[dict[str, JsonValue], ...] = field(default=())
+    """The judges that were called, in order; empty: none was."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The correctness, and what it was made of."""
-        return {
+        """Return the correctness, what it was made of, and the judges where some were called."""
+        line: dict[str, JsonValue] = {
             "answer": self.answer,
             "label": self.label,
             "correctness": self.correctness,
             "correct": self.correct,
             "how": self.how,
         }
+        if self.held is not None:
+            line["held"] = self.held
+        if self.judging:
+            line |= {"margin": self.margin, "judging": list(self.judging)}
+        return line

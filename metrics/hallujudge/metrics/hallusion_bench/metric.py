@@ -19,9 +19,13 @@ from .scores import COLUMNS, SCORES
 if TYPE_CHECKING:
     from ..framework.metric import FloatArray
 
-__all__ = ["HallusionBenchMetric"]
+__all__ = ["JUDGES", "HallusionBenchMetric"]
+
+JUDGES = ("llm", "router")
+"""Sources of correctness that are language models, asked with the reference answer."""
 
 _SAID = {None: 0, "yes": 1, "no": 2}
+_OPPOSITE = {"yes": "no", "no": "yes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,9 @@ class HallusionBenchMetric(MetricBase):
 
     Attributes:
         variant: ``published`` or ``image-only``.
-        correctness: Where correctness comes from: ``given``, or an answer parser.
+        correctness: Where correctness comes from: ``given``, an answer parser, or one of
+            :data:`JUDGES`.
+        judge: The judge, its prompt and its parameters, for the signature; empty: none is asked.
     """
 
     name: ClassVar[Literal["hallusion-bench"]] = "hallusion-bench"
@@ -85,9 +91,10 @@ class HallusionBenchMetric(MetricBase):
         OptionDefinition(
             name="correctness",
             default="vlmevalkit",
-            choices=("vlmevalkit", "strict", "given"),
-            meaning="Source of correctness.",
-            details="vlmevalkit and strict parse the answer; given uses labels of the file.",
+            choices=("vlmevalkit", "strict", "given", *JUDGES),
+            meaning="Correctness.",
+            details="vlmevalkit and strict parse the answer; given uses labels of the file; llm "
+            "and router are judges.",
         ),
     )
     unit: ClassVar[Literal["questions"]] = "questions"
@@ -97,10 +104,12 @@ class HallusionBenchMetric(MetricBase):
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = SCORES
 
     correctness: str = ""
+    judge: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return what says whether an answer is right."""
-        return (("correctness", self.correctness),)
+        judge = (("judge", self.judge),) if self.judge else ()
+        return (("correctness", self.correctness), *judge)
 
     def counts(self, item: HallusionBenchItem) -> bool:
         """Return whether a question is one of this variant's."""
@@ -111,15 +120,22 @@ class HallusionBenchMetric(MetricBase):
         category = () if self.variant == "image-only" else (item.category,)
         return (*category, item.subcategory, item.set_id)
 
-    def score_answer(self, item: HallusionBenchItem) -> ScoredItem[HallusionBenchEvidence]:
-        """Statistics of one answer, which has a given correctness, or a response and a label."""
-        answer, verdict = self._judged(item)
+    def score_answer(
+        self, item: HallusionBenchItem, judged: int | None = None
+    ) -> ScoredItem[HallusionBenchEvidence]:
+        """Statistics of one answer, which has a correctness, or a response and a label.
+
+        Args:
+            item: The answer.
+            judged: The judge's verdict, where one is asked.
+        """
+        answer, verdict = self._verdict(item, judged)
         correct = verdict == RIGHT or (verdict == UNCLEAR and item.without_figure)
         return ScoredItem(
             statistics=(
                 *_counts(item, verdict, correct=correct),
                 0,
-                *self._labels(item, verdict, _SAID[answer]),
+                *self._labels(item, verdict, self._said(item, answer, verdict)),
             ),
             scores={"question_accuracy": float(correct), "unclear_rate": float(verdict == UNCLEAR)},
             evidence=HallusionBenchEvidence(
@@ -128,6 +144,7 @@ class HallusionBenchMetric(MetricBase):
                 correctness=verdict,
                 correct=correct,
                 how=self.correctness,
+                held=None if self.correctness == "given" else item.correctness,
             ),
         )
 
@@ -136,7 +153,16 @@ class HallusionBenchMetric(MetricBase):
         zeros = (0,) * (len(self.columns) - len(_LABELS) - 1)
         return (*zeros, 1, *self._labels(item, NO_VERDICT, 0))
 
-    def _judged(self, item: HallusionBenchItem) -> tuple[str | None, int]:
+    def _said(self, item: HallusionBenchItem, answer: str | None, verdict: int) -> int:
+        """Return the answer as a code; a judged answer is its label if right, else the opposite."""
+        if self.correctness in JUDGES and item.label and verdict != UNCLEAR:
+            answer = item.label if verdict == RIGHT else _OPPOSITE[item.label]
+        return _SAID[answer]
+
+    def _verdict(self, item: HallusionBenchItem, judged: int | None) -> tuple[str | None, int]:
+        if self.correctness in JUDGES:
+            assert judged is not None, "an item without it is unscored"
+            return None, judged
         if self.correctness == "given":
             assert item.correctness is not None, "an item without it is unscored"
             return None, item.correctness

@@ -35,6 +35,7 @@ class AmberTask(google.protobuf.message.Message):
     OBJECTS_FIELD_NUMBER: builtins.int
     TARGETS_FIELD_NUMBER: builtins.int
     SAFE_WORDS_FIELD_NUMBER: builtins.int
+    VOCABULARY_FIELD_NUMBER: builtins.int
     kind: builtins.str
     """generative, or the kind of question: existence, state, number, action or relation."""
     response: builtins.str
@@ -61,6 +62,12 @@ class AmberTask(google.protobuf.message.Message):
     def safe_words(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Words that are never hallucinated."""
 
+    @property
+    def vocabulary(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The words of the association table, where the nouns are not known: those of the description's nouns that are among
+        them count.
+        """
+
     def __init__(
         self,
         *,
@@ -73,9 +80,10 @@ class AmberTask(google.protobuf.message.Message):
         objects: collections.abc.Iterable[Global___AmberObject] | None = ...,
         targets: collections.abc.Iterable[Global___AmberObject] | None = ...,
         safe_words: collections.abc.Iterable[builtins.str] | None = ...,
+        vocabulary: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_response", b"_response", "response", b"response"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_response", b"_response", "kind", b"kind", "label", b"label", "nouns", b"nouns", "nouns_given", b"nouns_given", "objects", b"objects", "question", b"question", "response", b"response", "safe_words", b"safe_words", "targets", b"targets"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_response", b"_response", "kind", b"kind", "label", b"label", "nouns", b"nouns", "nouns_given", b"nouns_given", "objects", b"objects", "question", b"question", "response", b"response", "safe_words", b"safe_words", "targets", b"targets", "vocabulary", b"vocabulary"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_response", b"_response"]) -> typing.Literal["response"] | None: ...
 
 Global___AmberTask: typing_extensions.TypeAlias = AmberTask

@@ -8,6 +8,7 @@ import collections.abc
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
 import google.protobuf.message
+import hallujudge.judge.v1.scoring_pb2
 import sys
 import typing
 
@@ -28,6 +29,7 @@ class EventHallusionTask(google.protobuf.message.Message):
     QUESTIONS_FIELD_NUMBER: builtins.int
     RESPONSE_FIELD_NUMBER: builtins.int
     JUDGEMENT_FIELD_NUMBER: builtins.int
+    EVENT_FIELD_NUMBER: builtins.int
     split: builtins.str
     """entire, interleave or misleading."""
     response: builtins.str
@@ -36,6 +38,8 @@ class EventHallusionTask(google.protobuf.message.Message):
     """The reply of a judge that was asked whether the description is right. Empty: the judge failed. Absent: no judge was
     asked.
     """
+    event: builtins.str
+    """What happens in the video, with which a judge compares the description. Empty: it is not known."""
     @property
     def questions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___EventQuestion]:
         """The questions about the video."""
@@ -47,9 +51,10 @@ class EventHallusionTask(google.protobuf.message.Message):
         questions: collections.abc.Iterable[Global___EventQuestion] | None = ...,
         response: builtins.str | None = ...,
         judgement: builtins.str | None = ...,
+        event: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_judgement", b"_judgement", "_response", b"_response", "judgement", b"judgement", "response", b"response"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_judgement", b"_judgement", "_response", b"_response", "judgement", b"judgement", "questions", b"questions", "response", b"response", "split", b"split"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_judgement", b"_judgement", "_response", b"_response", "event", b"event", "judgement", b"judgement", "questions", b"questions", "response", b"response", "split", b"split"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_judgement", b"_judgement"]) -> typing.Literal["judgement"] | None: ...
     @typing.overload
@@ -94,13 +99,26 @@ class EventHallusionEvidence(google.protobuf.message.Message):
     ANSWERS_FIELD_NUMBER: builtins.int
     JUDGEMENT_FIELD_NUMBER: builtins.int
     DESCRIPTION_CORRECT_FIELD_NUMBER: builtins.int
+    HELD_FIELD_NUMBER: builtins.int
+    MARGIN_FIELD_NUMBER: builtins.int
+    JUDGING_FIELD_NUMBER: builtins.int
     judgement: builtins.str
     """The parsed judgement, yes or no. Absent: it could not be parsed, or there is none."""
     description_correct: builtins.bool
     """Whether the description counts as right. Absent: it does not count."""
+    held: builtins.str
+    """The parsed judgement that came with the video, where another judge was asked. Absent: none came, or it could not be
+    parsed.
+    """
+    margin: builtins.float
+    """The judge's lead over the second-best choice, in log-probability. Absent where it is not reported."""
     @property
     def answers(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___EventVerdict]:
         """One verdict for each question."""
+
+    @property
+    def judging(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.JudgePart]:
+        """The judges that were called, in order."""
 
     def __init__(
         self,
@@ -108,13 +126,20 @@ class EventHallusionEvidence(google.protobuf.message.Message):
         answers: collections.abc.Iterable[Global___EventVerdict] | None = ...,
         judgement: builtins.str | None = ...,
         description_correct: builtins.bool | None = ...,
+        held: builtins.str | None = ...,
+        margin: builtins.float | None = ...,
+        judging: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.JudgePart] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_judgement", b"_judgement", "description_correct", b"description_correct", "judgement", b"judgement"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_judgement", b"_judgement", "answers", b"answers", "description_correct", b"description_correct", "judgement", b"judgement"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_held", b"_held", "_judgement", b"_judgement", "_margin", b"_margin", "description_correct", b"description_correct", "held", b"held", "judgement", b"judgement", "margin", b"margin"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_held", b"_held", "_judgement", b"_judgement", "_margin", b"_margin", "answers", b"answers", "description_correct", b"description_correct", "held", b"held", "judgement", b"judgement", "judging", b"judging", "margin", b"margin"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_description_correct", b"_description_correct"]) -> typing.Literal["description_correct"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_held", b"_held"]) -> typing.Literal["held"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_judgement", b"_judgement"]) -> typing.Literal["judgement"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
 
 Global___EventHallusionEvidence: typing_extensions.TypeAlias = EventHallusionEvidence
 

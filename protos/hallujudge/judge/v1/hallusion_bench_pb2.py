@@ -22,17 +22,18 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from hallujudge.judge.v1 import scoring_pb2 as hallujudge_dot_judge_dot_v1_dot_scoring__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)hallujudge/judge/v1/hallusion_bench.proto\x12\x13hallujudge.judge.v1\"\xa5\x02\n\x12HallusionBenchTask\x12\x15\n\x08response\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08question\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12\x0f\n\x07\x64\x65tails\x18\x04 \x01(\t\x12\x10\n\x08\x63\x61tegory\x18\x05 \x01(\t\x12\x13\n\x0bsubcategory\x18\x06 \x01(\t\x12\x0e\n\x06set_id\x18\x07 \x01(\t\x12\x11\n\tfigure_id\x18\x08 \x01(\t\x12\x13\n\x0bquestion_id\x18\t \x01(\t\x12\x14\n\x0cvisual_input\x18\n \x01(\x05\x12\x18\n\x0b\x63orrectness\x18\x0b \x01(\x05H\x01\x88\x01\x01\x12\x11\n\x04same\x18\x0c \x01(\x08H\x02\x88\x01\x01\x42\x0b\n\t_responseB\x0e\n\x0c_correctnessB\x07\n\x05_same\"z\n\x16HallusionBenchEvidence\x12\x13\n\x06\x61nswer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05label\x18\x02 \x01(\t\x12\x13\n\x0b\x63orrectness\x18\x03 \x01(\x05\x12\x0f\n\x07\x63orrect\x18\x04 \x01(\x08\x12\x0b\n\x03how\x18\x05 \x01(\tB\t\n\x07_answerb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)hallujudge/judge/v1/hallusion_bench.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\"\xa5\x02\n\x12HallusionBenchTask\x12\x15\n\x08response\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08question\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12\x0f\n\x07\x64\x65tails\x18\x04 \x01(\t\x12\x10\n\x08\x63\x61tegory\x18\x05 \x01(\t\x12\x13\n\x0bsubcategory\x18\x06 \x01(\t\x12\x0e\n\x06set_id\x18\x07 \x01(\t\x12\x11\n\tfigure_id\x18\x08 \x01(\t\x12\x13\n\x0bquestion_id\x18\t \x01(\t\x12\x14\n\x0cvisual_input\x18\n \x01(\x05\x12\x18\n\x0b\x63orrectness\x18\x0b \x01(\x05H\x01\x88\x01\x01\x12\x11\n\x04same\x18\x0c \x01(\x08H\x02\x88\x01\x01\x42\x0b\n\t_responseB\x0e\n\x0c_correctnessB\x07\n\x05_same\"\xe7\x01\n\x16HallusionBenchEvidence\x12\x13\n\x06\x61nswer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05label\x18\x02 \x01(\t\x12\x13\n\x0b\x63orrectness\x18\x03 \x01(\x05\x12\x0f\n\x07\x63orrect\x18\x04 \x01(\x08\x12\x0b\n\x03how\x18\x05 \x01(\t\x12\x11\n\x04held\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12\x13\n\x06margin\x18\x07 \x01(\x01H\x02\x88\x01\x01\x12/\n\x07judging\x18\x08 \x03(\x0b\x32\x1e.hallujudge.judge.v1.JudgePartB\t\n\x07_answerB\x07\n\x05_heldB\t\n\x07_marginb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hallujudge.judge.v1.hallusion_bench_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_HALLUSIONBENCHTASK']._serialized_start=67
-  _globals['_HALLUSIONBENCHTASK']._serialized_end=360
-  _globals['_HALLUSIONBENCHEVIDENCE']._serialized_start=362
-  _globals['_HALLUSIONBENCHEVIDENCE']._serialized_end=484
+  _globals['_HALLUSIONBENCHTASK']._serialized_start=102
+  _globals['_HALLUSIONBENCHTASK']._serialized_end=395
+  _globals['_HALLUSIONBENCHEVIDENCE']._serialized_start=398
+  _globals['_HALLUSIONBENCHEVIDENCE']._serialized_end=629
 # @@protoc_insertion_point(module_scope)

@@ -4,8 +4,11 @@ isort:skip_file
 HallusionBench: yes/no questions in sets of figures, original and edited."""
 
 import builtins
+import collections.abc
 import google.protobuf.descriptor
+import google.protobuf.internal.containers
 import google.protobuf.message
+import hallujudge.judge.v1.scoring_pb2
 import sys
 import typing
 
@@ -96,6 +99,9 @@ class HallusionBenchEvidence(google.protobuf.message.Message):
     CORRECTNESS_FIELD_NUMBER: builtins.int
     CORRECT_FIELD_NUMBER: builtins.int
     HOW_FIELD_NUMBER: builtins.int
+    HELD_FIELD_NUMBER: builtins.int
+    MARGIN_FIELD_NUMBER: builtins.int
+    JUDGING_FIELD_NUMBER: builtins.int
     answer: builtins.str
     """The parsed answer. Absent: it was not parsed, or could not be."""
     label: builtins.str
@@ -105,7 +111,15 @@ class HallusionBenchEvidence(google.protobuf.message.Message):
     correct: builtins.bool
     """Whether it counts as right. An unclear answer does where there is no figure."""
     how: builtins.str
-    """Where the correctness comes from: given, or the answer parser."""
+    """Where the correctness comes from: given, llm, router, or the answer parser."""
+    held: builtins.int
+    """The correctness that came with the answer, where another source was chosen. Absent: none came."""
+    margin: builtins.float
+    """The judge's lead over the second-best choice, in log-probability. Absent where it is not reported."""
+    @property
+    def judging(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.JudgePart]:
+        """The judges that were called, in order."""
+
     def __init__(
         self,
         *,
@@ -114,9 +128,17 @@ class HallusionBenchEvidence(google.protobuf.message.Message):
         correctness: builtins.int = ...,
         correct: builtins.bool = ...,
         how: builtins.str = ...,
+        held: builtins.int | None = ...,
+        margin: builtins.float | None = ...,
+        judging: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.JudgePart] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_answer", b"_answer", "answer", b"answer"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_answer", b"_answer", "answer", b"answer", "correct", b"correct", "correctness", b"correctness", "how", b"how", "label", b"label"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_answer", b"_answer", "_held", b"_held", "_margin", b"_margin", "answer", b"answer", "held", b"held", "margin", b"margin"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_answer", b"_answer", "_held", b"_held", "_margin", b"_margin", "answer", b"answer", "correct", b"correct", "correctness", b"correctness", "held", b"held", "how", b"how", "judging", b"judging", "label", b"label", "margin", b"margin"]) -> None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_answer", b"_answer"]) -> typing.Literal["answer"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_held", b"_held"]) -> typing.Literal["held"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
 
 Global___HallusionBenchEvidence: typing_extensions.TypeAlias = HallusionBenchEvidence

@@ -548,3 +548,83 @@ class AnswerEvidence(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_answer", b"_answer"]) -> typing.Literal["answer"] | None: ...
 
 Global___AnswerEvidence: typing_extensions.TypeAlias = AnswerEvidence
+
+@typing.final
+class JudgePart(google.protobuf.message.Message):
+    """The work of one judge on an item."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    JUDGE_FIELD_NUMBER: builtins.int
+    ANSWERED_FIELD_NUMBER: builtins.int
+    DECLINED_FIELD_NUMBER: builtins.int
+    CALLS_FIELD_NUMBER: builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: builtins.int
+    CACHED_TOKENS_FIELD_NUMBER: builtins.int
+    COMPLETION_TOKENS_FIELD_NUMBER: builtins.int
+    LATENCY_SECONDS_FIELD_NUMBER: builtins.int
+    COST_FIELD_NUMBER: builtins.int
+    judge: builtins.str
+    """Name of the judge."""
+    answered: builtins.int
+    """Number of claims that it gave a verdict on; 1 for an answer or a description that it judged."""
+    calls: builtins.int
+    """Number of calls that were answered."""
+    prompt_tokens: builtins.int
+    """Tokens sent."""
+    cached_tokens: builtins.int
+    """Tokens sent that the server had cached."""
+    completion_tokens: builtins.int
+    """Tokens received."""
+    latency_seconds: builtins.float
+    """Time from request to full reply, summed over calls."""
+    cost: builtins.float
+    """Price. Absent where no prices are set."""
+    @property
+    def declined(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___DeclinedClaims]:
+        """Claims that it gave no verdict on."""
+
+    def __init__(
+        self,
+        *,
+        judge: builtins.str = ...,
+        answered: builtins.int = ...,
+        declined: collections.abc.Iterable[Global___DeclinedClaims] | None = ...,
+        calls: builtins.int = ...,
+        prompt_tokens: builtins.int = ...,
+        cached_tokens: builtins.int = ...,
+        completion_tokens: builtins.int = ...,
+        latency_seconds: builtins.float = ...,
+        cost: builtins.float | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_cost", b"_cost", "cost", b"cost"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "answered", b"answered", "cached_tokens", b"cached_tokens", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "declined", b"declined", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
+
+Global___JudgePart: typing_extensions.TypeAlias = JudgePart
+
+@typing.final
+class DeclinedClaims(google.protobuf.message.Message):
+    """Claims without a verdict, by reason."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: builtins.int
+    CLAIMS_FIELD_NUMBER: builtins.int
+    DETAIL_FIELD_NUMBER: builtins.int
+    reason: builtins.str
+    """The reason."""
+    claims: builtins.int
+    """Number of claims."""
+    detail: builtins.str
+    """The reason in words."""
+    def __init__(
+        self,
+        *,
+        reason: builtins.str = ...,
+        claims: builtins.int = ...,
+        detail: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["claims", b"claims", "detail", b"detail", "reason", b"reason"]) -> None: ...
+
+Global___DeclinedClaims: typing_extensions.TypeAlias = DeclinedClaims

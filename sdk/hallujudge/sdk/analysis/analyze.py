@@ -9,6 +9,8 @@ from typing import TypeAlias
 from hallujudge.metrics import ItemResult, Report, UnknownVariantError
 
 from ..errors import ArchiveError, UnsupportedError
+from .event_hallusion import event_hallusion_tables
+from .hallusion_bench import hallusion_bench_tables
 from .mementos import mementos_tables
 from .options import AnalysisOptions
 from .runs import Run
@@ -21,17 +23,23 @@ ANALYSIS_FILE = "analysis.json"
 """Name of the analysis file in a run's folder."""
 
 _Tables: TypeAlias = Callable[[Run, AnalysisOptions], tuple[list[AnalysisTable], list[str]]]
-_METRICS: Mapping[str, _Tables] = {"mementos": mementos_tables, "tri-he": tri_he_tables}
+_METRICS: Mapping[str, _Tables] = {
+    "event-hallusion": event_hallusion_tables,
+    "hallusion-bench": hallusion_bench_tables,
+    "mementos": mementos_tables,
+    "tri-he": tri_he_tables,
+}
 
 
 def analyze(run: str | Path, options: AnalysisOptions | None = None) -> Analysis:
-    """Return the papers' analyses of a run, computed from its stored verdicts.
+    """Return the analyses of a run, computed from its stored verdicts.
 
     Nothing is judged again, and no server is called. For ``tri-he``: the trend over the first words
     of the answers, relation rates on frequent object pairs, prediction errors, and agreement with
     human scores and between annotators. For ``mementos``: correlation between object and
     behaviour scores, recall against the length of the episode, and how often a made-up behaviour is
-    the usual companion of a true one.
+    the usual companion of a true one. For ``hallusion-bench`` and ``event-hallusion``: agreement of
+    the run's verdicts with the judgements that the archive holds (Cohen's kappa).
 
     Args:
         run: The folder that ``hallujudge score`` wrote: ``report.json`` and ``items.jsonl``.
@@ -69,7 +77,7 @@ def _analysis(run: Run, options: AnalysisOptions) -> Analysis:
     if (tables_of := _METRICS.get(run.metric)) is None:
         raise UnsupportedError(
             f"{run.name}: a run of {run.metric!r} can't be analyzed; give a run of "
-            f"{' or '.join(sorted(_METRICS))}. Analyses of other metrics compare several runs: see "
+            f"{', '.join(sorted(_METRICS))}. Analyses of other metrics compare several runs: see "
             "docs/how-to/score-questions.md"
         )
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
-from hallujudge.metrics.event_hallusion.items import EventHallusionItem, EventQuestion
+from hallujudge.metrics.event_hallusion.items import SPLITS, EventHallusionItem, EventQuestion
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
@@ -19,7 +19,8 @@ __all__ = ["READERS", "read_event_hallusion"]
 _DESCRIPTION_KEYS = ("desc", "description", "response")
 _JUDGEMENT_KEYS = ("judgement", "judgment")
 _ANSWER_KEYS = ("prediction", "response")
-_SPLITS = ("entire", "interleave", "misleading")
+# What a description is compared with: in this split the unexpected event, else what happens.
+_EVENT_KEYS = {"interleave": "unexpected"}
 
 
 def read_event_hallusion(
@@ -76,23 +77,33 @@ def _item(record: Record, options: InputOptions, group_by: tuple[str, ...]) -> E
     values = record.values
     identifier = canonical_id(values.get(options.id_key or "id"), record.place)
     described = (options.text_key,) if options.text_key else _DESCRIPTION_KEYS
+    split = _split(record)
     return EventHallusionItem(
         id=identifier,
         group_id=optional_text(record, ("video", "group_id")) or identifier,
         fields=fields_of(group_by, values),
-        split=_split(record),
+        split=split,
         questions=tuple(_questions(record)),
         response=_first_text(record, described),
         judgement=_first_text(record, _JUDGEMENT_KEYS),
+        event=_event(record, split),
     )
+
+
+def _event(record: Record, split: str) -> str:
+    """Return what happens in a video, as the released judge is told; empty if it is not known."""
+    about = structured(record.values.get("event_info"))
+    found = about.get(_EVENT_KEYS.get(split, "caption")) if isinstance(about, Mapping) else None
+    found = record.values.get("event") if found is None else found
+    return found if isinstance(found, str) else ""
 
 
 def _split(record: Record) -> str:
     split = record.values.get("split")
-    if isinstance(split, str) and split.strip().casefold() in _SPLITS:
+    if isinstance(split, str) and split.strip().casefold() in SPLITS:
         return split.strip().casefold()
     raise ArchiveError(
-        f"{record.place}: the split is {split!r:.60}; give 'split' as one of {', '.join(_SPLITS)}"
+        f"{record.place}: the split is {split!r:.60}; give 'split' as one of {', '.join(SPLITS)}"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -14,11 +15,13 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
 from hallujudge.metrics.framework.definitions import OptionDefinition
 
+from ..errors import InvalidInputError
 from .panels import input_option, judge_option, metric_option
 from .variants import BOTH, compares_variants
 
 __all__ = ["DeclaredBy", "MetricOptions", "response_option"]
 
+_MOST_BYTES = 400_000
 _PANELS = {"input": input_option, "metric": metric_option, "judge": judge_option}
 _CONTEXT, _KEYWORD = "context", inspect.Parameter.KEYWORD_ONLY
 _RESPONSE_OPTIONS = {option.name: option for option in RESPONSE_OPTIONS}
@@ -66,7 +69,7 @@ class DeclaredBy:
         """
         context = cast("typer.Context", given[_CONTEXT])
         options = {
-            option.name: str(given[option.name])
+            option.name: _content(option, given[option.name])
             for option in self._own()
             if _is_given(context, option.name)
         }
@@ -93,8 +96,30 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name != "DEFAULT"
 
 
+def _content(option: OptionDefinition, value: object) -> str:
+    """Return the value of an option, or the text of the file that it names."""
+    if not option.file:
+        return str(value)
+    flag, path = _flag(option), Path(str(value))
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InvalidInputError(f"{flag} {path}: larger than {_MOST_BYTES} bytes")
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as err:
+        raise InvalidInputError(f"{flag} {path}: {err.strerror or err}; give a file") from err
+    except UnicodeDecodeError as err:
+        raise InvalidInputError(f"{flag} {path}: the file is not UTF-8 text") from err
+
+
+def _flag(option: OptionDefinition) -> str:
+    return f"--{option.name.replace('_', '-')}"
+
+
 def _declared(option: OptionDefinition) -> inspect.Parameter:
-    flag = _PANELS[option.purpose](f"--{option.name.replace('_', '-')}", help=option.help)
+    metavar = "FILE" if option.file else None
+    flag = _PANELS[option.purpose](_flag(option), help=option.help, metavar=metavar)
+    if option.file:
+        return _parameter(option.name, Annotated[Path | None, flag], None)
     if option.number:
         # The default depends on the variant, so none is shown.
         return _parameter(option.name, Annotated[float | None, flag], None)

@@ -18,6 +18,7 @@ from .app import ExitCode
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import MetricEntry
     from hallujudge.judge_service.judges import Check
+    from hallujudge.metrics import ItemResult
 
 __all__ = ["examine"]
 
@@ -87,15 +88,53 @@ def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:
             await factory.close()
 
     try:
-        for check in asyncio.run(checks()):
-            yield _Finding(
-                name=f"llm judge, {check.name}",
-                ok=bool(check.ok),
-                text=check.detail,
-                needed=check.ok is not None,
-            )
+        found = asyncio.run(checks())
     except HallujudgeError as err:
         yield _Finding(name="llm judge", ok=False, text=str(err))
+        return
+    for check in found:
+        yield _Finding(
+            name=f"llm judge, {check.name}",
+            ok=bool(check.ok),
+            text=check.detail,
+            needed=check.ok is not None,
+        )
+    answers = {check.name: check.ok for check in found}
+    if answers.get("model") is not False and answers.get("answer"):
+        yield from _judge_trials(arguments)
+
+
+def _judge_trials(arguments: Mapping[str, object]) -> Iterator[_Finding]:
+    """Have the judge decide the clear example of each metric that has one."""
+    from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+
+    with Client.embedded(arguments) as client:
+        for name in metric_names():
+            entry = metric_entry(name)
+            if entry.judge_trial is not None:
+                yield _try(f"llm judge, {name}", partial(_judge_score, client, entry))
+
+
+def _judge_score(client: Client, entry: MetricEntry) -> str:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+
+    trial = entry.judge_trial
+    assert trial is not None, "only metrics with a trial"
+    spec = ScoreSpec(metric=entry.name, variant=_plain(entry), options={entry.judge_option: "llm"})
+    found: list[ItemResult] = []
+    report = client.score_items(
+        spec, [trial.item], on_batch=lambda batch: found.extend(batch.results)
+    )
+    if reason := next((each.reason for each in found if each.reason), ""):
+        raise ValueError(f"no verdict on a clear example: {reason}: {found[0].detail}")
+    if report[trial.score].value != trial.value:
+        raise ValueError("the judge decides a clear example wrongly; choose a larger model")
+    return "decides a clear example as it should"
+
+
+def _plain(entry: MetricEntry) -> str:
+    """Return the variant that leaves what the judge does not decide unscored, if there is one."""
+    return "corrected" if "corrected" in entry.variants else ""
 
 
 def _try(name: str, check: Callable[[], str]) -> _Finding:

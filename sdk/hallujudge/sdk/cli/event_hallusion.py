@@ -9,6 +9,7 @@ from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
+from .judging import Estimate, JudgeOptions
 from .options import Responses, RunOptions
 from .panels import examples
 
@@ -24,14 +25,17 @@ def event_hallusion(
     *,
     responses: Responses,
     metric: Annotated[MetricOptions, DeclaredBy("event-hallusion")],
+    estimate: Estimate = False,
+    judges: JudgeOptions,
     run: RunOptions,
 ) -> ExitCode:
     """EventHallusion: questions about events in videos, and judged descriptions."""
-    return run.of(
-        ScoreRun(
-            "event-hallusion",
-            responses=responses,
-            variant=metric.variant,
-            inputs=InputOptions(),
-        )
-    ).execute()
+    scoring = ScoreRun(
+        "event-hallusion",
+        responses=responses,
+        variant=metric.variant,
+        options=metric.options,
+        inputs=InputOptions(),
+    )
+    command = run.of(scoring, judges.settings(run.server))
+    return command.estimate() if estimate else command.execute()

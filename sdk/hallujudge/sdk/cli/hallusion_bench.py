@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from hallujudge.metrics.hallusion_bench.metric import JUDGES
+
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
+from .judging import Estimate, JudgeOptions
 from .options import AllowMissing, References, Responses, RunOptions
 from .panels import examples, input_option
 
@@ -31,28 +34,31 @@ def hallusion_bench(
         str | None,
         input_option(
             "--correctness-key",
-            help="Key of given labels (1, 0 or 2), which are then scored.",
+            help="Key of labels (1, 0, 2) to score, or to compare with.",
         ),
     ] = None,
     allow_missing: AllowMissing = False,
     metric: Annotated[MetricOptions, DeclaredBy("hallusion-bench")],
+    estimate: Estimate = False,
+    judges: JudgeOptions,
     run: RunOptions,
 ) -> ExitCode:
     """HallusionBench: yes/no questions about figures and edited figures."""
     correctness = metric.options.get("correctness", "")
-    if correctness_key and correctness not in ("", "given"):
+    if correctness_key and correctness not in ("", "given", *JUDGES):
         raise InvalidInputError(
             f"--correctness-key {correctness_key} and --correctness {correctness} are both given; "
             "choose one"
         )
-    given = {"correctness": "given"} if correctness_key else {}
-    return run.of(
-        ScoreRun(
-            "hallusion-bench",
-            responses=responses,
-            references=references,
-            variant=metric.variant,
-            options={**metric.options, **given},
-            inputs=InputOptions(allow_missing=allow_missing, correctness_key=correctness_key),
-        )
-    ).execute()
+    # A judge's verdicts are compared with given labels, and do not come from them.
+    given = {"correctness": "given"} if correctness_key and not correctness else {}
+    scoring = ScoreRun(
+        "hallusion-bench",
+        responses=responses,
+        references=references,
+        variant=metric.variant,
+        options={**metric.options, **given},
+        inputs=InputOptions(allow_missing=allow_missing, correctness_key=correctness_key),
+    )
+    command = run.of(scoring, judges.settings(run.server))
+    return command.estimate() if estimate else command.execute()

@@ -8,7 +8,18 @@ from typing import Annotated
 from ..errors import InvalidInputError
 from .panels import budget_option, judge_option
 
-__all__ = ["JudgeOptions", "LlmModel", "LlmUrl", "MatcherDownload"]
+__all__ = [
+    "Estimate",
+    "JudgeOptions",
+    "LlmModel",
+    "LlmUrl",
+    "MatcherDownload",
+]
+
+Estimate = Annotated[
+    bool,
+    budget_option("--estimate", help="Number of judge calls, tokens and cost; then exit."),
+]
 
 LlmUrl = Annotated[
     str | None,

@@ -11,9 +11,9 @@ from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .declared import DeclaredBy, MetricOptions
 from .groups import grouped
-from .judging import JudgeOptions, MatcherDownload
+from .judging import Estimate, JudgeOptions, MatcherDownload
 from .options import AllowDuplicates, References, RunOptions
-from .panels import budget_option, examples, input_option
+from .panels import examples, input_option
 
 __all__: list[str] = []
 
@@ -48,10 +48,7 @@ def tri_he(
     allow_duplicates: AllowDuplicates = False,
     metric: Annotated[MetricOptions, DeclaredBy("tri-he")],
     matcher_download: MatcherDownload = False,
-    estimate: Annotated[
-        bool,
-        budget_option("--estimate", help="Number of judge calls, tokens and cost; then exit."),
-    ] = False,
+    estimate: Estimate = False,
     judges: JudgeOptions,
     run: RunOptions,
 ) -> ExitCode:

@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 
+from hallujudge.judge_service.engine.judging import choice_question
 from hallujudge.judge_service.extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
 from hallujudge.judge_service.extractors.values import DescriptionPair
-from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge
+from hallujudge.judge_service.judges import ChoiceJudge, JudgeRequestItem, LlmJudge
 from hallujudge.judge_service.judges.prompts import questions_of
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.fence import as_line, defused, fenced
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy
+from hallujudge.judge_service.llm.templates import load_template
 from hallujudge.metrics.framework.triplets import Sentence, Triplet
 
 ATTEMPTS = [
@@ -267,6 +269,47 @@ async def test_no_attempt_in_either_description_leaves_its_fence(attempt: str, s
     assert [word.text for word in result.found.predicted.objects] == ["man"]
     (body,) = server.requests
     assert_fenced(body, ["REFERENCE", "PREDICTED"])
+
+
+CHOICE_PROMPTS = {
+    "hallusion_bench": (("question", "reference", "prediction"), ("correct", "unclear")),
+    **{
+        f"event_hallusion_{split}": (("event", "description"), ("yes", "no"))
+        for split in ("entire", "interleave", "misleading")
+    },
+}
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+@pytest.mark.parametrize("name", CHOICE_PROMPTS)
+async def test_no_attempt_in_an_answer_or_a_description_leaves_its_fence(
+    name: str, attempt: str
+) -> None:
+    slots, choices = CHOICE_PROMPTS[name]
+    template = load_template(name)
+    questions = [
+        choice_question(template, {**dict.fromkeys(slots, "A dog."), slot: attempt}, choices)
+        for slot in slots
+    ]
+    async with llm.ScriptedLlm(llm.saying(choices[1])) as server:
+        judge = ChoiceJudge([judge_of(server)], [template])
+        chosen = await judge.choose(questions)
+        await judge.judges[0].close()
+    assert {each.choice for each in chosen} == {choices[1]}
+    for body in server.requests:
+        assert_fenced(body, [slot.upper() for slot in slots])
+
+
+@pytest.mark.parametrize("attempt", ["correct.\nunclear", "It is correct", "correct, correct"])
+async def test_a_reply_around_a_choice_is_no_choice(attempt: str) -> None:
+    slots, choices = CHOICE_PROMPTS["hallusion_bench"]
+    template = load_template("hallusion_bench")
+    question = choice_question(template, dict.fromkeys(slots, "A dog."), choices)
+    async with llm.ScriptedLlm(llm.saying(attempt)) as server:
+        judge = ChoiceJudge([judge_of(server)], [template])
+        (chosen,) = await judge.choose([question])
+        await judge.judges[0].close()
+    assert (chosen.choice, chosen.reason) == ("", "REPLY_OUT_OF_CHOICE")
 
 
 def assert_fenced(body: dict[str, Any], names: list[str]) -> None:

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from hallujudge.metrics import ItemResult
+from hallujudge.metrics import ItemResult, Outcome
+from hallujudge.metrics.event_hallusion.answers import parse_judgement
 from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
-from hallujudge.metrics.event_hallusion.items import EventHallusionItem, EventQuestion
+from hallujudge.metrics.event_hallusion.items import SPLITS, EventHallusionItem, EventQuestion
 from hallujudge.metrics.event_hallusion.metric import EventHallusionMetric
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import ScoredItem
 
 from ..entry import MetricEntry, Trial
-from ..pipelines import TextPipeline
+from ..judging import (
+    JudgingPipeline,
+    choice_judge,
+    choice_question,
+    prompt_option,
+)
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
+if TYPE_CHECKING:
+    from ...judges.choices import Chosen
+    from ...judges.prompts import Question
+
 __all__ = ["ENTRIES", "EventHallusionPipeline"]
 
+_SLOTS = ("event", "description")
 
-class EventHallusionPipeline(TextPipeline[EventHallusionItem, EventHallusionMetric]):
-    """Parses a video's answers and its judgement."""
+
+class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionMetric]):
+    """Parses a video's answers and its judgement, or has the description judged."""
 
     item_type = EventHallusionItem
     counts_unread = True
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Where judgements come from, then how responses are checked."""
-        return {"judgements": "given", **super().settings}
 
     def size(self, items: Sequence[EventHallusionItem]) -> int:
         """Return the number of characters that scoring items reads."""
@@ -38,16 +46,51 @@ class EventHallusionPipeline(TextPipeline[EventHallusionItem, EventHallusionMetr
 
     def texts(self, item: EventHallusionItem) -> Sequence[str | None]:
         """Return what the model answered, and what was said about its description."""
-        return [*(question.response for question in item.questions), item.judgement]
+        said = [question.response for question in item.questions]
+        return [*said, item.judgement if self.judge is None else item.response]
 
     def result(self, item: EventHallusionItem) -> ItemResult:
         """Return the result of one video, with its split among the fields."""
         fields = {"split": item.split, **item.fields} if item.split else item.fields
         return replace(super().result(item), fields=fields)
 
+    def question(self, item: EventHallusionItem) -> Question | None:
+        """Return the question about a description; None: there is none, or it failed."""
+        assert self.judge is not None, "only asked then"
+        if self.problem(item) is not None or self.responses.problem(item.response) is not None:
+            return None
+        template = self.judge.templates[SPLITS.index(item.split)]
+        values = {"event": item.event, "description": item.response or ""}
+        return choice_question(template, values, ("yes", "no"))
+
+    def judged(self, item: EventHallusionItem, chosen: Chosen | None) -> ItemResult:
+        """Return the result of a video with the judge's choice as its judgement.
+
+        A description that is there and has no choice has failed: its judgement is empty.
+        """
+        choice = chosen.choice if chosen is not None else ""
+        result = self.result(replace(item, judgement=None if item.response is None else choice))
+        if chosen is None:
+            return result
+        if result.outcome is Outcome.UNSCORED and not choice:
+            return replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
+        assert isinstance(result.evidence, EventHallusionEvidence), "every judged video has it"
+        return replace(
+            result,
+            evidence=replace(
+                result.evidence,
+                held=parse_judgement(item.judgement, self.metric.variant),
+                margin=chosen.margin,
+                judging=chosen.judging(),
+            ),
+        )
+
     def problem(self, item: EventHallusionItem) -> Problem | None:
         """Return why a video can't be scored; None: it can."""
-        if not item.questions and item.judgement is None:
+        if self.judge is not None:
+            if problem := _event_problem(item):
+                return problem
+        elif not item.questions and item.judgement is None:
             return UnscoredReason.REFERENCE_MISSING, "it has neither a question nor a judgement"
         for question in item.questions:
             if question.label not in ("yes", "no"):
@@ -72,28 +115,68 @@ class EventHallusionPipeline(TextPipeline[EventHallusionItem, EventHallusionMetr
         return UnscoredReason.ANSWER_UNPARSED, f"no answer or judgement can be parsed: {shown!r}"
 
 
-def _open(spec: ScoreSpec, resources: Resources) -> EventHallusionPipeline:  # noqa: ARG001
+def _event_problem(item: EventHallusionItem) -> Problem | None:
+    """Return why a judge can't be asked about a video; None: it can, or has nothing to judge."""
+    if item.response is None:
+        return (
+            None
+            if item.questions
+            else (UnscoredReason.REFERENCE_MISSING, "it has neither a question nor a description")
+        )
+    if item.split not in SPLITS:
+        return UnscoredReason.PLACE_INVALID, (
+            f"the split is {item.split!r:.60}, which has no prompt; give {', '.join(SPLITS)}"
+        )
+    if not item.event.strip():
+        return UnscoredReason.REFERENCE_MISSING, (
+            "what happens in the video is not known; give 'event_info', or 'event'"
+        )
+    return None
+
+
+def _open(spec: ScoreSpec, resources: Resources) -> EventHallusionPipeline:
     responses = ResponseCheck(spec.options)
-    metric = EventHallusionMetric(variant=spec.variant, responses=responses.signature)
-    return EventHallusionPipeline(metric, responses)
+    prompts = {f"event_hallusion_{split}": (f"prompt_{split}", "prompt") for split in SPLITS}
+    judge = choice_judge(spec, ENTRY, prompts, _SLOTS, resources)
+    metric = EventHallusionMetric(
+        variant=spec.variant,
+        responses=responses.signature,
+        judge=judge.signature if judge else "",
+        **ENTRY.own_options(spec),
+    )
+    return EventHallusionPipeline(metric, responses, judge)
 
 
-ENTRIES = (
-    MetricEntry(
-        metric=EventHallusionMetric,
-        item_type=EventHallusionItem,
-        trial=Trial(
-            item=EventHallusionItem(
-                id="1",
-                split="entire",
-                questions=(EventQuestion(label="no", response="No."),),
-                judgement="Yes.",
-            ),
-            score="question_accuracy",
-            value=1.0,
+ENTRY = MetricEntry(
+    metric=EventHallusionMetric,
+    item_type=EventHallusionItem,
+    trial=Trial(
+        item=EventHallusionItem(
+            id="1",
+            split="entire",
+            questions=(EventQuestion(label="no", response="No."),),
+            judgement="Yes.",
         ),
-        group_by=("split",),
-        open=_open,
+        score="question_accuracy",
+        value=1.0,
     ),
+    judge_trial=Trial(
+        item=EventHallusionItem(
+            id="1",
+            split="entire",
+            response="A brown dog runs across a meadow.",
+            event="A dog runs across a meadow.",
+        ),
+        score="description_accuracy",
+        value=1.0,
+    ),
+    engine_options=(
+        prompt_option("prompt", _SLOTS, " for all splits"),
+        *(prompt_option(f"prompt_{split}", _SLOTS, f" for {split}") for split in SPLITS),
+    ),
+    judge_option="judgements",
+    group_by=("split",),
+    open=_open,
 )
+ENTRIES = (ENTRY,)
 """The metrics of the family."""

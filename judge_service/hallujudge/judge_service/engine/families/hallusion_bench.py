@@ -3,32 +3,74 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import ScoredItem
 from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
-from hallujudge.metrics.hallusion_bench.items import CATEGORIES, HallusionBenchItem
-from hallujudge.metrics.hallusion_bench.metric import HallusionBenchMetric
+from hallujudge.metrics.hallusion_bench.items import (
+    CATEGORIES,
+    RIGHT,
+    UNCLEAR,
+    WRONG,
+    HallusionBenchItem,
+)
+from hallujudge.metrics.hallusion_bench.metric import JUDGES, HallusionBenchMetric
 
 from ..entry import MetricEntry, Trial
-from ..pipelines import TextPipeline
+from ..items import scored, unscored
+from ..judging import (
+    JudgingPipeline,
+    choice_judge,
+    choice_question,
+    prompt_option,
+)
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
+if TYPE_CHECKING:
+    from ...judges.choices import Chosen
+    from ...judges.prompts import Question
+
 __all__ = ["ENTRIES", "HallusionBenchPipeline"]
 
+_CHOICES = {"correct": RIGHT, "incorrect": WRONG, "unclear": UNCLEAR}
+_SLOTS = ("question", "reference", "prediction")
 
-class HallusionBenchPipeline(TextPipeline[HallusionBenchItem, HallusionBenchMetric]):
-    """Parses yes/no answers, or takes the correctness that they came with."""
+
+class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchMetric]):
+    """Parses yes/no answers, takes the correctness that they came with, or asks a judge."""
 
     item_type = HallusionBenchItem
     response_name = "the answer"
 
     def result(self, item: HallusionBenchItem) -> ItemResult:
         """Return the result of one answer; one that is not of the variant counts in no score."""
-        result = super().result(item)
+        return self._placed(item, super().result(item))
+
+    def question(self, item: HallusionBenchItem) -> Question | None:
+        """Return the question about an answer, if it has a response and counts."""
+        assert self.judge is not None, "only asked then"
+        if not self.metric.counts(item) or self.problem(item) is not None:
+            return None
+        texts = (item.question, item.details or item.label, item.response or "")
+        values = dict(zip(_SLOTS, texts, strict=True))
+        return choice_question(self.judge.templates[0], values, tuple(_CHOICES))
+
+    def judged(self, item: HallusionBenchItem, chosen: Chosen | None) -> ItemResult:
+        """Return the result of an answer with the judge's choice; without one it is unscored."""
+        if chosen is None:
+            return self.result(item)
+        if not chosen.choice:
+            failed = unscored(item, UnscoredReason(chosen.reason), chosen.detail)
+            return self._placed(item, failed)
+        made = self.metric.score_answer(item, _CHOICES[chosen.choice])
+        evidence = replace(made.evidence, margin=chosen.margin, judging=chosen.judging())
+        return self._placed(item, scored(item, made.statistics, made.scores, evidence))
+
+    def _placed(self, item: HallusionBenchItem, result: ItemResult) -> ItemResult:
         placed = replace(
             result,
             group_id=item.group_id or "_".join(self.metric.set_of(item)),
@@ -53,6 +95,8 @@ class HallusionBenchPipeline(TextPipeline[HallusionBenchItem, HallusionBenchMetr
             return _correctness_problem(item)
         if problem := super().problem(item):
             return problem
+        if not item.label and item.details and self.metric.correctness in JUDGES:
+            return None
         if not item.label:
             return UnscoredReason.REFERENCE_MISSING, "no gt_answer for this question"
         if item.label not in ("yes", "no"):
@@ -84,32 +128,42 @@ def _notes(metric: HallusionBenchMetric) -> tuple[str, ...]:
     )
 
 
-def _open(spec: ScoreSpec, resources: Resources) -> HallusionBenchPipeline:  # noqa: ARG001
+def _open(spec: ScoreSpec, resources: Resources) -> HallusionBenchPipeline:
     responses = ResponseCheck(spec.options)
+    judge = choice_judge(spec, ENTRY, {"hallusion_bench": ("prompt",)}, _SLOTS, resources)
     metric = HallusionBenchMetric(
-        variant=spec.variant, responses=responses.signature, **ENTRY.own_options(spec)
+        variant=spec.variant,
+        responses=responses.signature,
+        judge=judge.signature if judge else "",
+        **ENTRY.own_options(spec),
     )
-    return HallusionBenchPipeline(metric, responses, _notes(metric))
+    return HallusionBenchPipeline(metric, responses, judge, _notes(metric))
 
 
+_TRIAL = Trial(
+    item=HallusionBenchItem(
+        id="1",
+        question="Is the line on the left longer?",
+        response="Yes.",
+        label="yes",
+        details="The line on the left is longer.",
+        category="VD",
+        subcategory="illusion",
+        set_id="0",
+        figure_id="0",
+        question_id="0",
+        visual_input=1,
+    ),
+    score="question_accuracy",
+    value=1.0,
+)
 ENTRY = MetricEntry(
     metric=HallusionBenchMetric,
     item_type=HallusionBenchItem,
-    trial=Trial(
-        item=HallusionBenchItem(
-            id="1",
-            response="Yes.",
-            label="yes",
-            category="VD",
-            subcategory="illusion",
-            set_id="0",
-            figure_id="0",
-            question_id="0",
-            visual_input=1,
-        ),
-        score="question_accuracy",
-        value=1.0,
-    ),
+    trial=_TRIAL,
+    judge_trial=_TRIAL,
+    engine_options=(prompt_option("prompt", _SLOTS),),
+    judge_option="correctness",
     group_by=("category", "subcategory"),
     open=_open,
 )

@@ -376,6 +376,7 @@ ENTRY = MetricEntry(
     ),
     extract=extract,
     judges=True,
+    judge_option="judge",
     reads_english=True,
     open=_open,
 )

@@ -1,0 +1,177 @@
+"""Pipelines of single responses that a language model may judge."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.framework.definitions import OptionDefinition
+
+from ..errors import InvalidInputError
+from .cpu import run_cpu
+from .entry import LLM_JUDGES, MetricEntry
+from .items import checked
+from .pipelines import MetricT, TextPipeline
+from .responses import ResponseCheck
+
+if TYPE_CHECKING:
+    from ..judges.choices import ChoiceJudge, Chosen
+    from ..judges.prompts import Question
+    from ..llm.estimate import Estimate
+    from ..llm.templates import Template
+    from .resources import Resources
+    from .spec import ScoreSpec
+
+__all__ = [
+    "JudgingPipeline",
+    "choice_judge",
+    "choice_question",
+    "prompt_option",
+]
+
+_ItemT = TypeVar("_ItemT", bound=Item)
+
+
+class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
+    """Scores each item by its response, or by what a language model says of it.
+
+    A family's subclass says what is asked (:meth:`question`) and what follows (:meth:`judged`).
+
+    Args:
+        metric: The metric.
+        responses: Recognises missing responses.
+        judge: The language models; None: no judge is asked.
+        notes: Sentences for the report.
+    """
+
+    def __init__(
+        self,
+        metric: MetricT,
+        responses: ResponseCheck,
+        judge: ChoiceJudge | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(metric, responses, notes)
+        self.judge = judge
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings of all text pipelines, and the judge with its prompts and parameters."""
+        if self.judge is None:
+            return super().settings
+        identity = self.judge.identity
+        return {
+            **super().settings,
+            "judge_model": str(identity),
+            "judge_prompts": identity.template,
+            **{f"judge.{name}": value for name, value in identity.parameters},
+        }
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item, in order: all questions of a batch are asked at once."""
+        if self.judge is None:
+            return await super().evaluate(items)
+        mine: list[_ItemT] = checked(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
+        questions = self._questions(mine)
+        chosen = dict(
+            zip(questions, await self.judge.choose(list(questions.values())), strict=True)
+        )
+        return await run_cpu(
+            lambda: [self.judged(item, chosen.get(index)) for index, item in enumerate(mine)],
+            chars=self.size(mine),
+        )
+
+    async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
+        """Return the calls that each language model would get, without calling it."""
+        if self.judge is None:
+            return []
+        mine: list[_ItemT] = checked(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
+        return await self.judge.estimates(self._questions(mine).values())
+
+    def _questions(self, items: Sequence[_ItemT]) -> dict[int, Question]:
+        asked = ((index, self.question(item)) for index, item in enumerate(items))
+        return {index: question for index, question in asked if question is not None}
+
+    @abstractmethod
+    def question(self, item: _ItemT) -> Question | None:
+        """Return what the judge is asked about an item; None: nothing."""
+
+    @abstractmethod
+    def judged(self, item: _ItemT, chosen: Chosen | None) -> ItemResult:
+        """Return the result of an item; None: the judge was not asked about it."""
+
+
+def prompt_option(name: str, slots: Sequence[str], about: str = "") -> OptionDefinition:
+    """Return the option that holds a user's own prompt."""
+    marks = ", ".join(f"{{{{{slot}}}}}" for slot in slots)
+    return OptionDefinition(
+        name=name,
+        default="",
+        meaning=f"Own prompt of the judge{about}.",
+        details=f"The text has the marks {marks}.",
+        purpose="judge",
+        file=True,
+    )
+
+
+def choice_judge(
+    spec: ScoreSpec,
+    entry: MetricEntry,
+    prompts: Mapping[str, Sequence[str]],
+    slots: Sequence[str],
+    resources: Resources,
+) -> ChoiceJudge | None:
+    """Return the judge that a spec names; None: it names none.
+
+    Args:
+        spec: The spec.
+        entry: The metric's entry.
+        prompts: Name of each shipped prompt -> the options that may hold the user's own instead.
+        slots: The slots of the prompts.
+        resources: Provides the language models.
+
+    Raises:
+        InvalidInputError: The judge is not configured, or a prompt can't be used.
+    """
+    if entry.asks_llm(spec):
+        templates = [_template(spec, name, own, slots) for name, own in prompts.items()]
+        return resources.judges.choice_judge(spec.options[entry.judge_option], templates)
+    for option in (option for own in prompts.values() for option in own):
+        if spec.options.get(option):
+            raise InvalidInputError(
+                f"option {option!r} is a judge's prompt, but no judge is asked; set "
+                f"{entry.judge_option!r} to {' or '.join(LLM_JUDGES)}"
+            )
+    return None
+
+
+def _template(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[str]) -> Template:
+    from ..llm.templates import load_template, own_template
+
+    text = next((spec.options[option] for option in own if spec.options.get(option)), "")
+    return own_template(text, slots) if text else load_template(name)
+
+
+def choice_question(
+    template: Template, values: Mapping[str, str], choices: Sequence[str]
+) -> Question:
+    """Return a question whose texts are fenced, each as one line of data.
+
+    Args:
+        template: The prompt, with a slot for each text.
+        values: Slot -> text that can't be trusted.
+        choices: What may be answered.
+    """
+    from ..judges.prompts import Question
+    from ..llm.fence import as_line, fenced
+
+    blocks = {slot: fenced(slot.upper(), [as_line(text)]) for slot, text in values.items()}
+    return Question(
+        template=template,
+        messages=template.messages(blocks),
+        claims=(0,),
+        choices=tuple(choices),
+        keyed=False,
+    )

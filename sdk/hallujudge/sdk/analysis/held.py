@@ -1,0 +1,115 @@
+"""Agreement of a run's judge with the judgements that came with its items."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
+
+from ..archives.records import Record
+from ..errors import ArchiveError
+from .runs import Run
+from .values import AnalysisTable, Cell
+
+__all__ = ["Verdicts", "agreement_tables", "evidence_of"]
+
+_ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """What our judge and the archive say of an item; None: nothing that can be read."""
+
+    judge: str | None
+    """Our verdict."""
+    held: str | None
+    """The archive's."""
+
+
+def agreement_tables(
+    run: Run, field: str, verdicts_of: Callable[[Record], Verdicts]
+) -> tuple[list[AnalysisTable], list[str]]:
+    """Return kappa with its interval, over all items and for each group, and the counts behind it.
+
+    Args:
+        run: The run.
+        field: The field whose groups are shown.
+        verdicts_of: Reads the verdicts of a line.
+
+    Raises:
+        ArchiveError: A line of items.jsonl is not one that the metric writes.
+    """
+    pairs: dict[str, list[JudgedTwice]] = {_ALL: []}
+    items = 0
+    for record in run.scored():
+        items += 1
+        found = verdicts_of(record)
+        if found.judge is None or found.held is None:
+            continue
+        pair = JudgedTwice(str(record.values.get("group_id")), found.held, found.judge)
+        for name in (_ALL, _field(record, field)):
+            pairs.setdefault(name, []).append(pair)
+    compared = len(pairs[_ALL])
+    if not compared:
+        return [], ["no agreement: no item has both a verdict of this run and a held judgement"]
+    left_out = f"{items - compared} of {items} scored items have no two verdicts and are left out"
+    notes = [f"agreement with held judgements: {left_out}"] if compared < items else []
+    groups = {name: pairs[name] for name in (_ALL, *sorted(pairs.keys() - {_ALL}))}
+    return [_kappas(field, groups), _counts(field, groups)], notes
+
+
+def _kappas(field: str, groups: Mapping[str, list[JudgedTwice]]) -> AnalysisTable:
+    rows: list[Mapping[str, Cell]] = []
+    for name, pairs in groups.items():
+        found = cohen_kappa(pairs)
+        rows.append(
+            {
+                field: name,
+                "items": found.n,
+                "agreement": found.agreement,
+                "kappa": found.kappa,
+                "ci_low": found.ci_low,
+                "ci_high": found.ci_high,
+            }
+        )
+    return AnalysisTable(
+        name="held_judgements",
+        source="Cohen 1960: this run's verdicts with the archive's; 95 % interval by cluster",
+        rows=tuple(rows),
+    )
+
+
+def _counts(field: str, groups: Mapping[str, Iterable[JudgedTwice]]) -> AnalysisTable:
+    rows: list[Mapping[str, Cell]] = [
+        {field: name, "held": held, "judge": judge, "items": count}
+        for name, pairs in groups.items()
+        for (held, judge), count in sorted(Counter((p.one, p.other) for p in pairs).items())
+    ]
+    return AnalysisTable(
+        name="held_judgement_counts",
+        source="how often each pair of verdicts occurs",
+        rows=tuple(rows),
+    )
+
+
+def _field(record: Record, field: str) -> str:
+    fields = record.values.get("fields")
+    return str(fields.get(field, "")) if isinstance(fields, Mapping) else ""
+
+
+def evidence_of(record: Record, key: str) -> Mapping[str, object]:
+    """Return the evidence of a line.
+
+    Args:
+        record: The line.
+        key: A key that the metric's evidence always has.
+
+    Raises:
+        ArchiveError: The line is not one that the metric writes.
+    """
+    evidence = record.values.get("evidence")
+    if not isinstance(evidence, Mapping) or (evidence and key not in evidence):
+        raise ArchiveError(f"{record.place}: no {key!r} in the evidence; score the run again")
+    return evidence

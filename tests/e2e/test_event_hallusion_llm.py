@@ -1,0 +1,144 @@
+"""EventHallusion with a language model as judge of descriptions, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import scripted_llm as llm
+from support.choice_judge import blocks_of, scripted, step
+from support.qa_running import assert_refused, here, report_of
+from support.running import ServerProcess, read_rows
+
+JUDGE = step({"runs": "yes", "sleeps": "no"}, "DESCRIPTION")
+# Split -> description, held judgement, and whether it is right.
+VIDEOS: dict[str, list[tuple[str, str, str | None]]] = {
+    "entire": [("A dog runs.", "Yes. It does.", "yes"), ("A dog sleeps.", "Yes.", "no")],
+    "interleave": [("A cat runs.", "No.", "yes"), ("REFUSE", "Yes.", None)],
+    "misleading": [("", "", None), ("A man sleeps.", "I can't tell.", "no")],
+}
+
+
+@pytest.fixture(autouse=True)
+def few_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALLUJUDGE_LLM_ATTEMPTS", "1")
+
+
+def archive(folder: Path, **change: Any) -> Path:
+    about = {"event_info": {"caption": "The dog runs.", "unexpected": "It falls."}}
+    asked = {"qa": [{"question": "Is it so?", "answer": "No.", "prediction": "No."}]}
+    made = {
+        split: {
+            f"{split}_{number}": {**about, **asked, "desc": text, "judgement": held, **change}
+            for number, (text, held, _) in enumerate(videos)
+        }
+        for split, videos in VIDEOS.items()
+    }
+    path = folder / "predictions.json"
+    path.write_text(json.dumps(made))
+    return path
+
+
+def score(folder: Path, out: str, *more: str | Path) -> Any:
+    given = ("--responses", folder / "predictions.json", "--out", folder / out)
+    return here("score", "event-hallusion", *given, "--judgements", "llm", *more)
+
+
+def files(folder: Path, out: str) -> list[bytes]:
+    return [(folder / out / name).read_bytes() for name in ("report.json", "items.jsonl")]
+
+
+def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: Path) -> None:
+    archive(tmp_path)
+    with scripted(JUDGE) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny")
+        kept = (*flags, "--verdict-cache", str(tmp_path / "verdicts.sqlite"))
+        assert score(tmp_path, "here", *kept).returncode == 0
+        asked = list(server.requests)
+        assert len(asked) == 5, "an empty description is not sent"
+        remote = ServerProcess(*kept, "--data-folder", str(tmp_path / "data"))
+        try:
+            assert score(tmp_path, "there", "--server", remote.address).returncode == 0
+        finally:
+            code, said = remote.stop()
+    assert (code, "Traceback" in said) == (0, False)
+    assert files(tmp_path, "here") == files(tmp_path, "there")
+    events = {blocks_of(body)["DESCRIPTION"]: blocks_of(body)["EVENT"] for body in asked}
+    assert (events["A dog runs."], events["A cat runs."]) == ("The dog runs.", "It falls.")
+    assert len({body["messages"][0]["content"] for body in asked}) == 3
+    lines = read_rows(tmp_path / "here" / "items.jsonl")
+    judged = [line["evidence"]["judgement"] for line in lines]
+    assert judged == [choice for videos in VIDEOS.values() for *_, choice in videos]
+    assert [line["evidence"].get("held") for line in lines] == [
+        "yes", "yes", "no", "yes", None, None,
+    ]  # fmt: skip
+    (part,) = lines[3]["evidence"]["judging"]
+    assert part["declined"]["JUDGE_REFUSED"]["claims"] == 1
+    run = here("analyze", tmp_path / "here", "--json")
+    table = json.loads(run.stdout)["analyses"]["held_judgements"]["rows"]
+    agreements = {row["split"]: (row["items"], row["agreement"]) for row in table}
+    assert agreements == {"all": (3, 1 / 3), "entire": (2, 0.5), "interleave": (1, 0.0)}
+    assert "3 of 6 scored items have no two verdicts" in run.stderr
+    report = report_of(tmp_path / "here")
+    # A failed judgement and an empty description count as wrong in `published`.
+    assert report["scores"]["description_accuracy"]["value"] == 2 / 6
+    assert (
+        "judgements:llm|judge:tiny (vllm 0.32.0),event-hallusion-entire-1@" in (report["signature"])
+    )
+
+
+def test_failed_judgements_do_not_count_in_corrected(tmp_path: Path) -> None:
+    archive(tmp_path)
+    with scripted(JUDGE) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", "--variant", "corrected")
+        assert score(tmp_path, "out", *flags).returncode == 0
+    scores = report_of(tmp_path / "out")["scores"]
+    assert (scores["description_accuracy"]["value"], scores["description_accuracy"]["n"]) == (
+        0.5,
+        4,
+    )
+    assert scores["question_accuracy"]["n"] == 6
+
+
+def test_a_video_of_which_only_the_judge_could_speak_has_its_reason(tmp_path: Path) -> None:
+    archive(tmp_path, qa=[], desc="REFUSE")
+    with scripted(JUDGE) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", "--variant", "corrected")
+        assert score(tmp_path, "out", *flags).returncode == 3
+    assert report_of(tmp_path / "out")["coverage"]["reasons"] == {"JUDGE_REFUSED": 6}
+
+
+def test_own_prompts_are_for_all_splits_or_for_one(tmp_path: Path) -> None:
+    archive(tmp_path)
+    texts = {"all": "Any. {{event}} {{description}}", "one": "One. {{event}} {{description}}"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    with scripted(llm.saying("yes")) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", "--prompt", tmp_path / "all")
+        own = ("--prompt-interleave", tmp_path / "one")
+        assert score(tmp_path, "out", *flags, *own).returncode == 0
+        sent = [llm.prompt_of(body)[:4] for body in server.requests]
+    assert sorted(sent) == ["Any."] * 3 + ["One."] * 2
+    hashes = [f"own@{sha256(texts[name].encode()).hexdigest()}" for name in ("all", "one", "all")]
+    assert "+".join(hashes) in report_of(tmp_path / "out")["signature"]
+
+
+def test_what_a_judge_lacks_is_named(tmp_path: Path) -> None:
+    archive(tmp_path, event_info=None)
+    flags = ("--llm-url", "http://127.0.0.1:1/v1", "--llm-model", "tiny")
+    assert score(tmp_path, "out", *flags).returncode == 3
+    assert report_of(tmp_path / "out")["coverage"]["reasons"] == {"REFERENCE_MISSING": 6}
+    missing = ("--prompt-entire", tmp_path / "nothing.txt")
+    assert_refused(score(tmp_path, "out", *flags, *missing), "--prompt-entire", "nothing.txt")
+
+
+def test_an_estimate_counts_the_descriptions(tmp_path: Path) -> None:
+    archive(tmp_path)
+    with scripted(JUDGE) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", "--estimate")
+        run = score(tmp_path, "out", *flags)
+        assert server.chats == 0
+    assert run.stdout.startswith("llm: 5 calls (0 answered by the cache, 0 repeated), ")
