@@ -65,6 +65,8 @@ LANGUAGE_OPTION = OptionDefinition(
 _SHOWN_CHARS = 80
 _REPEATING_CHARS = 40
 _START_CHARS = 5
+# A few more than are compared: white space and quotes do not count.
+_OPENING_CHARS = 8
 
 
 @cache
@@ -98,6 +100,8 @@ class ResponseCheck:
         # The first characters rule out a failure text for nearly all responses.
         self._width = min([_START_CHARS, *map(len, self._beginnings)])
         self._starts = {text[: self._width] for text in (*self._beginnings, *self._texts)}
+        # Responses of one model often begin alike.
+        self._clear = lru_cache(maxsize=4096)(self._is_clear)
         # White space may double a text's length before it is folded.
         self._head = 2 * max(map(len, whole))
         # Short answers repeat; long ones would only fill the cache.
@@ -144,7 +148,9 @@ class ResponseCheck:
                 UnscoredReason.RESPONSE_TOO_LONG,
                 f"{what} has {len(text)} characters; at most {MAX_RESPONSE_CHARS} are read",
             )
-        return self._failure(text, what) or self.language(text, what)
+        if not self._clear(text[:_OPENING_CHARS]) and (problem := self._failure(text, what)):
+            return problem
+        return self.language(text, what) if self._english_only else None
 
     def _failure(self, text: str, what: str) -> Problem | None:
         if self._count_empty:
@@ -169,14 +175,16 @@ class ResponseCheck:
             return None
         return UnscoredReason.LANGUAGE_UNSUPPORTED, f"{what} is not English: {found}"
 
-    def _is_failure(self, text: str) -> bool:
-        start = _folded(text[: 4 * _START_CHARS])
-        if (
-            not start.startswith("{")
-            and len(start) >= self._width
+    def _is_clear(self, opening: str) -> bool:
+        """Return whether no response that begins like this is empty or a failure text."""
+        start = _folded(opening)
+        return (
+            len(start) >= self._width
             and start[: self._width] not in self._starts
-        ):
-            return False
+            and not start.startswith("{")
+        )
+
+    def _is_failure(self, text: str) -> bool:
         head = _folded(text[: self._head])
         if head.startswith(self._beginnings):
             return True

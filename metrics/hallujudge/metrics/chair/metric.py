@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 from ..framework.base import MetricBase
 from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
@@ -19,29 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ChairMetric", "FoundMention"]
 
+FoundMention: TypeAlias = tuple[str, str, int, int]
+"""An object mention as a matcher reports it: word, object, start and end in the caption."""
 
-class FoundMention(Protocol):
-    """An object mention as a matcher reports it."""
-
-    @property
-    def word(self) -> str:
-        """The word as the object matcher found it."""
-        ...
-
-    @property
-    def object(self) -> str:
-        """The object that the word names."""
-        ...
-
-    @property
-    def start(self) -> int:
-        """Position of the first character in the caption."""
-        ...
-
-    @property
-    def end(self) -> int:
-        """Position after the last character."""
-        ...
+# A verdict from its fields in half the time of the constructor, which is a function in Python.
+_verdict = cast(
+    "Callable[[tuple[str, str, int, int, bool]], MentionVerdict]",
+    partial(tuple.__new__, MentionVerdict),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,16 +158,18 @@ class ChairMetric(MetricBase):
             reference: Objects of the image, as the graph's roots.
         """
         verdicts = tuple(
-            MentionVerdict(m.word, m.object, m.start, m.end, m.object not in reference)
-            for m in mentions
+            [
+                _verdict((word, name, start, end, name not in reference))
+                for word, name, start, end in mentions
+            ]
         )
-        objects = {m.object for m in mentions}
+        objects = {verdict[1] for verdict in verdicts}
         recalled = len(objects & reference)
         if self.count == "objects":
             mentioned, wrong = len(objects), len(objects) - recalled
         else:
-            mentioned, wrong = len(verdicts), sum(v.hallucinated for v in verdicts)
-        words = len(caption.split(" ") if self.variant == "published" else caption.split())
+            mentioned, wrong = len(verdicts), sum([verdict[4] for verdict in verdicts])
+        words = caption.count(" ") + 1 if self.variant == "published" else len(caption.split())
         return ScoredItem(
             statistics=(mentioned, wrong, int(wrong > 0), recalled, len(reference), words),
             scores={

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from itertools import accumulate
-from typing import Final, NamedTuple, TypeAlias
+from functools import lru_cache, partial
+from itertools import compress, count
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from ..graph import SynonymGraph
 from ..singular import load_singulars
-from .lexicon import Hit, Lexicon, Variant, build_lexicon
+from .lexicon import Lexicon, Variant, build_lexicon
 from .negation import absent, has_negation
-from .project import EMPTY, UNSAFE, ChunkCache, is_chunkable, known_words
+from .project import is_chunkable, known_words
+from .runs import RunCache, runs_of
 from .tokens import load_tokenizer, tokens_of
+from .walk import Found, walk
 
-_NOTHING_BEFORE: Final = -2
-_Word: TypeAlias = tuple[str, str, int, int]
-"""The fields of a ``Word`` as a plain tuple."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Mention(NamedTuple):
@@ -30,6 +30,10 @@ class Mention(NamedTuple):
     """Where the mention begins in the caption, in characters."""
     end: int
     """Where the mention ends: ``caption[start:end]`` is the surface text."""
+
+
+# A mention from its fields in half the time of the constructor, which is a function in Python.
+_mention = cast("Callable[[Found], Mention]", partial(tuple.__new__, Mention))
 
 
 class ObjectMatcher:
@@ -78,7 +82,7 @@ class ObjectMatcher:
     A matcher is safe to use from several threads.
     """
 
-    __slots__ = ("_chunks", "_lexicon", "graph", "variant")
+    __slots__ = ("_lexicon", "_runs", "graph", "variant")
 
     def __init__(self, graph: SynonymGraph, variant: Variant) -> None:
         # Imported here because the first call of :meth:`find` may run in an event loop.
@@ -89,7 +93,7 @@ class ObjectMatcher:
         self.variant = variant
         """``published`` or ``corrected``."""
         self._lexicon: Final[Lexicon] = build_lexicon(graph, variant)
-        self._chunks: Final = ChunkCache(self._lexicon) if is_chunkable(self._lexicon) else None
+        self._runs: Final = RunCache(self._lexicon) if is_chunkable(self._lexicon) else None
 
     def __repr__(self) -> str:
         """Return the graph's label and the variant."""
@@ -125,32 +129,26 @@ class ObjectMatcher:
 
     def _find(self, text: str) -> list[Mention]:
         low = text.lower()
-        if self._chunks is None or len(low) != len(text):
+        if self._runs is None or len(low) != len(text):
             return self.find_by_tokens(text)
         # Replacing one character by one keeps all places. Other blanks stay inside their chunk.
-        chunks = low.replace("\n", " ").replace("\t", " ").replace("\r", " ").split(" ")
-        found = [hit for hit in enumerate(map(self._chunks.__getitem__, chunks)) if hit[1]]
-        if not found:
-            return []
-        starts = [0, *accumulate(map(len, chunks))]
-        words: list[_Word | None] = []
-        previous = _NOTHING_BEFORE
-        for index, projection in found:
-            if projection is None or projection is EMPTY:
-                if previous == index - 1:
-                    previous = index
-                continue
-            if projection is UNSAFE:
+        spaced = low.replace("\n", " ").replace("\t", " ").replace("\r", " ")
+        chunks = spaced.split(" ")
+        known = list(compress(count(), map(self._runs.chunks.__getitem__, chunks)))
+        spaced = f" {spaced} "
+        found: list[Found] = []
+        place = 0
+        for run in runs_of(chunks, known):
+            meaning = self._runs[run]
+            if meaning is None:
                 return self.find_by_tokens(text)
-            lead, inner, trail = projection
-            if lead or previous != index - 1:
-                words.append(None)
-            place = starts[index] + index
-            for word in inner:
-                # A plain tuple, because a named one is slow and this line runs for every word.
-                words.append(word and (word[0], word[1], word[2] + place, word[3] + place))
-            previous = _NOTHING_BEFORE if trail else index
-        return self._walk(words)
+            # The next text between blanks that equals the run is the run: whatever else could equal
+            # it has known chunks too, and would be an earlier run.
+            place = spaced.index(f" {run} ", place)
+            for word, root, start, end in meaning:
+                found.append((word, root, start + place, end + place))
+            place += len(run) + 1
+        return self._settle(found)
 
     def find_by_tokens(self, text: str) -> list[Mention]:
         """Return all mentions, absent objects included, by tokenising the whole caption.
@@ -159,63 +157,18 @@ class ObjectMatcher:
         chunk that depends on its neighbours. Tests compare the two.
         """
         low = text.lower()
-        mentions = self._walk(known_words(tokens_of(low), self._lexicon))
+        mentions = self._settle(walk(known_words(tokens_of(low), self._lexicon), self._lexicon))
         if len(low) == len(text) or not mentions:
             return mentions
         places = _places(text)
         return [m._replace(start=places[m.start], end=places[m.end]) for m in mentions]
 
-    def _walk(self, words: Sequence[_Word | None]) -> list[Mention]:
-        """Join units from left to right, and return what names an object."""
-        singles, units = self._lexicon.singles, self._lexicon.units
-        hits: list[tuple[str, str | None, int, int]] = []
-        index, count = 0, len(words)
-        while index < count:
-            word = words[index]
-            index += 1
-            if word is None:
-                continue
-            written, singular, start, end = word
-            if written in units and index < count and words[index] is not None:
-                found = self._unit(words, index, written)
-                if found is not None:
-                    hit, index, end = found
-                    hits.append((*hit, start, end))
-                    continue
-            single = singles.get(written) or singles.get(singular)
-            if single is not None:
-                hits.append((*single, start, end))
-        return self._settle(hits)
-
-    def _unit(
-        self, words: Sequence[_Word | None], index: int, first: str
-    ) -> tuple[Hit, int, int] | None:
-        """Return the longest unit that begins with ``first``, or None.
-
-        Args:
-            words: The words of the caption.
-            index: The index of the word after ``first``.
-            first: The first word.
-
-        Returns:
-            The meaning of the unit, the index of the word after it, and where it ends.
-        """
-        for middle, last, hit in self._lexicon.units[first]:
-            behind = index + len(middle)
-            final = words[behind] if behind < len(words) else None
-            if final is None or (last != final[1] and last != final[0]):
-                continue
-            between = words[index:behind]
-            if all(w is not None and w[0] == m for w, m in zip(between, middle, strict=True)):
-                return hit, behind + 1, final[3]
-        return None
-
-    def _settle(self, hits: list[tuple[str, str | None, int, int]]) -> list[Mention]:
+    def _settle(self, hits: list[Found]) -> list[Mention]:
         """Apply the suppress rules, and drop words that name no object."""
         for form, beside, by_object in self._lexicon.suppress:
             if form in [hit[0] for hit in hits] and beside in [hit[by_object] for hit in hits]:
                 hits = [hit for hit in hits if hit[0] != form]
-        return [Mention(w, o, start, end) for w, o, start, end in hits if o is not None]
+        return [_mention(hit) for hit in hits if hit[1] is not None]
 
 
 def _places(text: str) -> list[int]:

@@ -13,9 +13,10 @@ from typing import Final
 
 __all__ = ["absent", "has_negation"]
 
-# A quick test that rules out most captions; every opening below contains one of these words.
+# A quick test that rules out most captions; every opening below contains one of these words
+# ("cannot" contains "not").
 _CUES: Final = (
-    *("no ", "not ", "without ", "neither ", "n't ", "n’t ", "cannot "),
+    *("no ", "not ", "without ", "neither ", "n't ", "n’t "),
     *("absence of ", " lack", "devoid of ", "free of "),
 )
 # Up to three words may separate the opening from the object ("no other visible cars"). Words that
@@ -54,7 +55,11 @@ _WINDOW: Final = 120
 
 def has_negation(text: str) -> bool:
     """Return whether a lower-case text has a word that could negate a mention."""
-    return any(cue in text for cue in _CUES)
+    # A loop takes half the time of any(…) over a generator, and this runs for every caption.
+    for cue in _CUES:  # noqa: SIM110
+        if cue in text:
+            return True
+    return False
 
 
 def absent(text: str, spans: Sequence[tuple[int, int]]) -> list[bool]:

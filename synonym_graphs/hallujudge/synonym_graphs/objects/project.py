@@ -11,6 +11,7 @@ of the following shapes if their neighbours have these shapes as well:
 * A full stop after a core of at least two characters, one of them a letter. The untrained sentence
   tokeniser knows no abbreviations, so it ends the sentence there. (A single letter and a number
   are the two exceptions in its rules.) The word tokeniser then splits the full stop off.
+* An apostrophe after a core of letters alone ("players'"). The tokeniser splits it off.
 * Chunks without letters, which contain no word of a lexicon however they are split.
 
 A closing quote or bracket alone, or several signs in a row, can join the sentence before it and
@@ -38,7 +39,7 @@ _CHUNK: Final = re.compile(
     (?P<lead> [("“]? )
     (?P<core> [{_LETTER}0-9]+ (?: [-'’/] [{_LETTER}0-9]+ )* )
     (?P<tail> [,;:!?)"”]? | \.\.+ | [)"”][,;:!?] | [,!?]["”)]
-            | (?P<stop> \. | [)"”]\. | \.[)"] ) )
+            | (?P<stop> \. | [)"”]\. | \.[)"] ) | (?P<possessive> ['’] ) )
     """,
     re.VERBOSE,
 )
@@ -119,6 +120,8 @@ def project(chunk: str, lexicon: Lexicon) -> Projected:
     if match is None:
         return NOTHING if _NO_WORD.fullmatch(chunk) else UNSAFE
     core = match["core"]
+    if match["possessive"] and not _PLAIN.fullmatch(core):
+        return UNSAFE
     if not _HAS_LETTER.search(core):
         return NOTHING
     if match["stop"] and len(core) == 1:
