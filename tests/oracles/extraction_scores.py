@@ -1,7 +1,7 @@
 """Precision and recall of the rule extractors on human annotations, as in the docs.
 
 Run it: ``PYTHONPATH=tests python -m oracles.extraction_scores GOLDENS`` prints every table of
-docs/explanation/rule-extractor-quality.md. Definitions stand with the functions.
+docs/explanation/rule-extractor-quality.md. The docstrings of the functions define each figure.
 """
 
 from __future__ import annotations
@@ -207,8 +207,9 @@ def _score_triplets(
             scores.triplets.right += 1
             scores.stated_triplets.right += is_stated
             free.remove(match)
+            outcome = "found" if is_stated else "found in other words"
         elif not is_stated:
-            outcome = "not stated in the answer"
+            outcome = "not stated, not found"
         scores.outcomes[outcome] += 1
 
 

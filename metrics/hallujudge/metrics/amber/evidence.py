@@ -21,16 +21,16 @@ class AmberWord(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmberEvidence:
-    """What a description's scores are based on."""
+    """Evidence of a description's scores."""
 
     words: tuple[AmberWord, ...]
-    """Its object words, repeats included."""
+    """Its object words, with repetitions."""
     covered: tuple[str, ...]
-    """Objects of the image that it says."""
+    """Objects of the image that it names."""
     missed: tuple[str, ...]
-    """Objects of the image that it does not say."""
+    """Objects of the image that it does not name."""
     targets_said: tuple[str, ...]
-    """Hallucination targets that it says."""
+    """Hallucination targets that it names."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return words with their verdicts, then objects and targets."""

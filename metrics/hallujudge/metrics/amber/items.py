@@ -19,7 +19,7 @@ class AmberObject:
     """An object of an image, or a hallucination target."""
 
     word: str
-    """Its name."""
+    """Name of the object."""
     associated: tuple[str, ...] = ()
     """Words that are associated with it in the association table."""
 
@@ -32,15 +32,15 @@ class AmberItem(Item):
     """``generative``, or the kind of question: ``existence``, ``state``, ``number``, ``action`` or
     ``relation``."""
     response: str | None = None
-    """What the model wrote. None: it gave nothing, or only the nouns of it are known."""
+    """What the model wrote; None without a response, or if only its nouns are known."""
     question: str = ""
-    """The question that was asked."""
+    """The question."""
     label: str = ""
     """The right answer to a question: ``yes`` or ``no``."""
     nouns: tuple[str, ...] = ()
-    """The object words of a description: its nouns in the association table, repeats included."""
+    """The object words of a description: its nouns in the association table, with repetitions."""
     nouns_given: bool = False
-    """Whether the nouns of a description are known; there may be none."""
+    """Whether the nouns of a description are known; the list may be empty."""
     objects: tuple[AmberObject, ...] = ()
     """The objects that the image shows."""
     targets: tuple[AmberObject, ...] = ()

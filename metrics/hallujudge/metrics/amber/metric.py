@@ -33,31 +33,32 @@ class AmberMetric(MetricBase):
     Descriptions, over their object words (nouns in the association table):
 
     * ``chair`` = words that are neither true, nor associated with a true object, nor safe / words
-    * ``cover`` = true objects that are said / true objects
+    * ``cover`` = named true objects / true objects
     * ``hal`` = descriptions with a hallucinated word / descriptions
-    * ``cog`` = hallucination targets that are said / hallucination targets
+    * ``cog`` = named hallucination targets / hallucination targets
 
     Questions, with no as the positive class: ``accuracy``, ``precision``, ``recall`` and ``f1``
     over all and, as ``existence_accuracy`` and so on, for each dimension.
 
     * ``amber_score`` = (1 - ``chair`` + ``f1``) / 2, which the script does not print
 
-    ``published`` does what the script does:
+    ``published`` reproduces the script:
 
     * Only the answers ``Yes`` and ``No`` are parsed; "No." and "no" are wrong.
     * 0.001 is added to each denominator (0.003 for attribute, the sum of three).
     * F1 is computed from precision and recall rounded to 0.1 %, with 0.0001 (existence: 0.001)
       added to their sum.
-    * A word counts for one object only: the first one that it is associated with, and only else the
-      one that it names. A said "man" may cover "person" and leave "man" uncovered.
-    * An object that is annotated twice can be covered only once.
-    * A safe word covers no object, not even one of its own name.
+    * A word counts for one object only: the first one that it is associated with, or else the one
+      that it names. The word "man" may cover "person" and leave "man" uncovered.
+    * A duplicate annotated object can be covered only once.
+    * A safe word covers no object, not even the one that it names.
 
-    ``corrected`` parses answers by our parser ``strict`` and leaves what it cannot parse unscored,
-    adds and rounds nothing, lets a word cover every object that it names or is associated with,
-    counts equal annotations once, and lets safe words cover objects.
+    ``corrected`` uses the parser ``strict``, and unparsed answers are unscored. It adds and rounds
+    nothing. A word covers every object that it names or is associated with, also a safe word.
+    Duplicate annotations count once.
 
-    The script compares words by vectors too (cosine above 0.8); here words are equal or not.
+    The script also compares word vectors (cosine above 0.8); here words are compared by equality
+    only.
 
     Attributes:
         variant: ``published`` or ``corrected``.
@@ -82,7 +83,7 @@ class AmberMetric(MetricBase):
         ),
         VariantDefinition(
             name="corrected",
-            meaning="Parses whole answers, rounds and adds nothing, covers every object said.",
+            meaning="Parses whole answers, rounds and adds nothing, covers every named object.",
         ),
     )
     unit: ClassVar[Literal["items"]] = "items"
@@ -95,7 +96,7 @@ class AmberMetric(MetricBase):
         return PUBLISHED if self.variant == "published" else CORRECTED
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return where nouns come from and how they are compared."""
+        """Return the source of nouns and their comparison."""
         return (("nouns", "given"), ("words", "equal"))
 
     def score_description(self, item: AmberItem) -> ScoredItem[AmberEvidence]:
@@ -144,9 +145,9 @@ class AmberMetric(MetricBase):
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return an unscored item at its best, or at its worst.
 
-        It may be a description or a question of any dimension, so that each score takes it as one
-        of its own: a fully true description or a right no, or a fully wrong description or a no
-        that should be yes.
+        It may be a description or a question of any dimension, so each score assumes one of its own
+        kind. At best: a true description, or a right no. At worst: a wrong description, or a no
+        instead of yes.
         """
         largest = {name: float(values.max()) for name, values in observed.items()}
         row = dict.fromkeys(_NAMES, 0.0)

@@ -18,11 +18,11 @@ DIMENSIONS = ("all", "existence", "attribute", "state", "number", "action", "rel
 """All questions, then the dimensions; attribute is state, number and action together."""
 
 _ADDED = 0.001
-"""What the released script starts each count of a denominator with."""
+"""Start value of each count of a denominator in the released script."""
 _COUNTS_ADDED = {"attribute": 3}
-"""How many of these counts a denominator is the sum of; one unless it stands here."""
+"""Number of counts that a denominator sums up; 1 for other dimensions."""
 _EPSILON = {"existence": 0.001}
-"""What the released script adds to precision + recall; 0.0001 unless it stands here."""
+"""Addition to precision + recall in the released script; 0.0001 for other dimensions."""
 
 _QUESTION_COLUMNS = {
     "asked": "questions",
@@ -37,9 +37,9 @@ _DESCRIPTION_COLUMNS = {
     "words": "object words",
     "hallucinated": "hallucinated object words",
     "objects": "objects of the images",
-    "covered": "objects that the descriptions say",
+    "covered": "objects that the descriptions name",
     "targets": "hallucination targets",
-    "targets_said": "hallucination targets that the descriptions say",
+    "targets_said": "hallucination targets that the descriptions name",
 }
 COLUMNS = (
     *(Column(name=name, meaning=meaning) for name, meaning in _DESCRIPTION_COLUMNS.items()),
@@ -58,7 +58,7 @@ class _Formulas(NamedTuple):
     """The scores of one variant; each function takes names of columns."""
 
     share: Callable[[str, str, float], Value]
-    """Share of one column in another, with what is added to the denominator."""
+    """Share of one column in another, with an addition to the denominator."""
     smooth: Callable[[str, str], Value | None]
     """The same without the addition, for the interval; None: nothing is added."""
     f1: Callable[[str], Value]
@@ -70,7 +70,7 @@ def _plain_share(top: str, bottom: str, added: float) -> Value:  # noqa: ARG001
 
 
 def _shifted_share(top: str, bottom: str, added: float) -> Value:
-    """Return the share with something added to the denominator; NaN without a question or word."""
+    """Return the share with an addition to the denominator; NaN without a question or word."""
 
     def value(sums: Sums) -> FloatArray:
         import numpy as np
@@ -115,7 +115,7 @@ def _released_f1(dimension: str) -> Value:
 
 
 def _zero_without_no(dimension: str, precision: Value) -> Value:
-    """Return the precision; in the released script it is 0 where no answer says no."""
+    """Return the precision; in the released script it is 0 if no answer is no."""
 
     def value(sums: Sums) -> FloatArray:
         import numpy as np
@@ -166,7 +166,7 @@ def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
         ),
         ScoreDefinition(
             name="cover",
-            meaning="objects that the descriptions say / objects of the images",
+            meaning="objects that the descriptions name / objects of the images",
             direction="higher",
             columns=("covered", "objects"),
             value=share("covered", "objects"),
@@ -184,7 +184,7 @@ def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
         ),
         ScoreDefinition(
             name="cog",
-            meaning="hallucination targets that the descriptions say / hallucination targets",
+            meaning="hallucination targets that the descriptions name / hallucination targets",
             direction="lower",
             columns=("targets_said", "targets"),
             value=share("targets_said", "targets"),

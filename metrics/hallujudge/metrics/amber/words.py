@@ -1,4 +1,4 @@
-"""Which objects and hallucination targets the words of a description name."""
+"""Objects and hallucination targets that the words of a description name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["DescriptionCounts", "count_words"]
 
 
 class DescriptionCounts(NamedTuple):
-    """What the generative scores are made of, for one description."""
+    """Counts of one description for the generative scores."""
 
     words: int
     """Object words."""
@@ -21,11 +21,11 @@ class DescriptionCounts(NamedTuple):
     objects: int
     """Objects of the image."""
     covered: int
-    """Objects of the image that the description says."""
+    """Objects of the image that the description names."""
     targets: int
     """Hallucination targets."""
     targets_said: int
-    """Hallucination targets that the description says."""
+    """Hallucination targets that the description names."""
 
 
 def count_words(item: AmberItem, variant: str) -> tuple[DescriptionCounts, AmberEvidence]:

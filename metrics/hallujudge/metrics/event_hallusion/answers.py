@@ -1,4 +1,4 @@
-"""How answers and judgements of EventHallusion are parsed."""
+"""Parsers of EventHallusion's answers and judgements."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _FIRST_WORD = re.compile(r"[^\w]*(yes|no)\b", re.IGNORECASE)
 
 
 def parse_answer(text: str | None, variant: str) -> YesNo | None:
-    """Return what an answer says; None: it can't be parsed.
+    """Return ``yes`` or ``no``; None if the answer can't be parsed.
 
     Args:
         text: The answer.
         variant: ``published``: its first letters are yes or no. ``corrected``: its first word is,
-            or else it is a clear yes or no by our parser ``strict``.
+            or it is a clear yes or no by the parser ``strict``.
     """
     if text is None:
         return None
@@ -27,7 +27,7 @@ def parse_answer(text: str | None, variant: str) -> YesNo | None:
 
 
 def parse_judgement(text: str | None, variant: str) -> YesNo | None:
-    """Return what a judge's reply says; None: it can't be parsed.
+    """Return ``yes`` or ``no``; None if the reply can't be parsed.
 
     Args:
         text: The reply.

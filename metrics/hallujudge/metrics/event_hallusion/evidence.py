@@ -14,25 +14,25 @@ class EventVerdict(NamedTuple):
     """The outcome of one question."""
 
     question: str
-    """The question that was asked."""
+    """The question."""
     label: str
     """The right answer."""
     answer: str | None
-    """The parsed answer, ``yes`` or ``no``; None: the response could not be parsed."""
+    """The parsed answer, ``yes`` or ``no``; None for an unparsed response."""
     correct: bool | None
-    """Whether the answer counts as right; None: it does not count."""
+    """Whether the answer counts as right; None if it does not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHallusionEvidence:
-    """What a video's scores are based on."""
+    """Evidence of a video's scores."""
 
     answers: tuple[EventVerdict, ...]
     """One verdict for each question."""
     judgement: str | None
-    """The parsed judgement, ``yes`` or ``no``; None: it could not be parsed, or there is none."""
+    """The parsed judgement, ``yes`` or ``no``; None if it is missing or unparsed."""
     description_correct: bool | None
-    """Whether the description counts as right; None: it does not count."""
+    """Whether the description counts as right; None if it does not count."""
     held: str | None = None
     """The parsed judgement that came with the video, where another judge was asked."""
     margin: float | None = None

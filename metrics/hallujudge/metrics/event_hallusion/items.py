@@ -17,11 +17,11 @@ class EventQuestion:
     """A yes/no question about a video, its label and the answer."""
 
     question: str = ""
-    """The question that was asked."""
+    """The question."""
     label: str
     """The right answer: ``yes`` or ``no``."""
     response: str | None
-    """What the model wrote. None: it gave nothing."""
+    """What the model wrote; None without a response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +33,10 @@ class EventHallusionItem(Item):
     questions: tuple[EventQuestion, ...] = ()
     """The questions about the video."""
     response: str | None = None
-    """The model's description of the video. None: there is none."""
+    """The model's description of the video; None without one."""
     judgement: str | None = None
-    """What a judge replied when asked whether the description is right; it starts with yes or no.
-    Empty: the judge failed. None: no judge was asked."""
+    """The judge's reply about the description, which starts with yes or no; empty if the judge
+    failed, None without a judge."""
     event: str = ""
     """What happens in the video, with which our judge compares the description: in the split
     ``interleave`` the unexpected event."""

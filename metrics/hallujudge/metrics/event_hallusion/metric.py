@@ -25,12 +25,12 @@ class EventHallusionMetric(MetricBase):
     """EventHallusion (Zhang et al., 2024; the released ``eval.py``).
 
     * ``question_accuracy`` = right answers / questions
-    * ``description_accuracy`` = descriptions that the judge calls right / judged descriptions
+    * ``description_accuracy`` = descriptions judged right / judged descriptions
     * ``question_unparsed_rate`` = answers that could not be parsed / questions
     * ``description_unparsed_rate`` = judgements that could not be parsed / judged descriptions
 
-    The released script prints them for each split (the groups of ``split``) and over all.
-    ``published`` does what the script does, its errors included:
+    The released script prints them for each split (the groups of ``split``) and overall.
+    ``published`` reproduces the script, including its known bugs:
 
     * An answer or judgement that starts with the letters yes or no is parsed as that word, such as
       "Not sure" and "Nothing happens" as no.
@@ -39,11 +39,11 @@ class EventHallusionMetric(MetricBase):
     * Asterisks are removed from judgements, but not from answers.
 
     ``corrected`` parses the first whole word, or else a clear yes or no by the parser ``strict``
-    (answers only). An answer or judgement that it cannot parse leaves numerator and denominator,
-    and so does a missing answer or one that is a failure text.
+    (answers only). Unparsed answers and judgements count neither in the numerator nor in the
+    denominator, and neither do missing answers and failure texts.
 
-    A description without a judgement counts in neither variant; the script stops there. Labels are
-    compared with or without a full stop; the script takes "Yes." and "No." only.
+    A description without a judgement counts in neither variant; the script stops there. Labels may
+    end with a full stop; the script accepts only "Yes." and "No.".
 
     Attributes:
         variant: ``published`` or ``corrected``.
@@ -106,7 +106,7 @@ class EventHallusionMetric(MetricBase):
         ),
         ScoreDefinition(
             name="description_accuracy",
-            meaning="descriptions that the judge calls right / judged descriptions",
+            meaning="descriptions judged right / judged descriptions",
             direction="higher",
             columns=("approved", "decided"),
             value=ratio("approved", "decided"),
@@ -167,7 +167,7 @@ class EventHallusionMetric(MetricBase):
         return EventVerdict(question.question, question.label, answer, correct)
 
     def _counted(self, answer: str | None, label: str) -> bool | None:
-        """Return whether an answer is right; None: it does not count."""
+        """Return whether an answer is right; None if it does not count."""
         if answer is None and self.variant == "corrected":
             return None
         return answer == label
@@ -175,8 +175,8 @@ class EventHallusionMetric(MetricBase):
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
         """Return the columns with everything that does not count as right, or as wrong.
 
-        ``published`` counts everything. A video of which nothing counts is unscored, and its bounds
-        are those of :meth:`extreme`.
+        ``published`` counts everything. A video without anything that counts is unscored;
+        :meth:`extreme` has its bounds.
         """
         judgements = items["open_judgements"]
         answers = items["open"] - judgements
@@ -205,7 +205,7 @@ class EventHallusionMetric(MetricBase):
 def _counts(
     answers: Sequence[str | None], correct: Sequence[bool | None]
 ) -> tuple[int, int, int, int]:
-    """Return how many there are, count, are right, and could not be parsed."""
+    """Return the numbers of all, counted, right and unparsed ones."""
     counting = [value for value in correct if value is not None]
     return len(answers), len(counting), sum(counting), sum(answer is None for answer in answers)
 

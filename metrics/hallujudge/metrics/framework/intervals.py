@@ -1,10 +1,10 @@
 """Confidence intervals of scores, from the jackknife over clusters.
 
 A score is a function of sums over clusters (images or videos). The jackknife leaves out one cluster
-at a time, which shows how much each of them moves the score, whatever the function is: a ratio, an
-F1, a mean of ratios. From these changes come the score's variance and its degrees of freedom. The
-interval is Wilson's, with the variance in place of the binomial one, so that it stays in the
-score's range and has a width even where nothing, or everything, was hallucinated.
+at a time and measures the change of the score. This works for any function: a ratio, an F1, a mean
+of ratios. The changes give the score's variance and its degrees of freedom. The interval is
+Wilson's with this variance in place of the binomial one. It stays in the score's range, and its
+width is above zero even if nothing, or everything, is hallucinated.
 
 ``docs/explanation/statistics.md`` has the measured coverage, ``benchmarks/bench_intervals.py``
 measures it, and ``docs/decisions/intervals.md`` has the alternatives.
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 __all__ = ["FEW_CLUSTERS", "IntervalSettings", "counting_clusters", "score_interval", "upper_t"]
 
 FEW_CLUSTERS = 50
-"""Below this many clusters, measured coverage leaves 93.5 to 96.5 % for some scores."""
+"""With fewer clusters, the measured coverage of some scores is outside 93.5 to 96.5 %."""
 
-# Beyond it, quantiles with a few degrees of freedom lose digits.
+# Above this confidence, quantiles with few degrees of freedom lose digits.
 _MOST_CONFIDENT = 0.9999
 # Changes below this share of the score are rounding errors of sums of fractions.
 _CONSTANT_BELOW = 1e-9
-# A few clusters say little of their own kurtosis. It counts together with that of four clusters of
+# A few clusters are not enough to estimate a kurtosis. It is averaged with that of four clusters of
 # a normal distribution, whose squares have the variance 2.
 _PRIOR_CLUSTERS, _NORMAL = 4.0, 2.0
-# From here on, two terms of the Cornish-Fisher expansion are exact to ten digits.
+# With more degrees of freedom, two terms of the Cornish-Fisher expansion are exact to ten digits.
 _MANY_DEGREES = 1e5
 _MOST_STEPS, _SMALL_STEP = 100, 1e-14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalSettings:
-    """How intervals are made."""
+    """Settings of intervals."""
 
     confidence: float = 0.95
-    """How often intervals hold the true value."""
+    """Share of intervals that contain the true value."""
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence <= _MOST_CONFIDENT:
@@ -55,12 +55,12 @@ class IntervalSettings:
 
     @property
     def text(self) -> str:
-        """The method and its confidence, as signatures show them."""
+        """Return the method and its confidence, as signatures show them."""
         return f"jackknife-wilson-{float(self.confidence)!r}"
 
 
 def counting_clusters(clusters: FloatArray) -> FloatArray:
-    """The clusters that a score rests on: rows of the score's columns that are not all zero."""
+    """Return the clusters that a score depends on: rows that are not all zero."""
     import numpy as np
 
     rows: FloatArray = clusters[np.any(clusters != 0, axis=1)]
@@ -70,7 +70,7 @@ def counting_clusters(clusters: FloatArray) -> FloatArray:
 def score_interval(
     clusters: FloatArray, score: ScoreDefinition, settings: IntervalSettings
 ) -> tuple[float, float] | None:
-    """The confidence interval of a score.
+    """Return the confidence interval of a score.
 
     The interval does not depend on the order of clusters.
 
@@ -80,12 +80,11 @@ def score_interval(
         settings: The confidence.
 
     Returns:
-        Lower and upper end. None where the score has no interval: with fewer than two clusters that
-        count in it, where it is undefined without one of them, and for a score without upper limit
-        that is the same in every cluster.
+        Lower and upper end. None if fewer than two clusters count in the score, if leaving out a
+        cluster makes it undefined, or if a score without upper limit is equal in all clusters.
 
     Raises:
-        ValueError: The score is outside of the range that its definition states.
+        ValueError: The score is outside the range that its definition declares.
     """
     rows = counting_clusters(clusters)
     if len(rows) < 2:
@@ -97,42 +96,42 @@ def score_interval(
     else:
         jackknife = sample.jackknife(score.smooth or score.value)
         ends = jackknife.ends(tail, tail) if jackknife else None
-    # Sums of fractions may differ in the last bits between machines; an interval is no finer.
+    # Sums of fractions may differ in the last bits between machines, so the ends are rounded.
     return (round(ends[0], 12), round(ends[1], 12)) if ends else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Jackknife:
-    """A score, and how leaving out single clusters changes it."""
+    """A score, and its changes when single clusters are left out."""
 
     name: str
     value: float
     low: float
     high: float
     clusters: float
-    """How many clusters count in it."""
+    """Number of clusters that count in the score."""
     effective: float
-    """The same, less where some are larger than others (Kish, Survey Sampling, 1965)."""
+    """Effective number, which is lower if their sizes differ (Kish, Survey Sampling, 1965)."""
     variance: float
     skewness: float
     kurtosis: float
 
     def ends(self, lower_tail: float, upper_tail: float) -> tuple[float, float] | None:
-        """Lower and upper end, each with its own share of misses."""
+        """Return the lower and the upper end for the given error probabilities."""
         if not self.low - _CONSTANT_BELOW <= self.value <= self.high + _CONSTANT_BELOW:
             raise ValueError(
-                f"{self.name} is {self.value}, outside of its range from {self.low} to "
-                f"{self.high}; state the range in its ScoreDefinition"
+                f"{self.name} is {self.value}, outside its range from {self.low} to "
+                f"{self.high}; declare the range in its ScoreDefinition"
             )
         make = self._above_low if math.isinf(self.high) else self._in_range
         return make(lower_tail, upper_tail)
 
     def _in_range(self, *tails: float) -> tuple[float, float]:
-        """Wilson's interval with the variance that was found, on the range from low to high.
+        """Return Wilson's interval with the measured variance, on the range from low to high.
 
-        Wilson takes the variance to be ``share * (1 - share) / size`` (1927), here with the size
-        that gives the found variance. Without any variance the size is the number of clusters: each
-        may be uniform in itself, which is the worst that can be.
+        Wilson (1927) assumes the variance ``share * (1 - share) / size``. The size here is the one
+        that gives the measured variance. If the variance is zero, the size is the number of
+        clusters, which is the worst case: all items of a cluster are equal.
         """
         width = self.high - self.low
         share = min(max((self.value - self.low) / width, 0.0), 1.0)
@@ -141,8 +140,8 @@ class _Jackknife:
             size, degrees = self.effective, math.inf
         else:
             size = binomial / variance
-            # How much the variance changes with the score if Wilson is right, in units of the
-            # changes' standard deviation.
+            # Change of Wilson's variance with the score, in units of the changes' standard
+            # deviation.
             slope = (1 - 2 * share) / binomial * math.sqrt(variance * self.clusters)
             degrees = self._degrees(self.kurtosis - 1 - 2 * slope * self.skewness + slope**2)
         low, high = (
@@ -152,10 +151,10 @@ class _Jackknife:
         return self.low + width * low, self.low + width * high
 
     def _above_low(self, *tails: float) -> tuple[float, float] | None:
-        """For scores without upper limit: an interval of the logarithm.
+        """Return an interval of the logarithm, for scores without upper limit.
 
-        Where few clusters are much larger than the others, the variance grows with the score faster
-        than the logarithm takes away, and the ends move up accordingly.
+        If a few clusters are much larger than the others, the variance grows faster with the score
+        than the logarithm compensates; the ends move up accordingly.
         """
         above = self.value - self.low
         if self.variance == 0 or above <= 0:
@@ -171,7 +170,7 @@ class _Jackknife:
         return self.low + above * math.exp(low), self.low + above * math.exp(high)
 
     def _degrees(self, noise: float) -> float:
-        """Satterthwaite's degrees of freedom of the variance (1946).
+        """Return Satterthwaite's degrees of freedom of the variance (1946).
 
         Args:
             noise: The variance of the changes' squares, beyond what the score itself explains, in
@@ -183,21 +182,21 @@ class _Jackknife:
 
 
 def _wilson(share: float, size: float, t: float) -> float:
-    """The end of Wilson's interval on the side of ``t``'s sign."""
+    """Return the end of Wilson's interval on the side of ``t``'s sign."""
     squared = t * t / size
     reach = math.copysign(math.sqrt(squared * (share * (1 - share) + squared / 4)), t)
     return min(max((share + squared / 2 + reach) / (1 + squared), 0.0), 1.0)
 
 
 def _tilted(variance: float, slope: float, t: float) -> float:
-    """The ``x`` on the side of ``t``'s sign with ``x**2 == t**2 * (variance + slope * x)``."""
+    """Solve ``x**2 == t**2 * (variance + slope * x)`` for the ``x`` with ``t``'s sign."""
     middle = t * t * slope / 2
     return middle + math.copysign(math.sqrt(t * t * variance + middle * middle), t)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sample:
-    """Distinct clusters, and how often each occurs."""
+    """Distinct clusters with their counts."""
 
     score: ScoreDefinition
     rows: FloatArray
@@ -205,7 +204,7 @@ class _Sample:
 
     @classmethod
     def of(cls, rows: FloatArray, score: ScoreDefinition) -> _Sample:
-        """Equal clusters change a score equally, so that each distinct one is left out once."""
+        """Group equal clusters: they change a score equally, so one of each is left out."""
         import numpy as np
 
         rows = rows[np.lexsort(rows.T[::-1])]
@@ -216,7 +215,7 @@ class _Sample:
         return cls(score=score, rows=rows[starts], counts=counts)
 
     def jackknife(self, value: Callable[[Sums], FloatArray]) -> _Jackknife | None:
-        """Leaves out each cluster; None where that leaves the score undefined."""
+        """Leave out each cluster in turn; return None if that makes the score undefined."""
         import numpy as np
 
         totals = self.counts @ self.rows
@@ -239,7 +238,7 @@ class _Sample:
         )
 
     def _moments(self, changes: FloatArray) -> tuple[float, float, float]:
-        """Variance, skewness and kurtosis; all zero where no cluster changes the score."""
+        """Return variance, skewness and kurtosis; all zero if no cluster changes the score."""
         import numpy as np
 
         if float(np.ptp(changes)) <= _CONSTANT_BELOW * self.counts.sum():
@@ -255,11 +254,11 @@ class _Sample:
 def _largest(
     sample: _Sample, values: tuple[Callable[[Sums], FloatArray], ...], tail: float
 ) -> tuple[float, float] | None:
-    """The interval of the largest of several scores.
+    """Return the interval of the largest of several scores.
 
-    Chance lifts the largest of several that are equally large, so that its own interval is too
-    high. The upper end is the highest of all upper ends. The lower end shares its misses among all
-    that may be the largest (Bonferroni).
+    The largest of several equal scores is biased upwards, so that its own interval is too high. The
+    upper end is the highest of all upper ends. The lower end divides its error probability among
+    all scores that may be the largest (Bonferroni).
     """
     found = [j for j in map(sample.jackknife, values) if j is not None and j.value > j.low]
     ends = [pair for j in found if (pair := j.ends(tail, tail)) is not None]
@@ -274,10 +273,10 @@ def _largest(
 
 
 def upper_t(tail: float, degrees: float) -> float:
-    """The quantile of Student's t distribution that leaves ``tail`` above it.
+    """Return the quantile of Student's t distribution with the probability ``tail`` above it.
 
     With ``x = sqrt(degrees) * tan(angle)`` the density is a power of ``cos(angle)``. Its integral
-    grows ever slower, so that Newton's steps from the normal quantile's angle never overshoot.
+    is concave, so that Newton's steps from the normal quantile's angle never overshoot.
 
     Args:
         tail: Above 0 and below one half.
@@ -295,7 +294,7 @@ def upper_t(tail: float, degrees: float) -> float:
     for _ in range(_MOST_STEPS):
         mass = scale * angle * float(weights @ np.cos(angle * nodes) ** (degrees - 1))
         step = (0.5 - tail - mass) / (scale * math.cos(angle) ** (degrees - 1))
-        # Near a right angle the quadrature is not exact enough to keep Newton on its left.
+        # Near a right angle the quadrature is too inexact to keep Newton's step below it.
         angle = min(angle + step, (angle + math.pi / 2) / 2)
         if step < _SMALL_STEP * angle:
             break
@@ -304,7 +303,7 @@ def upper_t(tail: float, degrees: float) -> float:
 
 @cache
 def _legendre() -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of Gauss and Legendre's quadrature on [0, 1]."""
+    """Return nodes and weights of the Gauss-Legendre quadrature on [0, 1]."""
     import numpy as np
 
     nodes, weights = np.polynomial.legendre.leggauss(64)

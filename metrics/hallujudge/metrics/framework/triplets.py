@@ -1,4 +1,4 @@
-"""Triplets: the claims of a response and the facts of a scene graph, in three parts."""
+"""Triplets: claims of a response and facts of a scene graph, in three parts."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class TripletError(ValueError):
     def __init__(self, value: object, problem: str) -> None:
         self.value, self.problem = value, problem
         super().__init__(
-            f"{_shown(value)} is no triplet: {problem}; "
+            f"{_shown(value)} is not a triplet: {problem}; "
             'write three texts, such as ["man", "riding", "horse"] or "(man, riding, horse)"'
         )
 
@@ -105,8 +105,8 @@ def reference_of(value: object) -> Triplet:
     """Return the triplet of a scene graph, parsed as leniently as published files need.
 
     Some of Tri-HE's own triplets have a comma too many, such as ``(woman, reason for attention,
-    curiosity, photographer)``: whatever follows the second comma is the second object. The text is
-    kept where the parts don't tell it, for the published matcher.
+    curiosity, photographer)``: everything after the second comma is the object. If the parts cannot
+    reproduce the text, it is kept for the published matcher.
 
     Args:
         value: A list or tuple of three texts, or a text of three or more parts.

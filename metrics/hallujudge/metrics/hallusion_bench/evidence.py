@@ -11,16 +11,16 @@ __all__ = ["HallusionBenchEvidence"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HallusionBenchEvidence:
-    """What an answer's scores rest on."""
+    """Evidence of an answer's scores."""
 
     answer: str | None
-    """The parsed answer, ``yes`` or ``no``; None: it was not parsed, or could not be."""
+    """The parsed answer, ``yes`` or ``no``; None for an unparsed answer."""
     label: str
-    """The right answer; empty where it is not known."""
+    """The right answer; empty if unknown."""
     correctness: int
     """1 right, 0 wrong, 2 unclear."""
     correct: bool
-    """Whether it counts as right; an unclear answer does where there is no figure."""
+    """Whether it counts as right; an unclear answer does if there is no figure."""
     how: str
     """Where the correctness comes from: ``given``, ``llm``, ``router`` or the answer parser."""
     held: int | None = None

@@ -1,8 +1,8 @@
-"""Pairs and figures of HallusionBench: what several answers of a set make together.
+"""Pairs and figures of HallusionBench: groups of answers within a set.
 
-A pair is one question about all figures of a set; a figure has several questions. Both are made
-from a table of answers, in which label columns say what belongs together. A number of a pair or a
-figure stands in one of its rows, so that sums over rows are sums over pairs or figures.
+A pair is one question about all figures of a set; a figure has several questions. Label columns of
+the table of answers identify them. The value of a pair or figure is stored in one of its rows, so
+that sums over rows are sums over pairs or figures.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["CAUSES", "MADE", "NO_VERDICT", "UNKNOWN", "key_of", "made_columns", "place_code"]
 
 CAUSES = ("language_hallucination", "visual_illusion", "mixed")
-"""Why an answer is wrong."""
+"""Causes of a wrong answer."""
 NO_VERDICT = 3
 """The verdict of an unscored answer."""
 UNKNOWN = 2
-"""Where it is not known whether an answer agrees with the one for figure 0."""
+"""Value if it is unknown whether an answer agrees with the one for figure 0."""
 
 MADE = (
     "pairs",
@@ -84,7 +84,7 @@ def made_columns(items: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 
 
 class _Rows(NamedTuple):
-    """Columns of a table, decoded."""
+    """Decoded columns of a table."""
 
     all: BoolArray
     supplement: BoolArray
@@ -129,10 +129,10 @@ class _Rows(NamedTuple):
 
 
 class _Grouping:
-    """Rows by what they belong to.
+    """Groups of rows.
 
     Args:
-        keys: What each row belongs to.
+        keys: Key of each row's group.
         mask: The rows that count.
     """
 
@@ -185,7 +185,8 @@ def _figure_columns(rows: _Rows, figures: _Grouping) -> dict[str, FloatArray]:
     right, wrong = figures.count(rows.right), figures.count(rows.wrong)
     whole = figures.count(rows.unscored) == 0
     share = rows.zeros
-    # Every right answer carries its part: which row it is must not move a sum's last digit.
+    # The value is spread over all right answers: the order of rows must not change a sum's last
+    # digit.
     part = whole / (right + wrong).clip(min=1)
     share[figures.rows] = rows.right[figures.rows] * part[figures.of]
     return {
@@ -215,7 +216,7 @@ def _causes(language: BoolArray, vision: BoolArray) -> dict[str, BoolArray]:
 
 
 class _Blame(NamedTuple):
-    """What each wrong answer is due to."""
+    """Causes of each wrong answer."""
 
     language: BoolArray
     vision: BoolArray
@@ -229,7 +230,7 @@ def _blame(rows: _Rows, pairs: _Grouping) -> _Blame:
     depends, supplement = edited & ~rows.supplement, edited & rows.supplement
     was_right, was_wrong, was_unclear = (before == v for v in (RIGHT, WRONG, UNCLEAR))
     no_before = before == NO_VERDICT
-    # Whether these are due to language shows by the answer for figure 0.
+    # The answer for figure 0 tells whether language is the cause.
     copied = (depends & was_right & failed) | (supplement & was_wrong & failed)
     copied |= supplement & was_right & failed & (rows.visual_input == 2)
     unknown = (copied & (same == UNKNOWN)) | (

@@ -19,11 +19,11 @@ class HallusionBenchItem(Item):
     """A yes/no question about one figure of a set, and the answer."""
 
     response: str | None
-    """What the model wrote. None: it gave nothing."""
+    """What the model wrote; None without a response."""
     question: str = ""
-    """The question that was asked."""
+    """The question."""
     label: str = ""
-    """The right answer: ``yes`` or ``no``; empty where it is not known."""
+    """The right answer: ``yes`` or ``no``; empty if unknown."""
     details: str = ""
     """The right answer as a sentence."""
     category: str
@@ -39,9 +39,9 @@ class HallusionBenchItem(Item):
     visual_input: int
     """0: no figure is shown; 1: the original one; 2: an edited one."""
     correctness: int | None = None
-    """The given verdict: 1 right, 0 wrong, 2 unclear; None: there is none."""
+    """The given correctness: 1 right, 0 wrong, 2 unclear; None without one."""
     same: bool | None = None
-    """Whether the answer agrees with the one for figure 0; None: not known."""
+    """Whether the answer agrees with the one for figure 0; None if unknown."""
 
     @property
     def original(self) -> bool:

@@ -1,4 +1,4 @@
-"""HallusionBench: is a wrong answer due to language or to vision?"""
+"""HallusionBench: wrong answers due to language and due to vision."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ _OPPOSITE = {"yes": "no", "no": "yes"}
 class HallusionBenchMetric(MetricBase):
     """HallusionBench (Guan et al., 2024; released script ``utils.py``).
 
-    An answer is right, wrong or unclear. An unclear answer counts as right where the question has
-    no figure (category VS, figure 0), and as wrong elsewhere.
+    An answer is right, wrong or unclear. An unclear answer counts as right if the question has no
+    figure (category VS, figure 0), otherwise as wrong.
 
     * ``question_accuracy`` (aAcc) = right answers / answers
     * ``pair_accuracy`` (qAcc) = questions of a set with right answers about all figures / questions
     * ``easy_pair_accuracy``, ``hard_pair_accuracy``: the same over answers about original figures
       (or none), and about edited ones (``visual_input`` 2)
     * ``figure_accuracy`` (fAcc) = figures with right answers to all questions / figures;
-      ``figure_wrong``, ``figure_inconsistent``: with none right, and with some; ``figure_score``:
-      the mean over figures of the share of right answers
+      ``figure_wrong``, ``figure_inconsistent``: figures with no right answer, and with some;
+      ``figure_score``: the mean over figures of the share of right answers
     * ``yes_percent_difference`` = share of yes answers - share of yes labels, and
       ``false_positive_ratio`` = wrong answers with the label no / wrong answers. As in the script,
-      a right answer is its label and any other the opposite, unclear ones too.
+      a right answer counts as its label, and any other answer as the opposite.
     * ``language_hallucination``, ``visual_illusion``, ``mixed``: shares of wrong answers by their
       cause, which the answer for figure 0 decides; ``pair_…``: shares of wrong pairs by the causes
-      of all their answers; ``question_…``: shares of wrong answers without a look at figure 0
+      of all their answers; ``question_…``: shares of wrong answers, regardless of figure 0
 
     Variants: ``published`` has all 1,129 questions. ``image-only`` has the 951 questions with a
-    figure, and tells sets apart by subcategory and number, without the category, as VLMEvalKit's
-    table does (its sets of charts, tables and texts of both categories are thrown together).
+    figure, and identifies sets by subcategory and number, without the category, as VLMEvalKit's
+    table does. That merges the sets of charts, tables and texts of both categories.
 
-    A pair or figure with an unscored answer is left out of the numbers of pairs or figures, and the
-    bounds say what it could change. The causes need ``same`` or parsed answers, and figure 0; where
-    one lacks them, their shares are None.
+    A pair or figure with an unscored answer is left out of the scores of pairs or figures; the
+    bounds show what it could change. Causes need figure 0, and either ``same`` or parsed answers;
+    if one is missing, the shares are None.
 
-    Departures from the released script: it stops where two questions are alike, and where figure 0
-    is missing.
+    Difference from the released script: it stops at duplicate questions, and if figure 0 is
+    missing.
 
     Attributes:
         variant: ``published`` or ``image-only``.
@@ -107,16 +107,16 @@ class HallusionBenchMetric(MetricBase):
     judge: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return what says whether an answer is right."""
+        """Return the source of correctness."""
         judge = (("judge", self.judge),) if self.judge else ()
         return (("correctness", self.correctness), *judge)
 
     def counts(self, item: HallusionBenchItem) -> bool:
-        """Return whether a question is one of this variant's."""
+        """Return whether this variant counts a question."""
         return self.variant != "image-only" or item.visual_input != 0
 
     def set_of(self, item: HallusionBenchItem) -> tuple[str, ...]:
-        """Return what names the set of a question, which intervals are clustered by."""
+        """Return the key of a question's set; sets are the clusters of intervals."""
         category = () if self.variant == "image-only" else (item.category,)
         return (*category, item.subcategory, item.set_id)
 
@@ -149,7 +149,7 @@ class HallusionBenchMetric(MetricBase):
         )
 
     def unscored_row(self, item: HallusionBenchItem) -> tuple[float, ...]:
-        """Return the statistics of an unscored answer, which keeps its pair and figure open."""
+        """Return the statistics of an unscored answer: its pair and figure are incomplete."""
         zeros = (0,) * (len(self.columns) - len(_LABELS) - 1)
         return (*zeros, 1, *self._labels(item, NO_VERDICT, 0))
 
@@ -201,7 +201,7 @@ class HallusionBenchMetric(MetricBase):
         return {**items, **made_columns({**items, "verdict": decided})}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """An unscored answer may be right or wrong; its pair and figure are in :meth:`resolve`."""
+        """Return a right answer or a wrong one; :meth:`resolve` has its pair and figure."""
         row = dict.fromkeys((*(column.name for column in self.columns), *MADE), 0.0)
         return row | {"answered": 1.0, "right": float(best)}
 
@@ -226,7 +226,7 @@ def _counts(item: HallusionBenchItem, verdict: int, *, correct: bool) -> tuple[i
 
 
 def _question_causes(item: HallusionBenchItem, verdict: int) -> tuple[int, int, int]:
-    """Language hallucination, visual illusion and mixed, by the answer alone."""
+    """Return language hallucination, visual illusion and mixed, by the answer alone."""
     failed, unclear = verdict == WRONG, verdict == UNCLEAR
     if item.category == "VD":
         blind = item.original

@@ -16,19 +16,19 @@ __all__ = ["COLUMNS", "SCORES"]
 
 COLUMNS: tuple[Column, ...] = (
     Column(name="answered", meaning="answers with a correctness"),
-    Column(name="right", meaning="right answers; unclear ones too where there is no figure"),
+    Column(name="right", meaning="right answers; also unclear ones without a figure"),
     Column(name="unclear", meaning="unclear answers"),
-    Column(name="labelled", meaning="answers to questions whose label is known"),
+    Column(name="labelled", meaning="answers to questions with a label"),
     Column(name="yes_labels", meaning="of these, with the label yes"),
     Column(name="yes_answers", meaning="of these, right with the label yes or wrong with no"),
     Column(name="labelled_wrong", meaning="of these, wrong"),
     Column(name="wrong_yes", meaning="of these, wrong with the label no"),
     Column(name="question_language_hallucination", meaning="wrong without a figure"),
-    Column(name="question_visual_illusion", meaning="wrong by the figure"),
+    Column(name="question_visual_illusion", meaning="wrong because of the figure"),
     Column(name="question_mixed", meaning="wrong with a figure, for either reason"),
     Column(name="unscored", meaning="answers without a correctness"),
-    Column(name="pair", meaning="which question of which set", integral=False, label=True),
-    Column(name="figure", meaning="which figure of which set", integral=False, label=True),
+    Column(name="pair", meaning="question and set, as a number", integral=False, label=True),
+    Column(name="figure", meaning="figure and set, as a number", integral=False, label=True),
     Column(name="place", meaning="category and figure", label=True),
     Column(name="verdict", meaning="correctness", label=True),
     Column(name="same", meaning="whether it agrees with figure 0", label=True),
@@ -63,7 +63,7 @@ def _yes_difference(sums: Sums) -> FloatArray:
 
 
 def _known(top: str, bottom: str, unknown: str) -> Callable[[Sums], FloatArray]:
-    """Return a share that is not defined where a failure's cause is not known."""
+    """Return a share that is undefined if the cause of a failure is unknown."""
     share = ratio(top, bottom)
 
     def value(sums: Sums) -> FloatArray:
@@ -91,13 +91,13 @@ SCORES: tuple[ScoreDefinition, ...] = (
     _share("question_accuracy", "right answers / answers (aAcc)", "right", "answered"),
     _share(
         "pair_accuracy",
-        "questions right about all their figures / questions (qAcc)",
+        "questions with right answers about all their figures / questions (qAcc)",
         "pairs_right",
         "pairs",
     ),
     _share(
         "figure_accuracy",
-        "figures with all their questions right / figures (fAcc)",
+        "figures with right answers to all their questions / figures (fAcc)",
         "figures_right",
         "figures",
     ),

@@ -1,4 +1,4 @@
-"""INFACT's analyses: modes from operators, the taxonomy's levels, overconfidence."""
+"""INFACT's analyses: means of modes, levels of the taxonomy, overconfidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ModeMeans", "Overconfidence", "mode_means", "overconfidence", "taxon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModeMeans:
-    """The modes of one model."""
+    """Mode means of one model."""
 
     rr_visual_degradation: float | None
     """Mean of the three operators of mode II."""
@@ -25,27 +25,27 @@ class ModeMeans:
     tss: float | None
     """Mean of shuffle and reverse."""
     average: float | None
-    """Mean of the three."""
+    """Mean of the three modes."""
 
 
 def mode_means(
     operators: Mapping[str, float | None], *, printed_digits: int | None = None
 ) -> ModeMeans:
-    """Mode means and average from operators' scores (papers/infact.txt, section 3.4, Tables 2, 3).
+    """Return mode means and their average (papers/infact.txt, section 3.4, Tables 2, 3).
 
-    A mode that lacks an operator has no mean, and a model that lacks a mode has no average.
+    A mode with a missing operator has no mean; a model with a missing mode has no average.
 
     Args:
         operators: Operator -> RR, or TSS for shuffle and reverse.
-        printed_digits: Round the modes, halves up, to so many digits before they are averaged, as
-            the paper's tables do (with 3). None, which is what reports have: no rounding.
+        printed_digits: Number of digits to which modes are rounded, halves up, before they are
+            averaged; the paper's tables use 3. None, as in reports: no rounding.
 
     Raises:
         ValueError: An operator is unknown.
     """
     known = {*VISUAL_DEGRADATION, *EVIDENCE_CORRUPTION, *TEMPORAL}
     if unknown := sorted(set(operators) - known):
-        raise ValueError(f"unknown operators {unknown}; they are {', '.join(sorted(known))}")
+        raise ValueError(f"unknown operators {unknown}; choose from {', '.join(sorted(known))}")
     visual, evidence, temporal = (
         _printed(_strict_mean([operators.get(name) for name in names]), printed_digits)
         for names in (VISUAL_DEGRADATION, EVIDENCE_CORRUPTION, TEMPORAL)
@@ -61,28 +61,28 @@ def mode_means(
 def _printed(value: float | None, digits: int | None) -> float | None:
     if value is None or digits is None:
         return value
-    # A mean such as 0.1905 is a hair off in binary; nine digits bring it back before it is cut.
+    # 0.1905 has no exact binary form; rounding to nine digits first restores the half.
     cell = Decimal(1).scaleb(-digits)
     return float(Decimal(f"{value:.9f}").quantize(cell, rounding=ROUND_HALF_UP))
 
 
 def taxonomy_means(leaves: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Scores of the taxonomy's nodes: levels as means of leaves, dimensions as means of levels.
+    """Return scores of the taxonomy: levels are means of leaves, dimensions means of levels.
 
     Args:
-        leaves: Leaf -> score, such as a report's ``groups["category"]``; None and leaves that are
-            not there are left out of the means.
+        leaves: Leaf -> score, such as a report's ``groups["category"]``; None and missing leaves
+            are left out of the means.
 
     Returns:
-        ``dimension``, ``dimension/level`` and ``dimension/level/leaf`` -> score, top down; None
-        where nothing below has one.
+        ``dimension``, ``dimension/level`` and ``dimension/level/leaf`` -> score, top down; None if
+        no leaf below has a score.
 
     Raises:
-        ValueError: A leaf is not in the taxonomy, or one is given twice.
+        ValueError: A leaf is not in the taxonomy, or is a duplicate.
     """
     given = {_bare(leaf): value for leaf, value in leaves.items()}
     if len(given) < len(leaves):
-        raise ValueError("two of the leaves are spellings of one")
+        raise ValueError("two of the leaves are spellings of one leaf; give each leaf once")
     out: dict[str, float | None] = {}
     for dimension, levels in TAXONOMY.items():
         rows: dict[str, float | None] = {}
@@ -111,20 +111,20 @@ def _bare(leaf: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overconfidence:
-    """Wrong answers by how sure the model said it was."""
+    """Wrong answers by the model's stated confidence."""
 
     hallucination_like: int
-    """Wrong with a confidence of at least 0.7."""
+    """Wrong answers with a confidence of at least 0.7."""
     knowledge_gap_like: int
-    """Wrong with at most 0.4, or with less than 0.7 and words that say it is unsure."""
+    """Wrong answers with at most 0.4, or with less than 0.7 and words of uncertainty."""
     other: int
-    """Wrong with something between."""
+    """Wrong answers between the two."""
     unanalysable: int
-    """Wrong without a confidence."""
+    """Wrong answers without a confidence."""
 
     @property
     def analysable(self) -> int:
-        """Wrong answers that could be split."""
+        """Wrong answers with a confidence."""
         return self.hallucination_like + self.knowledge_gap_like + self.other
 
     @property
@@ -139,11 +139,11 @@ class Overconfidence:
 
 
 def overconfidence(wrong: Iterable[tuple[float | None, bool]]) -> Overconfidence:
-    """Splits wrong answers (papers/infact.txt, section A.4).
+    """Group wrong answers by confidence (papers/infact.txt, section A.4).
 
     Args:
-        wrong: For each wrong answer, the confidence in [0, 1] (None: not asked) and whether its
-            words say that it is unsure.
+        wrong: For each wrong answer, the confidence in [0, 1], or None if it is unknown, and
+            whether its words express uncertainty.
 
     Raises:
         ValueError: A confidence is not a number from 0 to 1.

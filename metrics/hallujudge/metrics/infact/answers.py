@@ -1,4 +1,4 @@
-"""How INFACT's answers are read, one by one and in columns."""
+"""Parsers of INFACT's answers, one by one and in columns."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ WRONG, RIGHT, UNREAD = range(3)
 
 
 class ParsedRun(NamedTuple):
-    """An answer and whether it is the label."""
+    """A parsed answer and its correctness."""
 
     answer: str | None
-    """What was read; None: nothing could be."""
+    """The parsed answer; None if it could not be parsed."""
     correct: bool | None
-    """Whether it is the label; None where nothing was read."""
+    """Whether it equals the label; None for an unparsed answer."""
     how: str
-    """The rule that read it, or why none could."""
+    """The rule that parsed it, or why none did."""
     unsure: bool
-    """Whether the answer says that it does not know."""
+    """Whether the answer expresses uncertainty."""
 
 
 _LETTER = re.compile(r"[\s(\[]*([A-Za-z])[\s)\].:]*")
@@ -35,16 +35,16 @@ _LETTER_AND_TEXT = re.compile(r"\s*[(\[]?([A-Ha-h])[)\].:]\s+(\S.*)", re.DOTALL)
 
 @lru_cache(maxsize=1 << 15)
 def read_run(response: str, label: str, options: tuple[tuple[str, str], ...]) -> ParsedRun:
-    """Reads one answer.
+    """Parse one answer.
 
-    With options by the shared parser of choices; without, a label that is a letter is read as one,
-    ``yes`` and ``no`` by the strict parser, and any other label as free text. A label such as
-    ``B. opening the door`` is met by its letter and by its text.
+    With options, the shared parser of choices is used. Without options, the label decides: a
+    letter, ``yes`` or ``no`` (by the strict parser), or free text. A label such as ``B. opening the
+    door`` matches its letter and its text.
 
     Args:
         response: What the model wrote.
-        label: What is right.
-        options: Letters and texts; empty: unknown.
+        label: The right answer.
+        options: Letter -> text; empty if unknown.
     """
     answer, right, how = _answer(response, label, dict(options))
     return ParsedRun(answer, None if answer is None else right, how, says_it_is_unsure(response))
@@ -72,7 +72,7 @@ def _answer(response: str, label: str, options: Mapping[str, str]) -> tuple[str 
 
 
 def outcomes_of(rows: Sequence[str], labels: Sequence[str], unread: int) -> bytes:
-    """One byte for each answer: wrong, right or unread."""
+    """Return one byte for each answer: wrong, right or unparsed."""
     if len(rows) != len(labels):
         raise OptionError("infact", "answers", f"{len(rows)} answers to {len(labels)} questions")
     if not set(labels) <= set(_LETTERS):
@@ -80,7 +80,7 @@ def outcomes_of(rows: Sequence[str], labels: Sequence[str], unread: int) -> byte
         return bytes(map(correct.__getitem__, zip(rows, labels, strict=True)))
     import numpy as np
 
-    # Where labels are letters, what an answer chose does not depend on its label.
+    # If labels are letters, the chosen letter does not depend on the label.
     chosen = np.frombuffer(bytes(map(_Known(_letter_code).__getitem__, rows)), dtype=np.uint8)
     wanted = np.frombuffer("".join(labels).encode(), dtype=np.uint8)
     found = np.where(chosen == wanted, RIGHT, np.where(chosen == 0, unread, WRONG))
@@ -91,7 +91,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class _Known(dict[Any, int]):
-    """Key -> code, found out when first asked for; bounded."""
+    """Cache of bounded size: key -> code."""
 
     def __init__(self, find: Callable[[Any], int]) -> None:
         super().__init__()

@@ -16,24 +16,24 @@ class RunVerdict(NamedTuple):
     operator: str
     """The operator; ``base`` for the base condition."""
     answer: str | None
-    """What was read; None: the answer is missing or could not be read."""
+    """The parsed answer; None if it is missing or could not be parsed."""
     correct: bool | None
-    """Whether it is the label; None where nothing was read."""
+    """Whether it equals the label; None for an unparsed answer."""
     how: str
-    """The rule that read it, or why none could."""
+    """The rule that parsed it, or why none did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfactEvidence:
-    """What a question's scores are based on."""
+    """Evidence of a question's scores."""
 
     label: str
-    """What is right, as it was read."""
+    """The right answer, as parsed."""
     runs: tuple[RunVerdict, ...]
     """One verdict for each run, base first."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The label and each operator's answer."""
+        """Return the label and each operator's answer."""
         return {
             "label": self.label,
             "runs": {

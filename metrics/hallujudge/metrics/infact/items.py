@@ -12,12 +12,12 @@ __all__ = ["InfactItem", "InfactRun"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfactRun:
-    """What a model answered under one operator."""
+    """A model's answer under one operator."""
 
     response: str | None
-    """What the model wrote. None: it gave nothing."""
+    """What the model wrote; None without a response."""
     confidence: float | None = None
-    """How sure it said it was, in [0, 1]; None where it was not asked."""
+    """The model's stated confidence in [0, 1]; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,6 @@ class InfactItem(Item):
     order_sensitive: bool = False
     """Whether the answer depends on the order of the frames."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Choices: letter -> text. Empty: they are not known."""
+    """Choices: letter -> text; empty if unknown."""
     runs: Mapping[str, InfactRun] = field(default_factory=dict)
     """Operator -> run; the base condition is ``base``."""

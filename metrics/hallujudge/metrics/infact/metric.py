@@ -28,41 +28,42 @@ if TYPE_CHECKING:
 __all__ = ["KNOWLEDGE_GAP", "OVERCONFIDENT", "InfactMetric"]
 
 OVERCONFIDENT = 0.7
-"""A wrong answer with at least this confidence is like a hallucination (papers/infact.txt, A.4)."""
+"""Wrong answers with at least this confidence resemble hallucinations (papers/infact.txt, A.4)."""
 KNOWLEDGE_GAP = 0.4
-"""A wrong answer with at most this confidence is like a knowledge gap."""
+"""Wrong answers with at most this confidence resemble knowledge gaps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfactMetric(MetricBase):
     """INFACT (Yang et al., 2026; papers/infact.txt, section 3.4; no script is public).
 
-    With "base-right" the questions answered rightly with the clean video:
+    "Base-right" questions are those with a right answer to the clean video.
 
     * ``base_accuracy``, ``text_only``: right answers / answers, with and without the video
-    * ``rr_<operator>`` (Resist Rate): base-right questions still right under an operator that
-      leaves the label as it is / base-right questions asked under it
+    * ``rr_<operator>`` (Resist Rate): base-right questions still right under an operator that keeps
+      the label / base-right questions asked under it
     * ``rr_visual_degradation``, ``rr_evidence_corruption``: the means over a mode's three operators
     * ``tss_<operator>`` (Temporal Sensitivity Score): base-right, order-sensitive questions whose
       answer is no longer the label / base-right, order-sensitive questions asked; ``tss``: the mean
       of shuffle and reverse; ``…_order_insensitive``: the same over the other questions
     * ``average`` = (``rr_evidence_corruption`` + ``rr_visual_degradation`` + ``tss``) / 3
-    * ``overconfident_share``, ``knowledge_gap_share``: of wrong base answers with a confidence (or
-      that say they are unsure), those with at least 0.7, and of the rest those with at most 0.4 or
-      unsure (A.4)
-    * ``unparsed_rate``: runs whose answer could not be read / runs
+    * ``overconfident_share``, ``knowledge_gap_share``: shares of the wrong base answers with a
+      confidence or words of uncertainty: those with at least 0.7, and those with at most 0.4 or
+      such words (A.4)
+    * ``unparsed_rate``: unparsed answers / answers
 
-    A ratio without base-right questions is None, and so is every mean that it is part of: a mode
+    A ratio without base-right questions is None, and so is every mean with such a ratio: a mode
     with an operator that was not run has no mean. ``n`` is the number of questions in the
-    denominator: for a mode its first operator's, for ``average`` the base-right ones.
+    denominator; a mode has that of its first operator, ``average`` the number of base-right
+    questions.
 
-    An answer that can't be read leaves its operator's numerator and denominator; a question whose
-    base answer can't be read is unscored. With ``unparsed="wrong"`` it counts as a wrong answer
-    instead (which under shuffle and reverse is a changed one).
+    An unparsed answer counts neither in the numerator nor in the denominator of its operator. A
+    question whose base answer is unparsed is unscored. With ``unparsed="wrong"``, unparsed answers
+    count as wrong; under shuffle and reverse, as changed.
 
     Attributes:
         variant: ``paper``.
-        unparsed: What an unread answer is: ``unscored`` or ``wrong``.
+        unparsed: Outcome of an unparsed answer: ``unscored`` or ``wrong``.
     """
 
     name: ClassVar[Literal["infact"]] = "infact"
@@ -88,11 +89,11 @@ class InfactMetric(MetricBase):
     unparsed: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return what an answer that could not be parsed counts as."""
+        """Return the outcome of unparsed answers."""
         return (("unparsed", self.unparsed),)
 
     def score_question(self, item: InfactItem) -> ScoredItem[InfactEvidence]:
-        """Statistics of one question; its runs have known operators, and one is ``base``."""
+        """Return the statistics of a question; all its operators are known, and one is ``base``."""
         options = tuple(sorted(item.options.items()))
         read: dict[str, ParsedRun] = {}
         for operator in OPERATORS:
@@ -124,12 +125,12 @@ class InfactMetric(MetricBase):
         labels: Sequence[str],
         order_sensitive: Sequence[bool],
     ) -> dict[str, float | None]:
-        """Operators' scores over many questions at once, without a result for each.
+        """Return operators' scores over many questions, without a result for each.
 
-        Every distinct pair of answer and label is read once. Confidences are not looked at.
+        Each distinct pair of answer and label is parsed once. Confidences are ignored.
 
         Args:
-            answers: Operator -> one answer for each question; ``base`` is among them.
+            answers: Operator -> one answer for each question; includes ``base``.
             labels: One for each question.
             order_sensitive: One for each question.
 
@@ -156,10 +157,11 @@ class InfactMetric(MetricBase):
         return {name: float(top / of) if of else None for name, (top, of) in counts.items()}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """An unscored question may have been right throughout.
+        """Return a question with right answers at best, and wrong ones at worst.
 
-        At its worst it was wrong with the clean video, for the accuracy, and right there and
-        nowhere else (unmoved by shuffling) for the rates; each score reads its own columns.
+        At worst, the base answer is wrong for the accuracy. For the rates, it is right and all
+        other answers are wrong, or unchanged under shuffle and reverse. Each score uses its own
+        columns.
         """
         row = dict.fromkeys((column.name for column in self.columns), 0.0)
         row |= {name: 1.0 for name in row if name.startswith(("asked_", "read_"))}
@@ -179,7 +181,7 @@ def _accuracies(correct: Mapping[str, bool | None]) -> tuple[int, ...]:
 
 
 def _reliability(correct: Mapping[str, bool | None], order_sensitive: bool) -> tuple[int, ...]:
-    """Kept and asked for each operator; then changed and asked, on the subset and off it."""
+    """Return kept and asked counts per operator, then changed and asked counts per subset."""
     if correct.get(BASE) is not True:
         return _NOTHING
     kept = [number for op in INVARIANT for number in _outcome(correct.get(op), wanted=True)]
@@ -198,7 +200,7 @@ def _outcome(correct: bool | None, *, wanted: bool) -> tuple[int, int]:
 def _confidence(
     item: InfactItem, correct: Mapping[str, bool | None], read: Mapping[str, ParsedRun]
 ) -> tuple[int, int, int]:
-    """Whether a wrong base answer can be split, is overconfident, or is a knowledge gap."""
+    """Return whether a wrong base answer has a confidence, is overconfident, is a knowledge gap."""
     if correct.get(BASE) is not False:
         return (0, 0, 0)
     confidence = item.runs[BASE].confidence

@@ -16,7 +16,7 @@ __all__ = ["COLUMNS", "SCORES"]
 
 
 def _mean_of(*parts: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArray]:
-    """The plain mean of scores; NaN where one of them is."""
+    """Return the plain mean of scores; NaN if one of them is NaN."""
 
     def value(sums: Sums) -> FloatArray:
         total = parts[0](sums)
@@ -50,7 +50,7 @@ def _columns() -> tuple[Column, ...]:
         **_meanings(
             "changed", TEMPORAL, "not order-sensitive, no longer the label under {}", _OTHER
         ),
-        "split": "wrong base answers with a confidence or that say they are unsure",
+        "split": "wrong base answers with a confidence or words of uncertainty",
         "overconfident": "of these, confidence of at least 0.7",
         "knowledge_gap": "of these, confidence of at most 0.4, or unsure",
         "runs": "answers under any operator",

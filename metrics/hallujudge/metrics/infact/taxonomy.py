@@ -24,13 +24,13 @@ BASE = "base"
 TEXT_ONLY = "text_only"
 """The question without its video."""
 VISUAL_DEGRADATION = ("gaussian_noise", "motion_blur", "compression")
-"""Mode II: the label stays."""
+"""Mode II: operators that keep the label."""
 EVIDENCE_CORRUPTION = ("caption_injection", "subtitle_corruption", "adversarial_noise")
-"""Mode III: the label stays."""
+"""Mode III: operators that keep the label."""
 TEMPORAL = ("shuffle", "reverse")
-"""Mode IV: the label goes."""
+"""Mode IV: operators after which the label is no longer right."""
 INVARIANT = (*EVIDENCE_CORRUPTION, *VISUAL_DEGRADATION)
-"""Operators that leave the label as it is."""
+"""Operators that keep the label."""
 OPERATORS = (BASE, TEXT_ONLY, *INVARIANT, *TEMPORAL)
 """Every operator, base first."""
 
@@ -93,9 +93,9 @@ _LEVELS = {
 
 
 def level_of(leaf: str) -> str:
-    """The level that a leaf belongs to; empty where the taxonomy has no such leaf.
+    """Return the level of a leaf; empty if the taxonomy has no such leaf.
 
-    Case and punctuation don't matter, nor do numbers before the name (``1.1 Entity Recognition``).
+    Case, punctuation and numbers before the name (``1.1 Entity Recognition``) are ignored.
     """
     words = folded(leaf).split()
     while words and words[0].isdigit():

@@ -1,6 +1,6 @@
-"""Mementos' analyses: whether hallucinations go together, grow with length, and keep company.
+"""Mementos' analyses: correlation of hallucinations, recall by length, co-occurring behaviours.
 
-Pure functions over scored items; section 3.2 of the paper (papers/mementos.txt).
+The functions work on scored items; see section 3.2 of the paper (papers/mementos.txt).
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _MEASURES = ("recall", "precision", "f1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredSequence:
-    """One scored item, as the analyses need it."""
+    """A scored item, reduced to what the analyses need."""
 
     domain: str
-    """Its domain."""
+    """Domain of the sequence."""
     scores: Mapping[str, float | None]
-    """Its own scores, ``object_recall`` to ``behavior_f1``."""
+    """Scores of the item, ``object_recall`` to ``behavior_f1``."""
     episode_length: int | None = None
-    """How many events it shows."""
+    """Number of events in the sequence."""
     true_behaviors: tuple[str, ...] = ()
     """Reference behaviours that the description names."""
     hallucinated_behaviors: tuple[str, ...] = ()
-    """Behaviours that it makes up."""
+    """Hallucinated behaviours."""
 
     @classmethod
     def of(cls, scores: Mapping[str, float | None], evidence: MementosEvidence) -> ScoredSequence:
-        """The sequence of a result."""
+        """Return the sequence of a result."""
         return cls(
             domain=evidence.domain,
             scores=scores,
@@ -57,23 +57,23 @@ class ScoredSequence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
-    """How object and behaviour scores of one domain go together (Table 3)."""
+    """Correlation of object and behaviour scores of one domain (Table 3)."""
 
     domain: str
     """The domain."""
     measure: str
     """``recall``, ``precision`` or ``f1``."""
     value: float | None
-    """Pearson's coefficient; None for fewer than two sequences, or where either never varies."""
+    """Pearson's coefficient; None for fewer than two sequences, or if either is constant."""
     n: int
-    """Sequences for which both scores are defined."""
+    """Number of sequences for which both scores are defined."""
 
 
 def hallucination_correlation(sequences: Iterable[ScoredSequence]) -> list[Correlation]:
-    """Correlation between object and behaviour scores over the sequences of each domain.
+    """Return the correlation of object and behaviour scores over each domain's sequences.
 
-    Table 3 gives a coefficient for recall, precision and F1 in each domain without naming its kind;
-    Pearson's is taken here.
+    Table 3 has coefficients for recall, precision and F1 in each domain, but does not name their
+    kind. This function computes Pearson's.
     """
     points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for sequence in sequences:
@@ -100,17 +100,17 @@ class LengthPoint:
     domain: str
     """The domain."""
     episode_length: int
-    """Events in the sequence."""
+    """Number of events in the sequence."""
     object_recall: float | None
     """Mean object recall."""
     behavior_recall: float | None
     """Mean behaviour recall."""
     n: int
-    """Sequences of that length."""
+    """Number of sequences of that length."""
 
 
 def recall_by_length(sequences: Iterable[ScoredSequence]) -> list[LengthPoint]:
-    """Mean recall against episode length: where it falls, errors grow like a snowball."""
+    """Return the mean recall by episode length, which falls if errors accumulate."""
     groups: dict[tuple[str, int], list[ScoredSequence]] = defaultdict(list)
     for sequence in sequences:
         if sequence.episode_length is not None:
@@ -133,7 +133,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 class BehaviorPairs:
-    """How often two behaviours happen in one sequence, by the human descriptions.
+    """Counts of behaviours that occur in the same sequence, by the human descriptions.
 
     Args:
         episodes: The behaviours of each sequence.
@@ -151,46 +151,46 @@ class BehaviorPairs:
                 self._with[one][other] += 1
 
     def share(self, companion: str, behavior: str) -> float:
-        """Of the sequences with a behaviour, how many have the companion too."""
+        """Return the share of a behaviour's sequences that also have the companion."""
         alone = self._alone[behavior]
         return self._with[behavior][companion] / alone if alone else 0.0
 
     def frequency(self, behaviors: Iterable[str]) -> float:
-        """The share of all behaviours, each as often as it happens, that are among these."""
+        """Return the share of all behaviours, with repetitions, that are among these."""
         total = self._alone.total()
         return sum(self._alone[behavior] for behavior in behaviors) / total if total else 0.0
 
     def companions(self, behavior: str, k: int) -> tuple[str, ...]:
-        """The k behaviours that most often go with one; ties by name."""
+        """Return the k behaviours that occur most often with one; ties by name."""
         found = self._with.get(behavior, Counter())
         return tuple(sorted(found, key=lambda name: (-found[name], name))[:k])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Companionship:
-    """How often a hallucinated behaviour is the usual companion of a true one."""
+    """Share of hallucinated behaviours that are usual companions of a true one."""
 
     domain: str
     """The domain."""
     value: float | None
-    """The share of hallucinated behaviours; None where there are none."""
+    """Share of hallucinated behaviours; None if there are none."""
     expected: float | None
-    """The same share for behaviours drawn by how frequent they are: what chance alone gives."""
+    """The same share for behaviours drawn at random by their frequency."""
     n: int
-    """Hallucinated behaviours."""
+    """Number of hallucinated behaviours."""
 
 
 def companions(
     sequences: Iterable[ScoredSequence], pairs: BehaviorPairs, *, k: int = 5
 ) -> list[Companionship]:
-    """Share of hallucinated behaviours among the k usual companions of a true behaviour, by domain.
+    """Return the share of hallucinated behaviours that are usual companions, by domain.
 
-    The paper describes the effect and gives no formula; this is ours.
+    The paper describes the effect without a formula; this definition is Hallujudge's.
 
     Args:
         sequences: Scored sequences; behaviours should be roots of one graph on both sides.
-        pairs: Which behaviours go together.
-        k: How many companions of a behaviour are its usual ones.
+        pairs: Counts of behaviours in the same sequence.
+        k: Number of usual companions of a behaviour.
     """
     usual: dict[str, frozenset[str]] = {}
     counts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
@@ -202,7 +202,7 @@ def companions(
                 usual[behavior] = frozenset(pairs.companions(behavior, k))
             near |= usual[behavior]
         near -= true
-        # A second word for what is there is no behaviour that is made up.
+        # A second word for a reference behaviour is not hallucinated.
         made_up = set(sequence.hallucinated_behaviors) - true
         row = counts[sequence.domain]
         row[0] += len(made_up & near)

@@ -1,4 +1,4 @@
-"""Evidence of a Mementos item: keywords, and which of them match."""
+"""Evidence of a Mementos item: keywords and their matches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Span = tuple[int, int]
 
 
 class MatchedKeyword(NamedTuple):
-    """A predicted keyword and the reference keyword that it names."""
+    """A predicted keyword and the reference keyword that it matches."""
 
     predicted: str
     """The predicted keyword."""
@@ -27,31 +27,31 @@ class NearKeyword(NamedTuple):
     predicted: str
     """The hallucinated keyword."""
     reference: str
-    """The missed one."""
+    """The missed keyword."""
     why: str
     """``spelling``, ``direction``, ``root`` or ``word``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeywordEvidence:
-    """One kind of keywords, objects or behaviours, matched."""
+    """Matches of one kind of keywords: objects or behaviours."""
 
     reference: tuple[str, ...] = ()
     """Keywords of the human description."""
     predicted: tuple[str, ...] = ()
     """Keywords of the model's description."""
     matched: tuple[MatchedKeyword, ...] = ()
-    """Which of them match."""
+    """Matching pairs."""
     hallucinated: tuple[str, ...] = ()
-    """Predicted keywords that match none."""
+    """Predicted keywords without a match."""
     missed: tuple[str, ...] = ()
-    """Reference keywords that none matches."""
+    """Reference keywords without a match."""
     unknown: tuple[str, ...] = ()
     """Keywords that the synonym graph does not know."""
     near: tuple[NearKeyword, ...] = ()
     """Near misses."""
     reference_spans: tuple[Span, ...] = ()
-    """Positions of the reference keywords in the human description; empty: they were given."""
+    """Positions of the reference keywords in the human description; empty for given keywords."""
     predicted_spans: tuple[Span, ...] = ()
     """Positions of the predicted keywords in the model's description."""
 
@@ -74,25 +74,25 @@ class KeywordEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MementosEvidence:
-    """What a description's scores are based on.
+    """Evidence of a description's scores.
 
-    The keyword lists have the names that ``--keywords`` reads, so that ``items.jsonl`` can
-    be scored again with another graph, and nothing is extracted twice.
+    The keyword lists have the names that ``--keywords`` reads, so that ``items.jsonl`` can be
+    scored again with another graph, without extracting them again.
     """
 
     domain: str = ""
     """The domain whose graphs were used."""
     extractor: str = ""
-    """The extractor that found the keywords; empty: they were given."""
+    """The extractor that found the keywords; empty for given keywords."""
     episode_length: int | None = None
-    """How many events the sequence shows: the reference behaviours, unless it was given."""
+    """Number of events in the sequence; the number of reference behaviours if it was not given."""
     objects: KeywordEvidence = field(default_factory=KeywordEvidence)
-    """Objects."""
+    """Matches of objects."""
     behaviors: KeywordEvidence = field(default_factory=KeywordEvidence)
-    """Behaviours."""
+    """Matches of behaviours."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Domain, the four lists, and what matches in either kind."""
+        """Return the domain, the four keyword lists, and the matches of both kinds."""
         return {
             "domain": self.domain,
             "extractor": self.extractor,

@@ -1,4 +1,4 @@
-"""Mementos: objects and behaviours of image sequences, recalled and made up."""
+"""Mementos: named and hallucinated objects and behaviours of image sequences."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "CountedKeywords", "KeywordScores", "MementosMetric", "keyword_scores"]
 
 KINDS = ("object", "behavior")
-"""What keywords name; scores and statistics begin with it."""
+"""Kinds of keywords; names of scores and statistics begin with the kind."""
 _MEASURES = ("recall", "precision", "f1")
 _SEQUENCES, _POOLED = "sequences", "pooled"
 
 
 class CountedKeywords(Protocol):
-    """Keyword counts as a matcher reports them."""
+    """Keyword counts of a matcher."""
 
     @property
     def hits(self) -> int:
-        """Reference keywords that a prediction names."""
+        """Reference keywords with a match."""
         ...
 
     @property
     def wrong(self) -> int:
-        """Predictions that name none."""
+        """Predicted keywords without a match."""
         ...
 
     @property
     def missed(self) -> int:
-        """Reference keywords that no prediction names."""
+        """Reference keywords without a match."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeywordScores:
-    """Scores of one keyword list against another; None: not defined."""
+    """Scores of one keyword list compared with another; None if undefined."""
 
     recall: float | None
-    """Reference keywords named / reference keywords."""
+    """Matched reference keywords / reference keywords."""
     precision: float | None
-    """Reference keywords named / those and the wrong predictions."""
+    """Matched reference keywords / (matched ones + wrong predictions)."""
     f1: float | None
-    """Harmonic mean of both."""
+    """Harmonic mean of recall and precision."""
 
 
 def keyword_scores(counts: CountedKeywords, *, variant: str) -> KeywordScores:
-    """Recall, precision and F1 of one sequence (section 2.3 of the paper).
+    """Return recall, precision and F1 of one sequence (section 2.3 of the paper).
 
-    In ``published`` a share of nothing is 0, as the released script has it. In ``corrected`` a
-    sequence whose reference names nothing has no recall and no F1, and one for which neither list
-    names anything has no precision; a model that says nothing of something has precision 0 in both.
+    In ``published``, 0/0 is 0, as in the released script. In ``corrected``, recall and F1 are
+    undefined if the reference list is empty, and precision is undefined if both lists are empty. If
+    only the predicted list is empty, precision is 0 in both variants.
     """
     wanted, said = counts.hits + counts.missed, counts.hits + counts.wrong
     strict = variant != "published"
@@ -73,9 +73,9 @@ def keyword_scores(counts: CountedKeywords, *, variant: str) -> KeywordScores:
 
 def _counts_columns(kind: str) -> tuple[Column, ...]:
     counted = {
-        "hits": "reference {} keywords that a prediction names",
-        "wrong": "predicted {} keywords that name none",
-        "missed": "reference {} keywords that no prediction names",
+        "hits": "matched reference {} keywords",
+        "wrong": "wrong predicted {} keywords",
+        "missed": "missed reference {} keywords",
     }
     shares = tuple(
         column
@@ -120,8 +120,8 @@ def _share(kind: str, other: str) -> Callable[[Sums], FloatArray]:
 
 
 _SCORE_MEANINGS = {
-    "recall": "reference {} keywords named / reference {} keywords",
-    "precision": "reference {} keywords named / those and wrong predictions",
+    "recall": "matched reference {} keywords / reference {} keywords",
+    "precision": "matched reference {} keywords / (matched ones + wrong predictions)",
     "f1": "harmonic mean of {} recall and precision",
 }
 
@@ -161,41 +161,40 @@ def _pooled_scores(kind: str) -> tuple[ScoreDefinition, ...]:
 class MementosMetric(MetricBase):
     """Mementos (Wang et al., 2024, papers/mementos.txt, section 2.3).
 
-    Object and behaviour keywords of a model's description of an image sequence are compared with
-    those of the human description, after synonyms were mapped to one word:
+    The keywords of a model's description of an image sequence are compared with those of the human
+    description, after synonyms are mapped to one word:
 
-    * ``recall`` = reference keywords named / reference keywords
-    * ``precision`` = reference keywords named / those and the wrong predictions
+    * ``recall`` = matched reference keywords / reference keywords
+    * ``precision`` = matched reference keywords / (matched ones + wrong predictions)
     * ``f1`` = the harmonic mean of both
 
-    for objects and for behaviours, each the mean over sequences of the sequence's own score, as the
-    paper's Tables 1 and 2 have it. With ``average="pooled"`` keywords of all sequences are added up
+    Objects and behaviours have a score each: the mean of the sequences' own scores, as in the
+    paper's Tables 1 and 2. With ``average="pooled"``, the keywords of all sequences are added up
     first.
 
-    ``published`` follows the released script to the last digit; its
-    unexpected behaviour is listed at ``hallujudge.synonym_graphs.KeywordMatcher``. Beside that:
+    ``published`` reproduces the released script exactly, including its known bugs, which
+    ``hallujudge.synonym_graphs.KeywordMatcher`` lists. Furthermore:
 
-    * a share of nothing counts as 0, also where the reference names nothing;
-    * sequences whose keyword file is missing are left out silently; here such an item is unscored
-      and counted;
-    * its reader makes one empty keyword of an empty list ``[]``, so that two empty lists score 1.
-      Lists are empty here, and that item scores 0.
+    * 0/0 is 0, even if the reference list is empty;
+    * sequences without a keyword file are silently left out; here such an item is unscored;
+    * an empty list ``[]`` is parsed as one empty keyword, so that two empty lists score 1; here
+      they are empty, and the item scores 0.
 
-    ``corrected`` counts every wrong prediction, and leaves scores undefined that have nothing to
-    divide by (see :func:`keyword_scores`).
+    ``corrected`` counts every wrong prediction, and leaves 0/0 undefined (see
+    :func:`keyword_scores`).
 
     Attributes:
         variant: ``published`` or ``corrected``.
         average: ``sequences`` or ``pooled``.
-        matcher: How keywords were matched, for the signature.
-        object_graph: Which graph matched objects, for the signature.
-        behavior_graph: Which graph matched behaviours.
+        matcher: Name of the keyword matcher, for the signature.
+        object_graph: Name of the graph of objects, for the signature.
+        behavior_graph: Name of the graph of behaviours, for the signature.
         extractor: Name of the extractor of keywords.
         domain: The domain of items that name none.
     """
 
     name: ClassVar[Literal["mementos"]] = "mementos"
-    summary: ClassVar[str] = "Objects and behaviours that descriptions of image sequences invent."
+    summary: ClassVar[str] = "Hallucinated objects and behaviours of image sequences."
     papers: ClassVar[tuple[Paper, ...]] = (
         Paper(
             title="Mementos: A Comprehensive Benchmark for Multimodal Large Language Model "
@@ -213,7 +212,7 @@ class MementosMetric(MetricBase):
         ),
         VariantDefinition(
             name="corrected",
-            meaning="Counts every wrong prediction, and leaves a share of nothing undefined.",
+            meaning="Counts every wrong prediction, and leaves 0/0 undefined.",
         ),
     )
     options: ClassVar[tuple[OptionDefinition, ...]] = (
@@ -248,13 +247,13 @@ class MementosMetric(MetricBase):
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
-        """Six scores: means over sequences, or ratios over the keywords of all sequences."""
+        """The six scores: means over sequences, or ratios over the keywords of all sequences."""
         if self.average == _SEQUENCES:
             return self.score_definitions
         return tuple(score for kind in KINDS for score in _pooled_scores(kind))
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the matcher, both graphs, the extractor, and how scores are averaged."""
+        """Return the matcher, both graphs, the extractor and the average."""
         return (
             ("match", self.matcher),
             ("objects", self.object_graph),
@@ -270,8 +269,8 @@ class MementosMetric(MetricBase):
         """Return the statistics of one sequence and its own scores.
 
         Args:
-            objects: How its object keywords match.
-            behaviors: How its behaviour keywords match.
+            objects: Counts of its object keywords.
+            behaviors: Counts of its behaviour keywords.
         """
         statistics: list[float] = []
         scores: dict[str, float | None] = {}
@@ -284,10 +283,10 @@ class MementosMetric(MetricBase):
         return ScoredItem(statistics=tuple(statistics), scores=scores, evidence=None)
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
-        """An unscored description at its best names every keyword, at its worst others alone.
+        """Return a description with every keyword at best, and with only wrong ones at worst.
 
-        How many there are is taken from the fullest reference, and how many it makes up from the
-        worst description.
+        The number of keywords is the largest of a reference; the number of wrong ones is the
+        largest of a description.
         """
         row: dict[str, float] = {}
         for kind in KINDS:

@@ -1,4 +1,4 @@
-"""POPE's analyses: what is hallucinated, how stable answers are, whether captions agree."""
+"""POPE's analyses: frequent hallucinations, stability over prompts, agreement with captions."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRatio:
-    """How many hallucinated objects are among the k most frequent ones."""
+    """Share of hallucinated objects that are among the k most frequent ones."""
 
     k: int
-    """How many objects count as frequent."""
+    """Number of objects that count as frequent."""
     value: float | None
-    """The mean over images; None where no image has a hallucinated object."""
+    """Mean over images; None if no image has a hallucinated object."""
     n: int
-    """Images with a hallucinated object, which the mean is over."""
+    """Number of images with a hallucinated object; the mean is over these."""
 
 
 def hit_ratio_by_frequency(
     hallucinated: Iterable[Collection[str]], counts: ObjectCounts, ks: Sequence[int] = (10, 20, 30)
 ) -> list[HitRatio]:
-    """HR_A@k (papers/pope.txt, formula 3).
+    """Return HR_A@k (papers/pope.txt, formula 3).
 
-    The mean over images of the share of an image's hallucinated objects that are among the k
-    objects that most images show. Formula 3 divides by all images, and has nothing to divide for
-    one without hallucination; those are left out here.
+    For one image, it is the share of hallucinated objects that are among the k most frequent
+    objects. The score is the mean over images. Formula 3 also counts images without hallucination,
+    whose share is 0/0; they are left out here.
 
     Args:
-        hallucinated: For each image, the different objects that its caption makes up.
-        counts: How frequent objects are; the paper counts in MSCOCO and prints no list.
+        hallucinated: For each image, the distinct hallucinated objects of its caption.
+        counts: Frequencies of objects. The paper counts in MSCOCO and does not print the list.
         ks: The values of k.
     """
     return _hit_ratios(list(hallucinated), counts.by_frequency(), ks)
@@ -60,13 +60,13 @@ def hit_ratio_by_company(
     counts: ObjectCounts,
     ks: Sequence[int] = (10, 20, 30),
 ) -> list[HitRatio]:
-    """HR_C@k(o) (papers/pope.txt, formula 4): over images that show object o, by its company.
+    """Return HR_C@k(o) (papers/pope.txt, formula 4), over the images that show object o.
 
     Args:
-        hallucinated: Image -> the different objects that its caption makes up.
+        hallucinated: Image -> the distinct hallucinated objects of its caption.
         shown: Image -> the objects that it shows.
         probe: The object o.
-        counts: How often objects stand with it.
+        counts: How often objects occur together with it.
         ks: The values of k.
     """
     rows = [names for image, names in hallucinated.items() if probe in shown.get(image, ())]
@@ -92,10 +92,10 @@ def accumulated_proportions(
     ranked: Sequence[str],
     ks: Sequence[int] = (10, 20, 30, 40, 50, 60, 70, 80),
 ) -> list[float | None]:
-    """The share of all hallucination times that falls on the k first objects (Tables 8 and 9).
+    """Return the share of all hallucinations that the first k objects cause (Tables 8 and 9).
 
     Args:
-        hallucinated: For each image, the objects that its caption makes up.
+        hallucinated: For each image, the hallucinated objects of its caption.
         ranked: Objects in order, such as :meth:`ObjectCounts.by_frequency`.
         ks: The values of k.
     """
@@ -109,7 +109,7 @@ def accumulated_proportions(
 def parser_comparison(
     answers: Sequence[str], labels: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
-    """The scores of the same answers under every parser.
+    """Return the scores of the same answers under every parser.
 
     Args:
         answers: What the model wrote.
@@ -124,14 +124,14 @@ def parser_comparison(
 
 
 class ParserComparison:
-    """The scores of the same answers under every parser, from as many batches as there are."""
+    """Scores of the same answers under every parser, added up over batches."""
 
     def __init__(self) -> None:
         self._metrics = {name: PopeMetric(variant=name) for name in PopeMetric.variant_names()}
         self._counts = dict.fromkeys(self._metrics, PopeCounts(0, 0, 0, 0, 0, 0, 0))
 
     def add(self, answers: Sequence[str], labels: Sequence[str]) -> None:
-        """Adds answers.
+        """Add answers.
 
         Args:
             answers: What the model wrote.
@@ -142,7 +142,7 @@ class ParserComparison:
             self._counts[name] = PopeCounts(*map(sum, zip(self._counts[name], more, strict=True)))
 
     def scores(self) -> dict[str, dict[str, float | None]]:
-        """Parser -> score -> value; None where it is not defined."""
+        """Return parser -> score -> value; None if it is undefined."""
         return {name: _scores(counts) for name, counts in self._counts.items()}
 
 
@@ -167,28 +167,28 @@ class Stability:
     """A score over several prompt templates."""
 
     mean: float
-    """Its mean."""
+    """Mean."""
     std: float
-    """Its standard deviation over the templates (the population's, as in Table 4)."""
+    """Standard deviation over the templates (of the population, as in Table 4)."""
     lowest: float
-    """The least value."""
+    """Lowest value."""
     highest: float
-    """The greatest value."""
+    """Highest value."""
     templates: int
-    """How many templates."""
+    """Number of templates."""
 
 
 def template_stability(scores: Mapping[str, float]) -> Stability:
-    """How far a score moves with the prompt (papers/pope.txt, section 5.3, Table 4).
+    """Return how much a score varies with the prompt (papers/pope.txt, section 5.3, Table 4).
 
     Args:
         scores: Template -> score.
 
     Raises:
-        ValueError: There is none.
+        ValueError: No scores are given.
     """
     if not scores:
-        raise ValueError("no scores were given; give at least one template's")
+        raise ValueError("no scores are given; give the score of at least one template")
     values = list(scores.values())
     mean = math.fsum(values) / len(values)
     spread = math.fsum((value - mean) ** 2 for value in values) / len(values)
@@ -203,20 +203,20 @@ def template_stability(scores: Mapping[str, float]) -> Stability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consistency:
-    """Whether polled answers agree with captions."""
+    """Agreement between answers to questions and captions of the same images."""
 
     denied: int
-    """Objects that the model said are not there."""
+    """Objects whose presence the model denied."""
     denied_but_mentioned: int
-    """Those of them that its caption of the same image mentions."""
+    """Denied objects that its caption of the same image mentions."""
     mentioned: int
-    """Polled objects that captions mention."""
+    """Objects in questions that captions mention."""
     mentioned_and_affirmed: int
-    """Those of them that it said are there."""
+    """Mentioned objects whose presence the model affirmed."""
 
     @property
     def denial_rate(self) -> float | None:
-        """Share of denied objects that captions leave out too; None without denied ones."""
+        """Share of denied objects that captions do not mention; None without denied ones."""
         return 1 - self.denied_but_mentioned / self.denied if self.denied else None
 
     @property
@@ -228,12 +228,12 @@ class Consistency:
 def caption_consistency(
     polled: Iterable[tuple[str, str, str | None]], captions: Mapping[str, Collection[str]]
 ) -> Consistency:
-    """Polled answers beside captions (papers/pope.txt, section 5.3, "Consistency").
+    """Compare answers with captions (papers/pope.txt, section 5.3, "Consistency").
 
     Args:
-        polled: Image, object, and the answer as read: ``yes``, ``no``, or None for unread, which
-            counts neither way. An object polled twice counts once, by its first answer.
-        captions: Image -> the objects that its caption mentions; images without one are left out.
+        polled: Image, object, and parsed answer: ``yes``, ``no``, or None for an unparsed answer,
+            which does not count. Of several answers about one object, the first counts.
+        captions: Image -> the objects that its caption mentions; other images are left out.
     """
     seen: dict[tuple[str, str], str | None] = {}
     for image, name, answer in polled:

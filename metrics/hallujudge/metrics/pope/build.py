@@ -1,4 +1,4 @@
-"""Building POPE questions from the objects of images (papers/pope.txt, section 5.1)."""
+"""POPE questions made from the objects of images (papers/pope.txt, section 5.1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 SAMPLINGS = ("random", "popular", "adversarial")
-"""How absent objects are chosen."""
+"""Ways to choose absent objects."""
 
 TEMPLATES = (
     "Is there {a} {object} in the image?",
@@ -41,7 +41,7 @@ class PopeQuestion:
     """A question about one object of one image."""
 
     question_id: int
-    """Counted from 1."""
+    """Number of the question, from 1."""
     image: str
     """The image."""
     text: str
@@ -49,12 +49,12 @@ class PopeQuestion:
     label: str
     """``yes`` or ``no``."""
     object: str
-    """The object that is asked about."""
+    """The object in question."""
     category: str
-    """How absent objects were chosen."""
+    """The sampling of absent objects."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The line of a question file."""
+        """Return the line of a question file."""
         return {
             "question_id": self.question_id,
             "image": self.image,
@@ -67,10 +67,10 @@ class PopeQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PopeBuild:
-    """Questions, and the images that could have none."""
+    """Questions, and the images without questions."""
 
     questions: tuple[PopeQuestion, ...]
-    """As many with the label yes as with no, for every image."""
+    """The questions; for every image, half have the label yes and half the label no."""
     skipped: Mapping[str, str]
     """Image -> why it has no questions."""
 
@@ -85,11 +85,11 @@ class ObjectCounts:
     """Object -> other object -> images that show both."""
 
     def by_frequency(self) -> tuple[str, ...]:
-        """Objects, the most frequent first; equally frequent ones by name."""
+        """Return objects, the most frequent first; ties by name."""
         return tuple(sorted(self.images, key=lambda name: (-self.images[name], name)))
 
     def by_company(self, objects: Iterable[str]) -> tuple[str, ...]:
-        """Objects by how often they stand with the given ones, summed over them; ties by name."""
+        """Return objects by how often they occur with the given ones, in total; ties by name."""
         totals: Counter[str] = Counter()
         for name in objects:
             totals.update(self.together.get(name, {}))
@@ -97,7 +97,7 @@ class ObjectCounts:
 
 
 def count_objects(objects: Mapping[str, Iterable[str]]) -> ObjectCounts:
-    """Counts over images; an object that an image lists twice counts once."""
+    """Count objects over images; a duplicate object of an image counts once."""
     images: Counter[str] = Counter()
     together: dict[str, Counter[str]] = {}
     for names in objects.values():
@@ -116,7 +116,7 @@ _A_DESPITE_SPELLING = re.compile(
     r"uni(?!n|m|d)|unanim|u(?:bi|fo|k[eru]|ra[nl]|rin|rol|sa[bg]|sb|se|su|t[eio]|v)|eu|ewe|ouija"
     r"|on(?:e|ce)(?!rous)"
 )
-# Letters said one by one: SUV, HDTV, x-ray; longer capitals with vowels are words.
+# Spelt letter by letter: SUV, HDTV, x-ray. Longer capitals with vowels are words.
 _INITIALS = re.compile(
     r"(?:[A-Z]{2,3}|[B-DF-HJ-NP-TV-Z]{4,})s?\b|[A-Za-z](?![A-Za-z'])|[ei](?=[A-Z])"
 )
@@ -125,8 +125,8 @@ _NUMBER_WITH_AN = re.compile(r"8|11(?!\d)|18(?!\d)|1[18](?:\d{3})+(?!\d)")
 
 
 def article_of(name: str) -> str:
-    """``a`` or ``an``, by sound: an umbrella, a unicycle, an hourglass, an X-ray, an 8 ball."""
-    # Accents go, and so do quotes around a name: what matters is its first sound.
+    """Return ``a`` or ``an``, by sound: an umbrella, a unicycle, an hourglass, an X-ray."""
+    # Only the first sound matters, so accents and quotes are removed.
     bare = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     bare = bare.lstrip(" \"'`([")
     if bare[:1].isdigit():
@@ -152,34 +152,35 @@ def build_pope(
     min_objects: int | None = None,
     counts: ObjectCounts | None = None,
 ) -> PopeBuild:
-    """Balanced questions: half about objects that an image shows, half about others.
+    """Return balanced questions: half about objects that an image shows, half about others.
 
     For each image, ``questions_per_image / 2`` of its objects are drawn at random, and as many
-    absent ones: ``random`` draws them; ``popular`` takes the objects that most images show;
-    ``adversarial`` takes those that stand most often beside the image's objects (the counts are
-    summed over all of them). Equal counts are decided by name. What is drawn depends on the seed
-    and the image alone, so that the three samplings ask about the same present objects, and no
-    image changes what another is asked.
+    absent ones. ``random`` draws these too. ``popular`` uses the most frequent objects.
+    ``adversarial`` uses those that occur most often with the image's objects, in total. Ties are
+    broken by name.
+
+    The draw depends only on the seed and the image. Therefore the three samplings ask about the
+    same present objects, and adding an image does not change the questions of the others.
 
     Args:
         objects: Image -> the objects that it shows.
         sampling: One of :data:`SAMPLINGS`.
         questions_per_image: Even; the paper has 6.
-        seed: What is drawn.
+        seed: Seed of the draw.
         template: ``{object}`` (or ``<object>``) is the name and ``{a}`` its article; ``a`` or
-            ``a/an`` before the name becomes the right one too.
-        images: Draw so many of the images that have enough objects; None: all of them.
-        min_objects: Least objects of an image; None: as many as it is asked about. (The paper has
-            "more than 3", 4, for its six questions.)
+            ``a/an`` before the name is corrected too.
+        images: Number of images to draw, of those with enough objects; None: all of them.
+        min_objects: Fewest objects of an image; None: as many as there are questions about present
+            objects. The paper requires more than 3 for its six questions.
         counts: Frequencies; None: of ``objects`` themselves, all images.
 
     Returns:
-        The questions in the order of the images, present and absent objects by turns; and the
-        images without enough objects.
+        The questions in the order of the images, alternating between present and absent objects;
+        and the images without enough objects.
 
     Raises:
-        OptionError: The sampling is unknown, the template names no object, the number of questions
-            is odd, or fewer images than asked for have enough objects.
+        OptionError: The sampling is unknown, the template has no object, the number of questions is
+            odd, or too few images have enough objects.
     """
     template = _ARTICLE_AND_NAME.sub(r"{\1} {object}", template).replace("<object>", "{object}")
     half = _checked_half(sampling, questions_per_image, template)
@@ -228,7 +229,7 @@ def _checked_half(sampling: str, questions_per_image: int, template: str) -> int
     try:
         filled = _asked(template, "\0")
     except (KeyError, IndexError, ValueError, AttributeError) as err:
-        problem = f"{template!r} may hold {{a}} and {{object}} alone: {err}"
+        problem = f"{template!r} may only hold {{a}} and {{object}}: {err}"
         raise OptionError("pope", "template", problem) from err
     if "\0" not in filled:
         raise OptionError("pope", "template", f"{template!r} has no {{object}}")
@@ -242,7 +243,7 @@ def _asked(template: str, name: str) -> str:
 
 def _drawn_images(chosen: Sequence[str], images: int, seed: int) -> list[str]:
     if images > len(chosen):
-        problem = f"{images} are wanted and {len(chosen)} have enough objects"
+        problem = f"{images} are requested, but only {len(chosen)} have enough objects"
         raise OptionError("pope", "images", problem)
     kept = set(random.Random(f"{seed}\0images").sample(sorted(chosen), images))  # noqa: S311
     return [image for image in chosen if image in kept]

@@ -14,8 +14,8 @@ class PopeItem(Item):
     """A yes/no question about an image, its label and the answer."""
 
     response: str | None
-    """What the model wrote. None: it gave nothing, and the item is unscored."""
+    """What the model wrote; None if there is no response, which leaves the item unscored."""
     question: str = ""
-    """The question that was asked."""
+    """The question."""
     label: str
     """The right answer: ``yes`` or ``no``."""

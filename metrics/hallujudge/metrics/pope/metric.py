@@ -37,15 +37,15 @@ class PopeCounts(NamedTuple):
     answered: int
     """Answers that count in the accuracy."""
     tp: int
-    """Yes to what is there."""
+    """Yes to objects that are there."""
     fp: int
-    """Yes to what is not there."""
+    """Yes to objects that are not there."""
     tn: int
-    """No to what is not there."""
+    """No to objects that are not there."""
     fn: int
-    """No to what is there, and unread answers to it where the variant counts them alike."""
+    """No to objects that are there; also unparsed answers if the variant counts them as no."""
     unparsed: int
-    """Answers that could not be read."""
+    """Unparsed answers."""
 
 
 def _f1(sums: Sums) -> FloatArray:
@@ -58,13 +58,13 @@ def _f1(sums: Sums) -> FloatArray:
 
 
 def _sum_over(first: str, second: str, bottom: str) -> Callable[[Sums], FloatArray]:
-    """The ratio of the sum of two columns to a third."""
+    """Return the ratio of the sum of two columns to a third."""
     over = ratio("top", "bottom")
     return lambda sums: over({"top": sums[first] + sums[second], "bottom": sums[bottom]})
 
 
 def _share(top: str, other: str) -> Callable[[Sums], FloatArray]:
-    """The ratio of a column to its sum with another."""
+    """Return the ratio of a column to its sum with another."""
     over = ratio("top", "bottom")
     return lambda sums: over({"top": sums[top], "bottom": sums[top] + sums[other]})
 
@@ -81,17 +81,17 @@ class PopeMetric(MetricBase):
     * ``recall`` = right yes / (right yes + wrong no)
     * ``f1`` = 2 right yes / (2 right yes + wrong yes + wrong no), the harmonic mean of the two
     * ``yes_ratio`` = yes / answers, of the *predictions* (one tool reports the labels' share)
-    * ``unparsed_rate`` = answers that the parser can't read / all answers
+    * ``unparsed_rate`` = unparsed answers / all answers
 
-    A variant is a parser (:data:`hallujudge.metrics.answers.YES_NO_PARSERS`). ``published`` is what
-    the released script does: whatever is not clearly no is yes, so that nothing is unparsed.
-    ``lmms-eval`` and ``vlmevalkit`` count what they can't read as a wrong answer, as those tools
-    do; precision and recall leave it out in the first, and the second's recall counts it as a no.
-    ``strict`` leaves it unscored.
+    A variant is a parser (:data:`hallujudge.metrics.answers.YES_NO_PARSERS`). ``published`` follows
+    the released script: an answer that is not clearly no is yes, so that none is unparsed.
+    ``lmms-eval`` and ``vlmevalkit`` count unparsed answers as wrong, as those tools do. Precision
+    and recall of ``lmms-eval`` leave them out; recall of ``vlmevalkit`` counts them as no.
+    ``strict`` leaves them unscored.
 
-    Departures from the released scripts: they join answers to questions by their order, and stop
-    with a division by zero where a model never says yes; here the precision is then None, and
-    ``f1`` is 0 as long as anything was wrong.
+    Differences from the released scripts: they join answers to questions by order, and stop with a
+    division by zero if a model never says yes. Here the precision is then None, and ``f1`` is 0 if
+    any answer is wrong.
 
     Attributes:
         variant: The parser's name.
@@ -179,7 +179,7 @@ class PopeMetric(MetricBase):
     )
 
     def __post_init__(self) -> None:
-        # slots=True makes a new class, which super() without arguments does not know.
+        # slots=True creates a new class, so super() without arguments does not work here.
         MetricBase.__post_init__(self)
         object.__setattr__(self, "_read", yes_no_parser(self.variant))
         answers: tuple[YesNo | None, ...] = ("yes", "no", None)
@@ -191,15 +191,15 @@ class PopeMetric(MetricBase):
 
     @property
     def repeated_by(self) -> str:
-        """``category`` in ``vlmevalkit``, whose table has a row for each category of an item."""
+        """``category`` for ``vlmevalkit``, whose table counts an item in each of its categories."""
         return "category" if self.variant == "vlmevalkit" else ""
 
     def read(self, response: str) -> YesNo | None:
-        """What an answer says, by this variant's parser."""
+        """Parse an answer with this variant's parser."""
         return self._read(response)
 
     def score_answer(self, response: str, label: str) -> ScoredItem[AnswerEvidence]:
-        """Statistics of one answer.
+        """Return the statistics of one answer.
 
         Args:
             response: What the model wrote.
@@ -214,16 +214,17 @@ class PopeMetric(MetricBase):
         return scored
 
     def count(self, answers: Iterable[str], labels: Iterable[str]) -> PopeCounts:
-        """Counts over many answers at once, without a result for each.
+        """Count many answers at once, without a result for each.
 
-        Every distinct answer is read once, and the rest is one look-up each.
+        Every distinct answer is parsed once; each repetition is one look-up.
 
         Args:
             answers: What the model wrote.
             labels: ``yes`` or ``no``, one for each answer.
 
         Raises:
-            OptionError: A label is neither, or there are more of one than of the other.
+            OptionError: A label is neither ``yes`` nor ``no``, or the numbers of answers and labels
+                differ.
         """
         import numpy as np
 
@@ -261,10 +262,10 @@ class PopeMetric(MetricBase):
         )
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """An unscored answer at its best is a right yes; at its worst it is wrong.
+        """Return a right yes at best, and a wrong answer at worst.
 
-        As a wrong yes it lowers the precision and as a wrong no the recall; each bound takes the
-        worse of the two for its own score.
+        A wrong yes lowers the precision and a wrong no the recall. Each score's bound uses the
+        worse one.
         """
         good, bad = float(best), float(not best)
         return {
@@ -285,7 +286,7 @@ _KEPT_CODES = 1 << 16
 
 
 class _Codes(dict[str, int]):
-    """Answer -> 0 (yes), 1 (no) or 2 (neither), read when first asked for; bounded."""
+    """Cache of bounded size: answer -> 0 (yes), 1 (no) or 2 (neither)."""
 
     def __init__(self, read: Callable[[str], YesNo | None]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Open answers matched against right ones by a judge (papers/pope.txt, section 5.4, appendix E)."""
+"""Open answers that a judge compares with right ones (papers/pope.txt, section 5.4, appendix E)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class VqaMatch:
     """What a judge found."""
 
     answer: str | None
-    """The right answer that the reply matches; None where it matches none, or is unread."""
+    """The right answer that the response matches; None if it matches none or is unparsed."""
     read: bool
-    """Whether the judge's verdict could be read; where not, the reply is unscored, never wrong."""
+    """Whether the judge's reply was parsed; if not, the response is unscored, never wrong."""
 
 
 def offered_answers(answers: Sequence[str]) -> tuple[str, ...]:
-    """Each right answer once, the commonest first, so that a judge takes it where several match."""
+    """Return each right answer once, the most frequent first; a judge names the first match."""
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for answer in answers:
@@ -32,9 +32,9 @@ def offered_answers(answers: Sequence[str]) -> tuple[str, ...]:
 
 
 def match_of_number(verdict: str, offered: Sequence[str]) -> VqaMatch:
-    """The right answer of a judge's number: 1 is the first offered, 0 is none.
+    """Return the right answer by a judge's number: 1 is the first one, 0 is none.
 
-    Numbers are what a judge may say, so that nothing in an answer can become a verdict.
+    A judge may only name numbers, so that no text of an answer can become a verdict.
     """
     said = verdict.strip().strip("\"'.")
     if said.isascii() and said.isdecimal() and int(said) <= len(offered):
@@ -43,13 +43,14 @@ def match_of_number(verdict: str, offered: Sequence[str]) -> VqaMatch:
 
 
 def vqa_score(answer: str | None, answers: Sequence[str]) -> float:
-    """The VQA score (Antol et al. 2015) of a matched answer.
+    """Return the VQA score (Antol et al. 2015) of a matched answer.
 
-    The mean, over each person left out in turn, of min(1, others who said the same / 3).
+    Each person is left out in turn; the score is the mean of min(1, number of others with the same
+    answer / 3).
 
     Args:
-        answer: The right answer that was matched; None: none was.
-        answers: What people answered, usually ten of them.
+        answer: The matched right answer; None if there is none.
+        answers: The answers of people, usually ten.
     """
     if answer is None or not answers:
         return 0.0

@@ -1,4 +1,4 @@
-"""The Tri-HE paper's analyses, as functions of verdicts that are already there."""
+"""The Tri-HE paper's analyses, as functions of existing verdicts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class JudgedAnswer:
     """An answer and the verdicts of its claims."""
 
     group_id: str
-    """Its image."""
+    """Id of the image."""
     verdicts: tuple[ClaimVerdict, ...]
-    """One for each claim, in the order of the answer."""
+    """One verdict for each claim, in the order of the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Rates:
     """Hallucination rates of some answers."""
 
     hallu_q: float | None
-    """Mean over questions; None where no answer has a score."""
+    """Mean over questions; None if no answer has a score."""
     hallu_i: float | None
     """Mean over images."""
     questions: int
@@ -57,9 +57,9 @@ class TrendPoint:
     """Rates of the claims within the first words of the answers."""
 
     words: int
-    """How many words."""
+    """Number of words."""
     rates: Rates
-    """The rates."""
+    """Rates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,21 +67,21 @@ class FrequentPairs:
     """Relation rates of all claims and of those on the most frequent object pairs."""
 
     original: Rates
-    """Of all claims."""
+    """Rate over all claims."""
     frequent: Rates
-    """Of claims whose pair is among the frequent ones."""
+    """Rate over claims whose pair is among the frequent ones."""
     pairs: tuple[tuple[str, str], ...]
-    """Those pairs, the most frequent first."""
+    """The frequent pairs, the most frequent first."""
     all_pairs: int
-    """Distinct pairs in all."""
+    """Number of distinct pairs."""
 
 
 def rates(answers: Iterable[JudgedAnswer], metric: TriHeMetric, part: str = "") -> Rates:
-    """Formulas 1 and 2 of the paper over answers, without intervals.
+    """Return formulas 1 and 2 of the paper over answers, without intervals.
 
     Args:
         answers: The answers. Those without a score are left out, as in the report.
-        metric: Which variant counts.
+        metric: The metric with its variant.
         part: Empty for all claims, ``object_`` or ``relation_`` for those with such a part wrong.
     """
     by_image: dict[str, list[float]] = defaultdict(list)
@@ -108,13 +108,12 @@ def _mean(numbers: Sequence[float]) -> float | None:
 def trend(
     answers: Sequence[JudgedAnswer], metric: TriHeMetric, words: Iterable[int], part: str = ""
 ) -> tuple[TrendPoint, ...]:
-    """Rates over the claims within the first K words of each answer (Figure 3).
+    """Return rates over the claims within the first K words of each answer (Figure 3).
 
-    A claim belongs to the first K words when it ends within them. Words are what white space
-    separates. The paper cuts at K
-    tokens of NLTK, and its script, which has no spans, guesses from vector similarity which claims
-    come before the cut; here nothing is guessed. An answer that makes no claim so early drops out
-    at that K, as in the paper.
+    A claim belongs to the first K words if it ends within them. White space separates words. The
+    paper cuts at K tokens of NLTK. Its script has no spans and guesses from vector similarity which
+    claims come before the cut; here the spans decide. An answer without a claim in its first K
+    words is left out at that K, as in the paper.
 
     Args:
         answers: The answers.
@@ -123,14 +122,14 @@ def trend(
         part: As for :func:`rates`.
 
     Raises:
-        ValueError: It isn't known where a claim stands.
+        ValueError: The position of a claim is unknown.
     """
     for answer in answers:
         for claim in answer.verdicts:
             if claim.within_words is None:
                 raise ValueError(
-                    f"the claim {list(claim.triplet)} of image {answer.group_id!r} has no place; "
-                    "take claims with an extractor that gives places"
+                    f"the claim {list(claim.triplet)} of image {answer.group_id!r} has no "
+                    "position; use an extractor that reports positions, such as rules"
                 )
     return tuple(
         TrendPoint(words=k, rates=rates([_first(a, k) for a in answers], metric, part))
@@ -150,18 +149,18 @@ def frequent_pair_rates(
     share: float = _SHARE,
     canonical: Callable[[str], str] | None = None,
 ) -> FrequentPairs:
-    """Relation rates on the most frequent fifth of object pairs (Table 4).
+    """Return relation rates on the most frequent fifth of object pairs (Table 4).
 
-    Pairs are counted over all claims of all answers, in the order (first, second) that they have
-    there, and ranked by count; equal counts in lexical order, so that the result does not depend on
-    the order of answers. The share is of distinct pairs, rounded up.
+    Ordered pairs (subject, object) are counted over all claims of all answers and ranked by count.
+    Ties are in lexical order, so that the order of answers does not matter. The share is of
+    distinct pairs, rounded up.
 
     Args:
         answers: The answers.
         metric: Which variant counts.
-        share: The share of pairs that is taken.
-        canonical: What makes names of the same object equal. The paper replaces each by the name of
-            its WordNet synset. None: letter case and white space don't count.
+        share: Share of the pairs that count as frequent.
+        canonical: Maps names of the same object to one name. The paper uses the name of the WordNet
+            synset. None: ignore letter case and white space.
 
     Raises:
         ValueError: The share is not above 0 and at most 1.
@@ -206,7 +205,7 @@ def _on(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A scene graph taken apart, to look parts of claims up in."""
+    """The parts of a scene graph, for looking up parts of claims."""
 
     objects: frozenset[Hashable]
     """Its objects."""
@@ -215,7 +214,7 @@ class Scene:
     triplets: frozenset[tuple[Hashable, ...]]
     """Its triplets."""
     canonical: Callable[[str], Hashable]
-    """What makes texts that mean the same equal."""
+    """Maps texts with the same meaning to one text."""
 
     @classmethod
     def of(
@@ -225,13 +224,13 @@ class Scene:
         *,
         canonical: Callable[[str], Hashable] | None = None,
     ) -> Scene:
-        """The parts of a scene graph.
+        """Return the parts of a scene graph.
 
         Args:
-            triplets: The scene graph.
-            objects: Objects of the image beside those that the triplets name.
-            canonical: What makes texts that mean the same equal. None: letter case and white space
-                don't count.
+        triplets: The scene graph.
+        objects: Further objects of the image, which the triplets do not name.
+        canonical: Maps texts with the same meaning to one text. None: ignore letter case and
+            white space.
         """
         name = canonical or _plain
         known = frozenset(tuple(map(name, triplet)) for triplet in triplets)
@@ -246,11 +245,11 @@ class Scene:
 
 
 def is_prediction_error(claim: ClaimVerdict, scene: Scene) -> bool:
-    """Whether an unsupported claim is a prediction error rather than a hallucination (section 3.1).
+    """Return whether an unsupported claim is a prediction error (section 3.1).
 
-    The paper sets such errors apart: both objects and the relation are in the scene graph, the
-    triplet is not. Its rates count them with the others all the same, as its judges don't tell them
-    apart; so do ours. A claim whose judge names a wrong object is none.
+    The paper distinguishes prediction errors from hallucinations: subject, object and relation are
+    in the scene graph, but the triplet is not. Its judges do not tell them apart, so that its rates
+    include them; so do these. A claim with a wrong object is not a prediction error.
 
     Args:
         claim: The claim and its verdict.

@@ -18,22 +18,22 @@ def checked_against_all(claim: ClaimVerdict) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriHeEvidence:
-    """What a response's Tri-HE scores rest on."""
+    """Evidence of a response's Tri-HE scores."""
 
     claims: tuple[ClaimVerdict, ...]
     """Every claim with its verdict, in the order of the response."""
     extractor: str = ""
-    """The extractor that found the claims; empty: they were given."""
+    """The extractor that found the claims; empty if they were given."""
     judging: tuple[dict[str, JsonValue], ...] = field(default=())
     """The judges that were called, in order: verdicts, fallbacks, tokens, latency and cost."""
     scene_graph: tuple[Triplet, ...] = ()
-    """The image's scene graph, once, where a claim was checked against all of it; such a claim has
-    no references of its own."""
+    """The image's scene graph, if a claim was checked against all of it; such a claim has no
+    references of its own."""
     human_scores: tuple[float, ...] = ()
     """Human scores of the response, one for each annotator."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the claims with their extractor and judges, where these are known."""
+        """Return the claims with their extractor and judges, if these are known."""
         line: dict[str, JsonValue] = {"claims": [claim.to_json() for claim in self.claims]}
         if self.extractor:
             line["extractor"] = self.extractor

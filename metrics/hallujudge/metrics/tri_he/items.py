@@ -12,17 +12,17 @@ __all__ = ["TriHeItem"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriHeItem(Item):
-    """An answer to a question about an image, and what the image's scene graph says."""
+    """An answer to a question about an image, and the image's scene graph."""
 
     question: str = ""
-    """The question that was answered."""
+    """The question."""
     response: str | None = None
-    """What the model wrote. None: only its claims are known."""
+    """What the model wrote; None if only its claims are known."""
     claims: tuple[ClaimParts, ...] | None = None
-    """Claims of the response. None: the extractor takes them from it."""
+    """Claims of the response; None if they are to be extracted."""
     reference_triplets: tuple[Triplet, ...] | None = None
-    """The image's scene graph. None: no reference is known."""
+    """The image's scene graph; None without a reference."""
     reference_objects: tuple[str, ...] = ()
     """Objects of the image that the triplets do not name."""
     human_scores: tuple[float, ...] = ()
-    """Human scores of the response, one for each annotator; only for agreement."""
+    """Human scores of the response, one for each annotator, to compute agreement."""

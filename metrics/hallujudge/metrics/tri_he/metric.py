@@ -1,4 +1,4 @@
-"""Tri-HE: how much of what an answer claims is not in the image's scene graph."""
+"""Tri-HE: the share of an answer's claims that the image's scene graph does not support."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _PARTS = ("", "object_", "relation_")
 _PART_MEANINGS = {
     "": "claims that the scene graph does not support",
     "object_": "claims with a wrong object",
-    "relation_": "claims with a wrong relation between objects that are there",
+    "relation_": "claims with a wrong relation between present objects",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counts:
-    """An answer's claims, counted."""
+    """Counts of an answer's claims."""
 
     claims: int
     hallucinated: int
@@ -62,33 +62,33 @@ def _image_score(part: str) -> ScoreDefinition:
 class TriHeMetric(MetricBase):
     """Tri-HE (Wu et al., Unified Triplet-Level Hallucination Evaluation, arXiv 2410.23114).
 
-    Of the claims of an answer to a question about an image:
+    Scores over the claims of answers to questions about images:
 
     * ``hallu_q`` = mean over questions of (hallucinated claims / claims), formula 1, section 3.2
     * ``hallu_i`` = mean over images of the mean over the image's questions, formula 2
-    * ``object_…`` and ``relation_…`` = the same, with only the claims in the numerator that have a
-      wrong object, or a wrong relation between objects that are both there. After section 3.1 a
-      claim with a wrong object counts as object hallucination whatever its relation is.
+    * ``object_…`` and ``relation_…`` = the same, but the numerator counts only claims with a wrong
+      object, or with a wrong relation between two present objects. By section 3.1, a claim with a
+      wrong object counts as object hallucination, whatever its relation is.
 
-    A claim is hallucinated where its verdict is ``not_supported``. Questions of one image share
+    A claim is hallucinated if its verdict is ``not_supported``. Questions of one image share
     their ``group_id``, which is also the cluster of intervals.
 
-    ``published`` follows the released script. Its unexpected behaviour:
+    ``published`` follows the released script, including its known bugs:
 
-    * a claim whose verdict could not be read (``null``) stays in the denominator, so that a judge
-      that fails lowers the rate;
-    * a hallucinated claim without a wrong object counts as relation hallucination, also where the
-      judge named no part at all;
-    * answers without claims are dropped in silence, and images without any answer left with them.
-      Here they are unscored, which leaves the scores the same and shows in the coverage;
-    * an archived answer whose verdicts are all ``null`` has the rate 0. That is kept for verdicts
-      read from an archive. Where the judge is ours, such an answer is unscored: a failed judge is
-      never a score.
+    * a claim without a verdict (``null``) stays in the denominator, so that a failing judge lowers
+      the rate;
+    * a hallucinated claim without a wrong object counts as relation hallucination, even if the
+      judge named no part;
+    * answers without claims are silently dropped, and images without other answers with them. Here
+      they are unscored: the scores are the same, and the coverage shows them;
+    * an answer whose verdicts are all ``null`` has the rate 0. This holds for verdicts of an
+      archive. With a judge of this run, such an answer is unscored, because a failed judge must not
+      give a score.
 
-    ``corrected`` leaves claims without verdict out of the denominator, and claims without a named
-    part out of both parts (they count in ``hallu_q`` and ``hallu_i``).
+    ``corrected`` leaves claims without a verdict out of the denominator. Claims without a named
+    part count in ``hallu_q`` and ``hallu_i`` only.
 
-    Bounds take each unscored answer as one of an image of its own.
+    Bounds assume that each unscored answer has an image of its own.
 
     Attributes:
         variant: ``published`` or ``corrected``.
@@ -170,7 +170,7 @@ class TriHeMetric(MetricBase):
             ValueError: It has none; :meth:`unscored_reason` says why.
         """
         if (problem := self.unscored_reason(verdicts)) is not None:
-            raise ValueError(f"an answer without score: {problem[1]}")
+            raise ValueError(f"the answer has no score: {problem[1]}")
         counts = self._counts(verdicts)
         numerators = (counts.hallucinated, counts.objects, counts.relations)
         rates = tuple(number / counts.claims for number in numerators)
@@ -195,7 +195,7 @@ class TriHeMetric(MetricBase):
         )
 
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Each image's own mean rates, and a column of ones to count images by."""
+        """Return each image's own mean rates, and a column of ones that counts images."""
         import numpy as np
 
         questions = clusters["questions"]
@@ -213,8 +213,8 @@ class TriHeMetric(MetricBase):
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
         """Return the columns with every claim without a verdict supported, or not supported.
 
-        At worst such a claim has a wrong part of the kind that a score counts. ``published`` has
-        these claims in its denominator already, ``corrected`` has not.
+        At worst, such a claim has a wrong part of the kind that a score counts. The denominator of
+        ``published`` includes these claims already; that of ``corrected`` does not.
         """
         unscored = items["unscored_claims"]
         claims = items["claims"] if self.variant == "published" else items["claims"] + unscored
@@ -230,10 +230,10 @@ class TriHeMetric(MetricBase):
         return {**items, **counts, **rates, "claims": claims}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
-        """An unscored answer at its best makes only supported claims, at its worst none.
+        """Return only supported claims at best, and none at worst.
 
-        How many claims it makes is taken from the fullest scored answer; the rates don't depend on
-        it. At its worst, every claim has a wrong part of the kind that a score counts.
+        The number of claims is the largest of a scored answer; the rates do not depend on it. At
+        worst, every claim has a wrong part of the kind that a score counts.
         """
         claims = float(observed["claims"].max(initial=1.0))
         wrong, rate = (0.0, 0.0) if best else (claims, 1.0)

@@ -12,13 +12,13 @@ __all__ = ["VideoHallucerEvidence"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoHallucerEvidence:
-    """What a pair's scores rest on."""
+    """Evidence of a pair's scores."""
 
     basic: AnswerEvidence
     """The answer to the basic question."""
     hallucination: AnswerEvidence
-    """The answer to the hallucinated one."""
+    """The answer to the hallucinated question."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Both answers beside their labels."""
+        """Return both answers with their labels."""
         return {"basic": self.basic.to_json(), "hallucination": self.hallucination.to_json()}

@@ -30,18 +30,18 @@ class VideoHallucerRun:
     """One question of a pair, and the answer."""
 
     response: str | None
-    """What the model wrote. None: it gave nothing."""
+    """What the model wrote; None without a response."""
     label: str
     """The right answer: ``yes`` or ``no``."""
     question: str = ""
-    """The question that was asked."""
+    """The question."""
     video: str = ""
-    """The video that it is about."""
+    """The video."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoHallucerItem(Item):
-    """A basic question and the hallucinated one beside it."""
+    """A basic question and its hallucinated question."""
 
     set_name: str
     """One of :data:`SETS`."""

@@ -1,4 +1,4 @@
-"""VideoHallucer: does a model tell what a video shows from what it does not show?"""
+"""VideoHallucer: pairs of questions about what a video shows and does not show."""
 
 from __future__ import annotations
 
@@ -35,21 +35,20 @@ class VideoHallucerMetric(MetricBase):
 
     * ``basic_accuracy``, ``hallucination_accuracy`` = right answers / pairs
     * ``pair_accuracy`` = pairs with two right answers / pairs
-    * ``mean_…_accuracy``: the means over the paper's five sets, each set with equal weight. None
-      where one of them has no pair.
+    * ``mean_…_accuracy``: the means over the paper's five sets, with equal weights. None if one of
+      them has no pair.
     * ``yes_percent_difference`` = share of yes answers - share of yes labels
     * ``false_positive_ratio`` = wrong answers with the label no / wrong answers
     * ``unparsed_rate`` = pairs with an answer that could not be parsed / pairs with two answers
 
-    ``published`` follows the released script: an answer is right if it has the label as a word,
-    anywhere and in any case, so that "No, ... Yes" is right for both labels. A right answer counts
-    as its label for the yes bias, and a wrong one as the opposite.
-    ``corrected`` reads answers with the strict parser of yes and no; a pair with an answer that it
-    can't read is unscored.
+    ``published`` follows the released script: an answer is right if it contains the label as a
+    word, in any letter case. "No, ... Yes" is therefore right for both labels. For the yes bias, a
+    right answer counts as its label and a wrong one as the opposite.
+    ``corrected`` uses the strict parser of yes and no; a pair with an unparsed answer is unscored.
 
-    Departures from the released scripts: the script of the bias looks at the hallucinated question
-    where the basic answer is wrong, and the reverse, and counts answers twice; here every answer
-    counts once. The released means are over the sets that were run; here they need all five.
+    Differences from the released scripts: the script of the bias uses the hallucinated question if
+    the basic answer is wrong, and the reverse, and counts answers twice; here every answer counts
+    once. The released means are over the sets that were run; here they need all five.
 
     Attributes:
         variant: ``published`` or ``corrected``.
@@ -83,7 +82,7 @@ class VideoHallucerMetric(MetricBase):
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = SCORES
 
     def score_pair(self, item: VideoHallucerItem) -> ScoredItem[VideoHallucerEvidence]:
-        """Statistics of a pair with two answers and two labels."""
+        """Return the statistics of a pair with two answers and two labels."""
         basic = self._answer(item.runs[BASIC])
         hallucination = self._answer(item.runs[HALLUCINATION])
         readable = basic.answer is not None and hallucination.answer is not None
@@ -134,7 +133,7 @@ class VideoHallucerMetric(MetricBase):
         return {**items, **set_columns({**counted, **decided})}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """An unscored pair may be right or wrong; its set is in :meth:`resolve`."""
+        """Return a right pair or a wrong one; :meth:`resolve` has its set."""
         names = (*(column.name for column in self.columns), *SET_COLUMNS)
         right = {f"{kind}_right": float(best) for kind in (BASIC, HALLUCINATION, "pair")}
         return dict.fromkeys(names, 0.0) | {"parsed": 1.0} | right

@@ -27,7 +27,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(name="unparsed", meaning="pairs with an answer that could not be parsed"),
     Column(name="answered", meaning="pairs with two answers"),
     Column(name="unscored", meaning="pairs that do not count"),
-    Column(name="set", meaning="which of the paper's sets", label=True),
+    Column(name="set", meaning="set, as a number", label=True),
 )
 """The statistics of a pair, in order."""
 
@@ -36,7 +36,7 @@ _KINDS = ("basic", "hallucination", "pair")
 SET_COLUMNS = tuple(
     name for part in PAPER_SETS for name in (part, *(f"{kind}_{part}" for kind in _KINDS))
 )
-"""The columns of single sets, which are made from a table of pairs."""
+"""Columns of single sets, made from a table of pairs."""
 
 
 def set_columns(items: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
@@ -50,7 +50,7 @@ def set_columns(items: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 
 
 def _mean(kind: str) -> Callable[[Sums], FloatArray]:
-    """Return the plain mean of five sets' accuracies; NaN where one has no pair."""
+    """Return the plain mean of five sets' accuracies; NaN if one has no pair."""
     parts = [ratio(f"{kind}_{name}", name) for name in PAPER_SETS]
 
     def value(sums: Sums) -> FloatArray:

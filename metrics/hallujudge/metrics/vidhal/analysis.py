@@ -27,7 +27,7 @@ __all__ = [
 
 
 class PairedChoice(Protocol):
-    """A pair that was shown and the letter that was chosen, as the planner keeps them."""
+    """A pair of captions and the chosen letter, as in the planner's answers."""
 
     @property
     def question(self) -> tuple[str, str]:
@@ -36,19 +36,19 @@ class PairedChoice(Protocol):
 
     @property
     def chosen(self) -> str:
-        """The one that was chosen."""
+        """The chosen letter."""
         ...
 
 
 class TransitiveInconsistency(NamedTuple):
-    """How often final orders contradict the answers about single pairs."""
+    """Share of videos whose final order contradicts the answers about pairs."""
 
     rate: float | None
-    """Contradicting videos / videos where it could be told; None without any."""
+    """Contradicting videos / videos with enough answers; None without such videos."""
     videos: tuple[str, ...]
-    """The contradicting ones."""
+    """Videos with a contradiction."""
     n: int
-    """Videos where it could be told."""
+    """Videos with enough answers to tell."""
 
 
 def transitive_inconsistency(
@@ -57,13 +57,13 @@ def transitive_inconsistency(
     *,
     ends_only: bool = True,
 ) -> TransitiveInconsistency:
-    """P_TI (formula 7): videos where the last caption of the order was chosen over its first.
+    """Return P_TI (formula 7): videos where the last caption was chosen over the first one.
 
     Args:
         orders: Video -> final order of letters.
-        answers: Video -> answers about pairs, among them the one about the order's two ends.
-        ends_only: Look at the ends alone, as formula 7 does for three captions; otherwise any pair
-            that the order contradicts counts.
+        answers: Video -> answers about pairs, including the pair of first and last caption.
+        ends_only: Count only the pair of first and last caption, as formula 7 does for three
+            captions. Otherwise every contradicted pair counts.
     """
     wrong, told = [], 0
     for video, order in orders.items():
@@ -82,32 +82,32 @@ def transitive_inconsistency(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSensitivity:
-    """How far a score moves with the order in which captions are shown."""
+    """Variation of a score with the order in which captions are shown."""
 
     scores: Mapping[str, float]
-    """Display order -> the mean score under it."""
+    """Display order -> mean score."""
     mean: float
-    """Their mean."""
+    """Mean over the display orders."""
     std: float
-    """Their standard deviation (the population's)."""
+    """Standard deviation over the display orders (of the population)."""
     spread: float
-    """The highest less the lowest."""
+    """Difference between the highest and the lowest score."""
     same_answer: float | None
-    """Share of videos that got the same captions chosen under every display order."""
+    """Share of videos with the same chosen captions under every display order."""
 
 
 def input_order_sensitivity(
     scores: Mapping[str, Mapping[str, float]],
     answers: Mapping[str, Mapping[str, Sequence[int]]] | None = None,
 ) -> OrderSensitivity:
-    """A model's scores over all display orders (section 10.1, Figure 35).
+    """Compare a model's scores over all display orders (section 10.1, Figure 35).
 
     Args:
         scores: Display order (such as ``B, A, C``) -> video -> score.
-        answers: Display order -> video -> the ranks that were chosen, in order; None: unknown.
+        answers: Display order -> video -> the chosen ranks, in order; None if unknown.
 
     Raises:
-        ValueError: There is none, or the videos of two display orders differ.
+        ValueError: No scores are given, or the videos of two display orders differ.
     """
     if not scores or not all(scores.values()):
         raise ValueError("give the scores of at least one display order, of at least one video")
@@ -132,19 +132,20 @@ def input_order_sensitivity(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consensus:
-    """How far models are right about the same videos."""
+    """Agreement of models on the videos that they answer correctly."""
 
     pairs: Mapping[tuple[str, str], float | None]
-    """Two models -> videos that both got right / videos that either got right."""
+    """Two models -> videos that both answered correctly / videos that at least one did."""
     models: Mapping[str, float | None]
     """Model -> the mean over its pairs."""
 
 
 def model_consensus(correct: Mapping[str, Mapping[str, bool]]) -> Consensus:
-    """Consensus on multiple choice (section 10.2, Figure 36).
+    """Return the consensus on multiple choice (section 10.2, Figure 36).
 
-    The paper words it as "shared correct predictions across correctly answered instances between
-    model pairs"; read here as both right / at least one right.
+    The paper defines it as "shared correct predictions across correctly answered instances between
+    model pairs". It is computed here as videos that both answered correctly / videos that at least
+    one did.
 
     Args:
         correct: Model -> video -> whether it was right.
@@ -167,30 +168,30 @@ def model_consensus(correct: Mapping[str, Mapping[str, bool]]) -> Consensus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameReliance:
-    """How often one frame leads to the same answer as the video."""
+    """Share of videos where a single frame leads to the same answer as the video."""
 
     overall: float | None
     """Same answers / videos."""
     correct: float | None
-    """The same among videos whose full-video answer is right."""
+    """Same answers among videos whose full-video answer is right."""
     incorrect: float | None
-    """The same among the others."""
+    """Same answers among the other videos."""
     n: int
-    """Videos."""
+    """Number of videos."""
 
 
 def frame_reliance(
     video: Mapping[str, Sequence[int]],
     frame: Mapping[str, Sequence[int]],
 ) -> FrameReliance:
-    """Overlap of answers from the whole video and from its most salient frame (Figure 7).
+    """Return the overlap of answers from a video and from its most salient frame (Figure 7).
 
     Args:
-        video: Video -> the ranks chosen from the whole video, in order (one for multiple choice).
+        video: Video -> the chosen ranks from the whole video, in order (one for multiple choice).
         frame: The same from a single frame.
 
     Raises:
-        ValueError: The two are not about the same videos.
+        ValueError: The videos of both differ.
     """
     _same_videos({"video": video, "frame": frame})
     same = {name: tuple(ranks) == tuple(frame[name]) for name, ranks in video.items()}
@@ -206,12 +207,12 @@ def frame_reliance(
 
 
 def misalignment(orders: Iterable[Sequence[int]], high: int, low: int) -> float | None:
-    """HM_high→low (formula 8) for any two ranks of any number of captions.
+    """Return HM_high→low (formula 8) for two ranks.
 
     Args:
         orders: For each video, the ranks in the order that the model gave.
         high: The worse rank.
-        low: The better one.
+        low: The better rank.
     """
     asked = [list(ranks) for ranks in orders if high in ranks and low in ranks]
     return _share(ranks.index(high) < ranks.index(low) for ranks in asked)
@@ -224,30 +225,30 @@ class QualityVote:
     video: str
     """The video."""
     judge: str
-    """Who was asked."""
+    """The judge."""
     criterion: str
     """``realism``, ``ordering`` or ``relevance``."""
     prompt: str
-    """Which wording of the question, and about which caption."""
+    """The wording of the question and its caption."""
     answer: str | None
-    """``yes``, ``no``, or None where the reply could not be read."""
+    """``yes``, ``no``, or None for an unparsed reply."""
 
 
 _CRITERIA = ("realism", "ordering", "relevance")
 
 
 def caption_quality(votes: Iterable[QualityVote]) -> dict[str, dict[str, float | None]]:
-    """Quality of generated captions (section 7.2, "Caption Quality Scoring").
+    """Return the quality of generated captions (section 7.2, "Caption Quality Scoring").
 
-    For each criterion, the share of yes over all judges and prompts; ``total`` is the sum over the
-    three criteria, from 0 to 3. Unread answers are left out of the share (``unread`` counts them),
-    and a video that lacks a criterion has no total.
+    A criterion's score is the share of yes over all judges and prompts. ``total`` is the sum over
+    the three criteria, from 0 to 3; a video without answers about one of them has no total.
+    Unparsed replies are left out, and counted as ``unread``.
 
     Returns:
         Video -> criterion (and ``total``, ``unread``) -> score; the best video first, then by name.
 
     Raises:
-        ValueError: A criterion is none of the three.
+        ValueError: A criterion is unknown.
     """
     answers: dict[str, dict[str, list[str | None]]] = {}
     for vote in votes:
@@ -279,26 +280,26 @@ def _quality(rows: Mapping[str, Sequence[str | None]]) -> dict[str, float | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """How far people order captions as the annotation does."""
+    """Agreement of people with the annotated order."""
 
     videos: Mapping[str, float]
     """Video -> share of people who chose the annotated order."""
     mean: float | None
     """The mean over videos."""
     aligned: float | None
-    """Share of videos where more than half of them did."""
+    """Share of videos where more than half of the people did."""
     misaligned: tuple[str, ...]
     """The other videos."""
     groups: Mapping[str, float | None]
-    """Group, such as the aspect -> the mean over its videos."""
+    """Group, such as an aspect -> mean over its videos."""
 
 
 def human_agreement(
     choices: Mapping[str, Sequence[bool]], groups: Mapping[str, str] | None = None
 ) -> Agreement:
-    """Agreement of people with the annotated order (section 3.4, Figure 3; 8.2, Table 4).
+    """Return people's agreement with the annotated order (section 3.4, Figure 3; 8.2, Table 4).
 
-    A majority is more than half: a video with 0.5 is in the paper's table of misaligned ones.
+    A majority is more than half: the paper's table of misaligned videos includes one with 0.5.
 
     Args:
         choices: Video -> for each person, whether they chose the annotated order.
@@ -339,6 +340,6 @@ def _same_videos(tables: Mapping[str, Mapping[str, object]]) -> None:
         odd = set(tables[names[0]]) ^ set(tables[name])
         if odd:
             raise ValueError(
-                f"{names[0]!r} and {name!r} are not about the same videos: "
-                f"{', '.join(sorted(odd)[:5])} in one of them alone"
+                f"{names[0]!r} and {name!r} have different videos; "
+                f"{', '.join(sorted(odd)[:5])} only in one of them"
             )

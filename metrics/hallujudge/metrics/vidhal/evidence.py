@@ -11,17 +11,17 @@ __all__ = ["OrderEvidence"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderEvidence:
-    """What an order's scores are based on."""
+    """Evidence of an order."""
 
     order: tuple[str, ...]
-    """The letters that were read, in order."""
+    """The parsed letters, in order."""
     ranks: tuple[int, ...]
-    """The ranks behind them; 0 for a letter that was never shown."""
+    """The ranks of the letters; 0 for a letter that was not shown."""
     problem: str = ""
     """Why the order is invalid: ``empty``, ``partial``, ``repeated``, ``unknown``; or empty."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The order, the ranks behind it and what is wrong with it."""
+        """Return the order, its ranks and its problem."""
         return {
             "order": list(self.order),
             "ranks": list(self.ranks),

@@ -15,8 +15,8 @@ class VidhalItem(Item):
     """A choice or an order over the captions of one video."""
 
     response: str | None
-    """What the model wrote: a letter, a caption, or letters in order. None: it gave nothing."""
+    """What the model wrote: a letter, a caption, or letters in order; None without a response."""
     captions: tuple[str, ...] = ()
     """The captions by rank, the most faithful first."""
     display: Mapping[str, int] = field(default_factory=dict)
-    """Letter shown to the model -> rank (1 is the most faithful) of the caption behind it."""
+    """Letter shown to the model -> rank of its caption (1 is the most faithful)."""

@@ -36,10 +36,10 @@ def _paper(where: str) -> Paper:
 
 @lru_cache(maxsize=1 << 14)
 def ndcg_of(ranks: tuple[int, ...]) -> float:
-    """NDCG of an order of all captions (papers/vidhal.txt, formulas 2 to 6).
+    """Return the NDCG of an order of all captions (papers/vidhal.txt, formulas 2 to 6).
 
-    Relevance is ``M + 1 - rank``; the discounted sum is stretched so that the right order has 1 and
-    its reverse 0. (Formula 6 prints ``M - j`` where the reverse order needs ``M + 1 - j``.)
+    Relevance is ``M + 1 - rank``. The discounted sum is scaled so that the right order has 1 and
+    its reverse 0. Formula 6 prints ``M - j``, but the reverse order needs ``M + 1 - j``.
 
     Args:
         ranks: The rank of each caption, in the order that the model gave; a permutation of 1 … M,
@@ -51,7 +51,7 @@ def ndcg_of(ranks: tuple[int, ...]) -> float:
 
 
 def _dcg(ranks: Sequence[int]) -> float:
-    """Formula 3, with logarithms to base 2; the base cancels out in the quotient."""
+    """Return formula 3, with logarithms to base 2; the base cancels out in the quotient."""
     size = len(ranks)
     return sum((size + 1 - rank) / math.log2(place + 2) for place, rank in enumerate(ranks))
 
@@ -63,11 +63,10 @@ class VidhalMcqaMetric(MetricBase):
     ``accuracy`` = videos whose most faithful caption was chosen / videos.
 
     ``published`` follows the released evaluation: the answer is right if it *is* the letter, or if
-    it contains the right caption in lower case, without full stops at its ends. The answer itself
-    is not put into lower case, so that a caption copied with its capital counts as wrong, and so
-    does ``(B)``; nothing is ever unread.
-    ``corrected`` reads the answer with the shared parser of choices; what can't be read is
-    unscored.
+    it contains the right caption in lower case, without full stops at its ends. The script does not
+    convert the answer to lower case, so a caption copied with its capital letter counts as wrong;
+    so does ``(B)``. No answer is unparsed.
+    ``corrected`` uses the shared parser of choices; unparsed answers are unscored.
 
     Attributes:
         variant: ``published`` or ``corrected``.
@@ -101,11 +100,11 @@ class VidhalMcqaMetric(MetricBase):
     def score_answer(
         self, response: str, captions: Sequence[str], display: Mapping[str, int]
     ) -> ScoredItem[AnswerEvidence]:
-        """Statistics of one answer.
+        """Return the statistics of one answer.
 
         Args:
             response: What the model wrote.
-            captions: By rank, the most faithful first; may be empty where answers are letters.
+            captions: By rank, the most faithful first; may be empty if answers are letters.
             display: Letter -> rank.
         """
         label = next(letter for letter, rank in display.items() if rank == 1)
@@ -129,7 +128,7 @@ class VidhalMcqaMetric(MetricBase):
         )
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """An unscored answer may have been right, or not."""
+        """Return a right answer at best and a wrong one at worst."""
         return {"right": float(best)}
 
 
@@ -174,20 +173,20 @@ class VidhalOrderingMetric(MetricBase):
     """VidHal's caption ordering (papers/vidhal.txt, sections 4.2, 5.4).
 
     * ``ndcg`` (formulas 2 to 6): the mean over videos; an order that is partial, repeats a letter
-      or names one that was not shown scores 0
+      or has a letter that was not shown scores 0
     * ``invalid_response_rate``: the share of such orders
-    * ``regurgitation_rate``: the share of videos that got the order of letters that was given most
-      often, over all valid orders
-    * ``hm_j_k`` (formula 8): the share of videos where caption j, which is worse, stands before k
+    * ``regurgitation_rate``: the share of videos whose order of letters is the most frequent one,
+      over all valid orders
+    * ``hm_j_k`` (formula 8): the share of videos where caption j, which is worse, comes before k
 
-    ``published``: letters are read as the released evaluation reads them, and an invalid order
-    counts in ``hm_j_k``'s denominator, as formula 8 has it (so that invalid orders look aligned).
-    ``corrected``: orders are read whichever way they are written, and ``hm_j_k`` is over videos
-    with a valid order.
+    ``published`` parses letters as the released evaluation does. An invalid order counts in the
+    denominator of ``hm_j_k``, as in formula 8, so that invalid orders look aligned.
+    ``corrected`` parses orders however they are written; ``hm_j_k`` is over videos with a valid
+    order.
 
-    Departures from the released evaluation: it makes up a new random display order where none is
-    given (here that is refused); it scores orders that repeat a letter and stops at letters that
-    were not shown (here both are invalid).
+    Differences from the released evaluation: without a display order it draws a random one; here
+    that is an error. It scores orders that repeat a letter, and stops at letters that were not
+    shown; here both are invalid.
 
     Attributes:
         variant: ``published`` or ``corrected``.
@@ -215,11 +214,11 @@ class VidhalOrderingMetric(MetricBase):
             Column(name=f"{kind}_{high}_{low}", meaning=told.format(high, low))
             for high, low in _PAIRS
             for kind, told in (
-                ("hm", "caption {} stands before {}, which is better"),
+                ("hm", "caption {} comes before {}, which is better"),
                 ("compared", "orders where captions {} and {} are compared"),
             )
         ),
-        Column(name="order", meaning="which order of letters", integral=False, label=True),
+        Column(name="order", meaning="order of letters, as a number", integral=False, label=True),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
         ScoreDefinition(
@@ -251,18 +250,18 @@ class VidhalOrderingMetric(MetricBase):
     def score_answer(
         self, response: str, captions: Sequence[str], display: Mapping[str, int]
     ) -> ScoredItem[OrderEvidence]:
-        """Statistics of one order.
+        """Return the statistics of one order.
 
         Args:
-            response: What the model wrote; a list as its parts joined by ``, `` or by line ends.
-            captions: By rank, the most faithful first; may be empty where orders are of letters.
+            response: What the model wrote; a list is joined by ``, `` or line ends.
+            captions: By rank, the most faithful first; may be empty if orders consist of letters.
             display: Letter -> rank, a permutation of 1 … M.
         """
         if len(response) <= _SHORT:
             scored = _by_letters(response, tuple(display.items()), self.variant)
             if scored is not None:
                 return scored
-        # Sorted, so that the order in the file does not decide between letters with one caption.
+        # Sorted, so that the file's order does not decide between letters with equal captions.
         shown = tuple(sorted(display.items()))
         options = {letter: captions[rank - 1] if captions else "" for letter, rank in shown}
         return _ordered(_PARSERS[self.variant](response, options), shown, self.variant)
@@ -270,16 +269,17 @@ class VidhalOrderingMetric(MetricBase):
     def total(
         self, responses: Iterable[str], displays: Iterable[Mapping[str, int]]
     ) -> dict[str, float]:
-        """Sums of the columns over many orders of letters, without a result for each.
+        """Return the sums of the columns over many orders, without a result for each.
 
-        Every distinct pair of answer and display order is scored once.
+        Each distinct pair of answer and display order is scored once.
 
         Args:
             responses: What the model wrote.
             displays: Letter -> rank, one for each answer.
 
         Returns:
-            ``videos`` and each summed column; ``commonest`` is how often the commonest order came.
+            ``videos`` and each summed column; ``commonest`` is the count of the most frequent
+            order.
         """
         pairs = _counted(responses, list(displays))
         rows = [
@@ -299,11 +299,11 @@ class VidhalOrderingMetric(MetricBase):
         return {"videos": float(pairs.total()), **totals, "commonest": float(commonest)}
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Columns of ones where an item gave one of the commonest orders."""
+        """Return columns with ones for items with one of the most frequent orders."""
         return expand_orders(items["order"])
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """An unscored order may have been the right one, its reverse, or invalid."""
+        """Return the right order at best; at worst its reverse, or an invalid order."""
         bad = float(not best)
         pairs = {
             f"{kind}_{high}_{low}": bad if kind == "hm" else 1.0
@@ -322,11 +322,11 @@ class VidhalOrderingMetric(MetricBase):
 def _counted(
     responses: Iterable[str], shown: Sequence[Mapping[str, int]]
 ) -> Counter[tuple[str, tuple[tuple[str, int], ...]]]:
-    """How often each answer came with each display order."""
+    """Return the count of each pair of answer and display order."""
     letters = sorted(shown[0]) if shown else []
     alike = len(letters) > 1 and set(map(len, shown)) == {len(letters)}
     try:
-        # Where all have the same letters, their ranks tell display orders apart.
+        # If all have the same letters, the ranks identify a display order.
         ranks = list(map(itemgetter(*letters), shown)) if alike else None
     except KeyError:
         ranks = None
@@ -351,7 +351,7 @@ _READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
 def _by_letters(
     response: str, shown: tuple[tuple[str, int], ...], variant: str
 ) -> ScoredItem[OrderEvidence] | None:
-    """The outcome of an answer that is made of shown letters alone; None: captions are needed."""
+    """Return the outcome of an answer of shown letters only; None if captions are needed."""
     reading = _PARSERS[variant](response, dict.fromkeys((letter for letter, _ in shown), ""))
     letters = response.replace(",", " ").split()
     if reading.valid or (
@@ -381,7 +381,7 @@ def _ordered(
 
 
 def _pairs(ranks: tuple[int, ...] | None, size: int, variant: str) -> list[tuple[int, int]]:
-    """For each pair of ranks: whether the worse one stands first, and whether that was asked."""
+    """Return for each pair of ranks whether the worse one comes first, and whether it counts."""
     out = []
     for high, low in _PAIRS:
         asked = size >= high and (ranks is not None or variant == "published")

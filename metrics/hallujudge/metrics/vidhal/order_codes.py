@@ -1,4 +1,4 @@
-"""Orders of letters as numbers, so that the commonest of them can be counted."""
+"""Orders of letters as numbers, to count the most frequent ones."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 __all__ = ["MOST_COMMON", "expand_orders", "order_code"]
 
 MOST_COMMON = tuple(f"commonest_order_{place}" for place in range(1, 9))
-"""Columns for the eight orders that a table holds most often; the commonest is among them."""
+"""Columns for the eight most frequent orders of a table."""
 
-_EXACT_LETTERS = 11  # 27 ** 11 < 2 ** 53: a float holds it exactly.
+_EXACT_LETTERS = 11  # 27 ** 11 < 2 ** 53, so that a float holds the code exactly.
 
 
 def order_code(letters: Sequence[str]) -> float:
-    """A number above 0 for an order: exact for up to eleven letters, a 48-bit hash beyond."""
+    """Return a number above 0: exact for up to eleven letters, otherwise a 48-bit hash."""
     if len(letters) <= _EXACT_LETTERS and all(len(x) == 1 and "A" <= x <= "Z" for x in letters):
         code = 0
         for letter in letters:
@@ -29,7 +29,7 @@ def order_code(letters: Sequence[str]) -> float:
 
 
 def expand_orders(codes: FloatArray) -> Mapping[str, FloatArray]:
-    """One column of ones and zeros for each of the commonest orders; code 0 is no order."""
+    """Return a column of ones and zeros for each of the most frequent orders; code 0 means none."""
     import numpy as np
 
     orders, counts = np.unique(codes[codes != 0], return_counts=True)

@@ -1,4 +1,4 @@
-"""Asking for an order pair by pair (papers/vidhal.txt, sections 4.1 and 9.2, Figure 34)."""
+"""An order found by questions about pairs (papers/vidhal.txt, sections 4.1 and 9.2, Figure 34)."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ __all__ = ["PairAnswer", "PairQuestion", "RelativeOrdering"]
 
 
 class PairQuestion(NamedTuple):
-    """Two captions to choose between, in the order in which they are shown."""
+    """Two captions to choose between, in display order."""
 
     first: str
-    """The letter of the caption that is shown first."""
+    """Letter of the first caption."""
     second: str
-    """The letter of the other one."""
+    """Letter of the second caption."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairAnswer:
-    """What a model chose."""
+    """A model's answer to a question."""
 
     question: PairQuestion
     """The pair."""
     chosen: str
-    """The letter of the caption that it chose."""
+    """Letter of the chosen caption."""
 
 
 class RelativeOrdering:
-    """Finds an order by questions about pairs, as few as settle it.
+    """Finds an order with as few questions about pairs as possible.
 
-    Neighbours are asked about first. A caption is put beside its neighbour, on the side that the
-    answer says; while there are captions on that side, it is compared with them one by one, the
-    nearest first, until one is found that it does not pass. Cycles can't arise: what is already
-    settled is never asked. With three captions this is the paper's decision tree: two questions,
-    and the third pair only if they leave two orders open.
+    Each caption is first compared with its neighbour in display order, and placed on the side that
+    the answer gives. It is then compared with the captions on that side, the nearest first, until
+    it does not pass one. No pair is asked whose order is known, so that cycles cannot arise. For
+    three captions this is the paper's decision tree: two questions, and a third if they leave two
+    orders open.
 
-    The released inference needs the truth where an answer can't be read: it takes the wrong one.
-    Here :meth:`answer` is only given what was read; whether to stop or to assume the worst is the
-    caller's choice.
+    For an unparsed answer, the released inference looks at the annotation and assumes the wrong
+    choice. Here :meth:`answer` accepts parsed answers only; the caller decides whether to stop or
+    to assume the wrong choice.
 
     Args:
-        letters: The captions' letters, in the order in which they are shown.
+        letters: Letters of the captions, in display order.
 
     Raises:
-        ValueError: There are fewer than two, or one comes twice.
+        ValueError: There are fewer than two letters, or a duplicate.
     """
 
     def __init__(self, letters: Sequence[str]) -> None:
@@ -59,31 +59,31 @@ class RelativeOrdering:
 
     @property
     def question(self) -> PairQuestion | None:
-        """The pair to ask about next; None once the order is settled."""
+        """The next pair; None once the order is known."""
         return self._question
 
     @property
     def order(self) -> tuple[str, ...] | None:
-        """The order, the most faithful caption first; None while questions are open."""
+        """The order, the most faithful caption first; None while a question is open."""
         return self._order
 
     @property
     def answers(self) -> tuple[PairAnswer, ...]:
-        """What was asked and answered so far."""
+        """The questions and answers so far."""
         return tuple(self._answers)
 
     def answer(self, chosen: str) -> None:
-        """Takes the answer to :attr:`question`.
+        """Add the answer to :attr:`question`.
 
         Args:
-            chosen: The letter of the caption that the model chose.
+            chosen: Letter of the chosen caption.
 
         Raises:
-            ValueError: Nothing is asked, or the letter is not one of the pair.
+            ValueError: No question is open, or the letter is not one of the pair.
         """
         question = self._question
         if question is None:
-            raise ValueError("the order is settled; nothing is asked any more")
+            raise ValueError("the order is known, so no question is open; read it from .order")
         if chosen not in question:
             raise ValueError(f"{chosen!r} is neither {question.first!r} nor {question.second!r}")
         self._answers.append(PairAnswer(question=question, chosen=chosen))

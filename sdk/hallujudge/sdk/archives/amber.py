@@ -32,7 +32,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Annotation:
-    """What the benchmark says about an item."""
+    """The benchmark's fields of an item."""
 
     kind: str
     values: Mapping[str, object]
@@ -43,7 +43,7 @@ class _Annotation:
 
 @dataclass(slots=True, kw_only=True)
 class _Said:
-    """What a model said, gathered from the responses and the nouns."""
+    """A model's response and nouns."""
 
     values: Mapping[str, object] = field(default_factory=dict)
     response: str | None = None
@@ -65,17 +65,17 @@ def read_amber(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> ItemSource:
-    """Responses, nouns, annotations and queries, joined by id.
+    """Read responses, nouns, annotations and queries, joined by id.
 
     Args:
-        responses: ``id`` and ``response``; a description may have its ``nouns`` too.
+        responses: ``id`` and ``response``; a description may also have its ``nouns``.
         references: AMBER's ``annotations.json``.
         options: ``nouns``, ``questions``, ``associations`` and ``safe_words`` name further files.
         group_by: Fields to group by; ``kind`` is one.
 
     Raises:
-        ArchiveError: A file can't be read, an id is unknown, duplicate or missing, or a table
-            is missing; it is named.
+        ArchiveError: A file can't be read, an id is unknown, duplicate or missing, or a table is
+            missing.
     """
     if references is None:
         raise ArchiveError("AMBER needs its annotations.json: give it as references")
@@ -93,14 +93,17 @@ def read_amber(
     images = {} if options.questions is None else _by_id(options.questions, "questions")
     made = _Items(annotations, images, tables, group_by)
     items = [made.item(identifier, row) for identifier, row in said.items()]
-    note = "images are not known, so that intervals take each item as an image: give the questions"
+    note = (
+        "images are unknown, so intervals treat each item as an image of its own: "
+        "give the questions"
+    )
     notes = () if options.questions is not None else (note,)
     return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Items:
-    """Makes items from what was read."""
+    """Builds items from the records."""
 
     annotations: Mapping[str, _Annotation]
     images: Mapping[str, Record]
@@ -149,7 +152,7 @@ def _by_id(source: References, what: str, id_key: str | None = None) -> dict[str
     if twice:
         raise refuse(f"duplicate ids in the {what}", twice, "Remove the duplicates")
     if not rows:
-        raise ArchiveError(f"the {what} hold no record")
+        raise ArchiveError(f"the {what} have no records")
     return rows
 
 
@@ -184,7 +187,7 @@ def _words(record: Record, key: str) -> tuple[str, ...]:
     """Return a list of words.
 
     Raises:
-        ArchiveError: It is something else.
+        ArchiveError: The value is not a list of words.
     """
     value = structured(record.values.get(key))
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):

@@ -29,7 +29,7 @@ def read_event_hallusion(
     options: InputOptions,
     group_by: tuple[str, ...],
 ) -> ItemSource:
-    """Videos of the released layout (split -> id -> video), or one record for each video.
+    """Read videos of the released layout (split -> id -> video), or one record for each video.
 
     Args:
         responses: The archive; a video has ``qa`` (``question``, ``answer``, ``prediction``), and
@@ -40,7 +40,7 @@ def read_event_hallusion(
 
     Raises:
         ArchiveError: A video can't be read, has no split, is a duplicate, or has a label that is
-            neither yes nor no; it is named.
+            neither yes nor no.
     """
     if references is not None:
         raise ArchiveError(
@@ -49,7 +49,7 @@ def read_event_hallusion(
     keys = tuple(key for key in group_by if key != "split")
     items = [_item(record, options, keys) for record in _videos(responses)]
     if not items:
-        raise ArchiveError("the archive of answers holds no video")
+        raise ArchiveError("the archive of answers has no videos; give the predictions")
     _check(items)
     return ItemSource(count=len(items), make=lambda: iter(items), notes=_notes(items))
 
@@ -155,7 +155,7 @@ def _check(items: Sequence[EventHallusionItem]) -> None:
 
 
 def _notes(items: Sequence[EventHallusionItem]) -> tuple[str, ...]:
-    """Return a note where descriptions were not judged."""
+    """Return a note if descriptions were not judged."""
     open_ones = sum(item.response is not None and item.judgement is None for item in items)
     if not open_ones:
         return ()

@@ -52,8 +52,8 @@ def read_hallusion_bench(
     Args:
         responses: One record for each answer: ``category``, ``subcategory``, ``set_id``,
             ``figure_id``, ``question_id``, the answer, and what the references leave out.
-        references: ``HallusionBench.json``, for answers without ``gt_answer``; None where they
-            have it.
+        references: ``HallusionBench.json``, for answers without ``gt_answer``; None if they have
+            it.
         options: How the archive is read.
         group_by: Fields to group by.
 
@@ -83,8 +83,8 @@ def _place(record: Record) -> _Place:
     missing = [key for key in _PLACE_KEYS if record.values.get(key) is None]
     if missing:
         raise ArchiveError(
-            f"{record.place}: no {', '.join(missing)}; an answer is found by "
-            f"{', '.join(_PLACE_KEYS)}. Found {', '.join(sorted(record.values)) or 'no key'}"
+            f"{record.place}: no {', '.join(missing)}; an answer is identified by "
+            f"{', '.join(_PLACE_KEYS)}. Found keys: {', '.join(sorted(record.values)) or 'no key'}"
         )
     return _Place(*(canonical_id(record.values[key], record.place) for key in _PLACE_KEYS))
 
@@ -131,7 +131,7 @@ class _Gathering:
         """
         items = list(self._answers(responses))
         if not items and not self._wrong:
-            raise ArchiveError("the archive of answers holds no record")
+            raise ArchiveError("the archive of answers has no records; give one for each answer")
         silent = [place for place in self._known if place not in self._met]
         if silent and not self._options.allow_missing:
             self._wrong[_SILENT] = [place.id for place in silent]
@@ -198,7 +198,7 @@ class _Gathering:
         return {key: row[key] for key in _QUESTION_KEYS if key in row}
 
     def _correctness(self, record: Record) -> tuple[int | None, bool]:
-        """Return the given correctness, and whether it is a valid one."""
+        """Return the given correctness, and whether it is valid."""
         wanted = self._options.correctness_key
         if wanted is not None and wanted not in record.values:
             choose_key(record, wanted, (), what="the correctness", flag="--correctness-key")
@@ -229,7 +229,7 @@ _REMEDIES = {
     _BAD_INPUT: "Correct them, or give HallusionBench.json with --references",
     _BAD_LABEL: "Correct them",
     _BAD_CORRECTNESS: "Correct them, or name another key with --correctness-key",
-    _NO_LABEL: "Give the benchmark's questions, which have it, with --references "
+    _NO_LABEL: "Give the benchmark's questions with --references "
     "HallusionBench.json, or pass --allow-unknown to leave them unscored",
 }
 

@@ -33,7 +33,7 @@ _ALIASES = {
     "factdet": "fact_detect",
     **{name: name for name in SETS},
 }
-"""Names of sets as files have them, the released script's among them."""
+"""Names of sets in file names, including those of the released script."""
 # The pipeline sets these fields itself.
 _OWN_FIELDS = frozenset({"set", "kind"})
 
@@ -57,7 +57,7 @@ def read_video_hallucer(
     Args:
         responses: A folder with a JSON file for each set, such as ``temporal.json``; one such file;
             an object set -> pairs; or records of pairs with the key ``set``.
-        references: Not read: pairs carry their labels.
+        references: Must be None: pairs carry their labels.
         options: How the archive is read.
         group_by: Fields to group by.
 
@@ -95,7 +95,7 @@ def _folder(folder: Path) -> Iterator[_Part]:
             )
         if name in first:
             raise ArchiveError(
-                f"{first[name]} and {file} both hold the set {name}; give the files of one model"
+                f"{first[name]} and {file} both have the set {name}; give the files of one model"
             )
         first[name] = file
         yield _Part(name, _pairs_in(file))
@@ -111,7 +111,7 @@ def _file(path: Path) -> Iterator[_Part]:
 
 
 def _pairs_in(path: Path) -> Iterator[Record]:
-    """Yield pairs; the general record reader would mistake them for objects id -> record."""
+    """Yield pairs; the general record reader would parse them as id -> record."""
     for position, placed in enumerate(read_values(path)):
         place = f"{path} line {placed.line}"
         if not isinstance(placed.value, Mapping):
@@ -167,7 +167,7 @@ class _Gathering:
         for problem, places in self._wrong.items():
             raise refuse(problem, places, _REMEDIES[problem])
         if not items:
-            raise ArchiveError("the archive of answers holds no pair")
+            raise ArchiveError("the archive of answers has no pairs; give a record for each pair")
         return items
 
     def _item(self, part: str, record: Record) -> VideoHallucerItem | None:
@@ -183,7 +183,7 @@ class _Gathering:
             return None
         return VideoHallucerItem(
             id=identifier,
-            # Some questions appear twice, with the halves of a video in either order.
+            # Some questions are duplicates with the halves of a video in the other order.
             group_id=min(run.video for run in runs.values()) or identifier,
             fields=fields_of(self._group_by, record.values),
             set_name=name,
@@ -221,7 +221,7 @@ class _Gathering:
         self._wrong.setdefault(problem, []).append(place)
 
 
-_NO_SET = "pairs name no set"
+_NO_SET = "pairs have no set"
 _NO_QUESTION = "pairs lack a question"
 _BAD_LABEL = "labels ('answer') are neither yes nor no"
 _REMEDIES = {

@@ -185,7 +185,7 @@ def test_differences_are_symmetric_about_zero() -> None:
 
 
 def test_a_score_outside_of_its_range_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"rate is 2\.5, outside of its range from 0\.0 to 1\.0"):
+    with pytest.raises(ValueError, match=r"rate is 2\.5, outside its range from 0\.0 to 1\.0"):
         ends([(2, 1), (3, 1)])
 
 

@@ -57,7 +57,7 @@ def test_commas_inside_parts_stay() -> None:
     ],
 )
 def test_anything_else_is_refused_with_what_is_wrong(value: object, problem: str) -> None:
-    with pytest.raises(TripletError, match="is no triplet") as caught:
+    with pytest.raises(TripletError, match="is not a triplet") as caught:
         triplet_of(value)
     assert problem in str(caught.value)
     assert "write three texts" in str(caught.value)

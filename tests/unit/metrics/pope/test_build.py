@@ -52,7 +52,7 @@ def test_images_without_enough_objects_are_named() -> None:
     built = build_pope(IMAGES, sampling="random", min_objects=4, questions_per_image=2)
     assert set(built.skipped) == {"1", "2", "4"}
     assert built.skipped["2"] == "2 objects, fewer than 4"
-    with pytest.raises(OptionError, match="9 are wanted and 4"):
+    with pytest.raises(OptionError, match="9 are requested, but only 4"):
         build_pope(IMAGES, sampling="random", questions_per_image=2, images=9)
     everything = {"all": ["dog", "cat"], "some": ["dog", "cat"]}
     assert set(build_pope(everything, sampling="popular", questions_per_image=2).skipped) == {

@@ -51,7 +51,7 @@ def test_trend_counts_claims_that_end_in_time() -> None:
     assert [point.words for point in points] == [1, 3, 6]
     assert [point.rates.hallu_q for point in points] == [None, 0.0, 0.5]
     assert [point.rates.claims for point in points] == [0, 1, 2]
-    with pytest.raises(ValueError, match="has no place"):
+    with pytest.raises(ValueError, match="has no position"):
         trend([JudgedAnswer(group_id="1", verdicts=(claim("a-b-c", True),))], METRIC, [5])
 
 

@@ -127,7 +127,7 @@ def test_nothing_scored_gives_no_score() -> None:
     found = report([("a", "")])
     assert found.hallu_q is None
     assert found.hallu_i is None
-    with pytest.raises(ValueError, match="without score"):
+    with pytest.raises(ValueError, match="has no score"):
         TriHeMetric(judge="j").score_answer(())
 
 

@@ -40,7 +40,7 @@ def test_three_captions_need_two_questions_or_three() -> None:
         plan.answer("B")
     plan.answer("C")
     assert plan.order == ("C", "A", "B")
-    with pytest.raises(ValueError, match="settled"):
+    with pytest.raises(ValueError, match="is known"):
         plan.answer("A")
     with pytest.raises(ValueError, match="two different"):
         RelativeOrdering("AA")
