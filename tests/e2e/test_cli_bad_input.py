@@ -112,7 +112,8 @@ def test_not_utf8(folder: Path) -> None:
 
 def test_a_missing_file_and_a_folder(folder: Path) -> None:
     assert_refused(score(folder, "nowhere.jsonl"), "nowhere.jsonl", "No such file")
-    assert_refused(score(folder, "."), "directory")
+    (folder / "empty").mkdir()
+    assert_refused(score(folder, "empty"), "empty: the folder has no file")
 
 
 def test_references_of_other_images(folder: Path) -> None:

@@ -69,12 +69,16 @@ class ScoreRun:
 
     def paths(self) -> tuple[Path, ...]:
         """Return the files that the run reads."""
+        from .archives.remote_files import is_url
+
         references = self.references if isinstance(self.references, list) else [self.references]
         graphs = self.graph.values() if isinstance(self.graph, Mapping) else [self.graph]
         inputs = self.inputs
         more = [] if inputs is None else _files(inputs)
         given = (self.responses, *references, *graphs, *more)
-        return tuple(Path(path) for path in given if isinstance(path, (str, Path)))
+        return tuple(
+            Path(path) for path in given if isinstance(path, (str, Path)) and not is_url(path)
+        )
 
     def spec(self) -> ScoreSpec:
         """Return how items are scored; graph files are read here, since a server can't see them.

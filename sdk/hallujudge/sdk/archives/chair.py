@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from .coco import coco_number, is_coco, read_coco
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import IdCheck, IdMap, numbered, refuse
 from .json_files import read_values
-from .qa import fields_of
+from .qa import fields_of, kept
 from .records import (
     Record,
     canonical_id,
@@ -33,8 +33,6 @@ _ID_KEYS = ("image_id", "id", "question_id", "image")
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
 
-# Keys under which lmms-eval logs hold the image id and its objects.
-_INNER = "coco_cap_chair_i"
 _LISTS = (list, tuple, set, frozenset, Iterator)
 
 _Objects = tuple[str, ...]
@@ -54,19 +52,6 @@ def read_chair(
     known = None if references is None else _read_objects(references)
     captions = _Captions(responses, known, options, group_by)
     return captions.checked()
-
-
-def _records(responses: Responses) -> Iterator[Record]:
-    """Yield records of captions; lmms-eval logs hold id and objects within the computed score."""
-    for record in read_records(responses):
-        inner = record.values.get(_INNER)
-        if not isinstance(inner, Mapping):
-            yield record
-            continue
-        given = record.values.get("filtered_resps")
-        caption = given[0] if isinstance(given, list) and len(given) == 1 else given
-        flat = {"image_id": inner.get("image_id"), "reference_objects": inner.get("answer")}
-        yield replace(record, values={**record.values, **flat, "caption": caption})
 
 
 class _Caption(NamedTuple):
@@ -94,10 +79,7 @@ class _Captions:
         options: InputOptions,
         group_by: tuple[str, ...],
     ) -> None:
-        # A generator can be read only once.
-        self._responses = (
-            responses if isinstance(responses, (str, Path, Mapping)) else list(responses)
-        )
+        self._responses = kept(responses)
         self._known = known
         self._options = options
         self._group_by = group_by
@@ -184,7 +166,7 @@ class _Captions:
         return _object_names(record.values.get(self._keys.objects), record.place)
 
     def _captions(self) -> Iterator[_Caption]:
-        for record in _records(self._responses):
+        for record in read_records(self._responses):
             yield _Caption(self._image_id(record), self._text(record), record)
 
     def _image_id(self, record: Record) -> str:
@@ -209,7 +191,7 @@ class _Captions:
         )
 
     def _find_keys(self) -> _Keys:
-        first = next(_records(self._responses), None)
+        first = next(read_records(self._responses), None)
         if first is None:
             raise ArchiveError("the archive of responses has no record")
         text = choose_key(

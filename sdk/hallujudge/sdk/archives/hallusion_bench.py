@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from hallujudge.metrics.hallusion_bench.items import CATEGORIES, HallusionBenchItem
@@ -21,7 +20,6 @@ _PLACE_KEYS = ("category", "subcategory", "set_id", "figure_id", "question_id")
 _ANSWER_KEYS = ("model_prediction", "response", "prediction", "answer", "output", "text")
 _CORRECTNESS_KEYS = ("correctness", "gpt4v_output_gpt_check")
 _QUESTION_KEYS = ("question", "gt_answer", "gt_answer_details", "visual_input")
-_LMMS_EVAL_KEYS = ("aAcc", "qAcc", "fAcc")
 _LABELS = {"1": "yes", "0": "no", "yes": "yes", "no": "no", "true": "yes", "false": "no"}
 # The pipeline sets these fields itself.
 _OWN_FIELDS = frozenset({"category", "subcategory"})
@@ -89,25 +87,6 @@ def _place(record: Record) -> _Place:
     return _Place(*(canonical_id(record.values[key], record.place) for key in _PLACE_KEYS))
 
 
-def _unwrapped(record: Record) -> Record:
-    """Return an answer record, unwrapped from the layouts of lmms-eval and VLMEvalKit."""
-    values = record.values
-    # Samples of lmms-eval hold the answer under the name of a score.
-    held = next((values[k] for k in _LMMS_EVAL_KEYS if isinstance(values.get(k), Mapping)), None)
-    inner = held if isinstance(held, Mapping) else values
-    if "l2-category" in inner:
-        inner = _of_kit(inner)
-    return record if inner is values else replace(record, values=inner)
-
-
-def _of_kit(values: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a row of VLMEvalKit's table; parts 3 to 5 of its index are the place in the set."""
-    parts = str(values.get("index")).split("_")[3:6]
-    places = dict(zip(_PLACE_KEYS[2:], parts, strict=False))
-    named = {"subcategory": values["l2-category"], "gt_answer": values.get("answer")}
-    return {**values, **places, **named}
-
-
 class _Gathering:
     """Builds items from answers and collects faults by kind."""
 
@@ -141,8 +120,7 @@ class _Gathering:
 
     def _answers(self, responses: Responses) -> Iterator[HallusionBenchItem]:
         text_key: str | None = None
-        for found in read_records(responses):
-            record = _unwrapped(found)
+        for record in read_records(responses):
             place = _place(record)
             text_key = text_key or choose_key(
                 record, self._options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"

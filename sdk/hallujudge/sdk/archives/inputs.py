@@ -12,7 +12,8 @@ from hallujudge.metrics import Item
 __all__ = ["InputOptions", "ItemSource", "Reader", "References", "Responses"]
 
 Responses: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
-"""A file (``-`` is standard input), a mapping id -> text, a DataFrame, or records."""
+"""A file, folder, pattern or URL (``-`` is standard input), a mapping id -> text, a DataFrame, or
+records."""
 References: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
 """A file, a mapping id -> reference, a DataFrame, or records."""
 
@@ -25,6 +26,10 @@ class InputOptions:
     """Key of the id; None to try the usual keys."""
     text_key: str | None = None
     """Key of the response's text; None to try the usual keys."""
+    key_map: Mapping[str, str] = field(default_factory=dict)
+    """Common key -> key of the archive, or path into objects such as ``doc.answer``; the common
+    keys are ``id``, ``response``, ``label``, ``question``, ``image``, ``category``,
+    ``reference_objects`` and every other key that the metric reads."""
     id_map: str | Path | None = None
     """A JSON list: position or question_id -> image id."""
     allow_unknown: bool = False

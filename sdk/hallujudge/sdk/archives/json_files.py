@@ -17,10 +17,10 @@ from typing import IO, NamedTuple
 from ..errors import ArchiveError
 from .local_files import open_text
 
-__all__ = ["Placed", "named", "read_json", "read_values"]
+__all__ = ["Placed", "named", "read_json", "read_json_bytes", "read_values"]
 
 _CHUNK = 1 << 20
-_MAX_VALUE_CHARS = 1 << 30
+_MAX_VALUE_CHARS = 1 << 28
 # Literals, escapes and practical numbers are shorter, so a cut one begins this close to the end.
 _LONGEST_TOKEN = 64
 _NAMED = 10
@@ -77,14 +77,27 @@ def read_json(path: Path) -> object:
         raise ArchiveError(f"{path}: more than {_MAX_VALUE_CHARS:,} characters; split the file")
     if not text.strip():
         raise ArchiveError(f"{path}: the file is empty")
+    return read_json_bytes(text, str(path))
+
+
+def read_json_bytes(text: str | bytes, place: str) -> object:
+    """Return the only value of a text.
+
+    Args:
+        text: The text, or its bytes as UTF-8.
+        place: Where it is from, for messages.
+
+    Raises:
+        ArchiveError: The text does not hold exactly one value.
+    """
     try:
         return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_object)
     except RecursionError as err:
-        raise ArchiveError(f"{path}: nested too deeply") from err
+        raise ArchiveError(f"{place}: nested too deeply") from err
     except _RefusedError as err:
-        raise ArchiveError(f"{path}: {err}") from err
+        raise ArchiveError(f"{place}: {err}") from err
     except ValueError as err:
-        raise ArchiveError(f"{path}: not JSON: {err}") from err
+        raise ArchiveError(f"{place}: not JSON: {err}") from err
 
 
 class _Reader:
@@ -174,7 +187,10 @@ class _Reader:
             return False
         held = self._buffer[self._at :]
         if len(held) > _MAX_VALUE_CHARS:
-            raise self._error(f"one value has more than {_MAX_VALUE_CHARS} characters")
+            raise self._error(
+                f"one value has more than {_MAX_VALUE_CHARS:,} characters; split it, or check that "
+                "the file is what you meant"
+            )
         piece = self._stream.read(max(self._chunk_chars, len(held)))
         if not piece:
             self._ended = True

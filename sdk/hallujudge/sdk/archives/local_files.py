@@ -1,4 +1,4 @@
-"""Files as bytes and text: gzip is unpacked, standard input is copied, sizes are limited."""
+"""Files as bytes and text: gzip and zstd are unpacked, sizes are limited."""
 
 from __future__ import annotations
 
@@ -8,38 +8,64 @@ import stat
 import sys
 import tempfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO
 
-from ..errors import ArchiveError
+from ..errors import ArchiveError, MissingExtraError
 
-__all__ = ["STDIN", "copy_of_stdin", "open_binary", "open_text", "read_bytes", "suffix_of"]
+__all__ = [
+    "STDIN",
+    "copy_of_stdin",
+    "copy_to_file",
+    "open_binary",
+    "open_text",
+    "read_bytes",
+    "suffix_of",
+]
 
 STDIN = "-"
 """Path that means standard input."""
 
 _MAX_BYTES = 1 << 28
-_MAX_STDIN_BYTES = 1 << 33
+_MAX_COPIED_BYTES = 1 << 33
 _PIECE = 1 << 20
+_BUFFER = 1 << 17
 _GZIP = b"\x1f\x8b"
-_XLSX = b"PK\x03\x04"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_PACKED = (".gz", ".zst", ".zstd")
+# The most repetitive logs shrink to a hundredth; gzip can reach a thousandth, zstd far less.
+_MAX_RATIO = 500
+_MAX_FREE_BYTES = 1 << 27
+"""Unpacked bytes from which on the ratio is checked."""
+_MAX_UNPACKED_BYTES = 1 << 36
+# A zstd block of a few bytes unpacks to 128 KiB, so that small pieces keep a bomb's size small.
+_ZSTD_PIECE = 1 << 12
 
 
 def open_binary(path: Path) -> BinaryIO:
-    """Open a file; a gzip file is unpacked while it is read.
+    """Open a file; a gzip or zstd file is unpacked while it is read.
 
     Raises:
-        ArchiveError: The path is a pipe or a device.
+        ArchiveError: The path is a pipe or a device; while a packed file is read: it is damaged,
+            cut off, or unpacks to far too much.
+        MissingExtraError: The file is packed with zstd, and no package can unpack it.
         OSError: The file can't be opened.
     """
     _refuse_pipe(path)
     file = path.open("rb")
-    packed = file.read(len(_GZIP)) == _GZIP
-    file.seek(0)
-    if not packed:
-        return file
-    # The stream closes this file.
-    return cast("BinaryIO", _Unpacked(file))
+    try:
+        start = file.read(len(_ZSTD))
+        file.seek(0)
+        if start.startswith(_GZIP):
+            unpacked = _Unpacked(file, path, "gzip", gzip.GzipFile(fileobj=file).read)
+            return io.BufferedReader(unpacked, _BUFFER)
+        if start == _ZSTD:
+            return io.BufferedReader(_Unpacked(file, path, "zstd", _zstd_reader(file)), _BUFFER)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def open_text(path: Path) -> IO[str]:
@@ -70,71 +96,135 @@ def read_bytes(path: Path, limit: int = _MAX_BYTES) -> bytes:
 
 
 def suffix_of(path: Path) -> str:
-    """Return a file's suffix in lower case, without ``.gz``."""
-    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+    """Return a file's suffix in lower case, without ``.gz`` or ``.zst``."""
+    return (path.with_suffix("") if path.suffix.lower() in _PACKED else path).suffix.lower()
 
 
 def copy_of_stdin() -> Path:
-    """Return a temporary file with the content of standard input and a suffix that fits it.
+    """Return a temporary file with the content of standard input.
 
-    Archives are read more than once, which a pipe does not allow. The file is deleted when this
-    process ends.
+    Archives are read more than once, which a pipe does not allow.
 
     Raises:
         ArchiveError: Standard input is a terminal, is closed, or is too large.
     """
     if sys.stdin is None or sys.stdin.isatty():
         raise ArchiveError("standard input is a terminal; pipe a file into the command")
+    return copy_to_file(sys.stdin.buffer.read, "standard input", "standard-input")
+
+
+def copy_to_file(read: Callable[[int], bytes], what: str, name: str) -> Path:
+    """Return a temporary file with a stream's content; it is deleted when this process ends.
+
+    Args:
+        read: Reads up to a number of bytes of the stream.
+        what: The stream, for messages.
+        name: Name of the file, whose suffix tells its format.
+
+    Raises:
+        ArchiveError: The stream is too large.
+    """
     folder = tempfile.TemporaryDirectory(prefix="hallujudge-")
     _FOLDERS.append(folder)
-    path = Path(folder.name) / "standard-input"
-    left = _MAX_STDIN_BYTES
+    path = Path(folder.name) / name
+    left = _MAX_COPIED_BYTES
     with path.open("wb") as file:
-        while piece := sys.stdin.buffer.read(_PIECE):
+        while piece := read(_PIECE):
             left -= len(piece)
             if left < 0:
-                raise ArchiveError(f"standard input has more than {_MAX_STDIN_BYTES:,} bytes")
+                raise ArchiveError(f"{what} has more than {_MAX_COPIED_BYTES:,} bytes; split it")
             file.write(piece)
-    return path.rename(path.with_suffix(_suffix_by_content(path)))
+    return path
 
 
 _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def _suffix_by_content(path: Path) -> str:
-    with path.open("rb") as file:
-        if file.read(len(_XLSX)) == _XLSX:
-            return ".xlsx"
-    with open_binary(path) as file:
-        start = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start[:1] in (b"{", b"[", b""):
-        return ".json"
-    header = start.partition(b"\n")[0]
-    return ".tsv" if b"\t" in header else ".csv"
+class _Unpacked(io.RawIOBase):
+    """A packed file that is refused if it is damaged, cut off, or unpacks to far too much."""
 
+    def __init__(self, file: BinaryIO, path: Path, kind: str, read: Callable[[int], bytes]) -> None:
+        self._file = file
+        self._path = path
+        self._kind = kind
+        self._read = read
+        self._unpacked = 0
 
-class _Unpacked(gzip.GzipFile):
-    """A gzip file that raises OSError if it is damaged."""
+    def readable(self) -> bool:
+        return True
 
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(fileobj=file, mode="rb")
-        self._packed = file
-
-    def read(self, size: int | None = -1) -> bytes:
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
         try:
-            return super().read(size)
-        except (EOFError, zlib.error) as err:
-            raise OSError(f"the gzip file is damaged or cut off: {err}") from err
+            data = self._read(len(view))
+        except (EOFError, zlib.error, gzip.BadGzipFile, _DamagedError) as err:
+            raise self._error(f"is damaged or cut off ({err}); copy it again") from err
+        view[: len(data)] = data
+        self._unpacked += len(data)
+        self._refuse_bomb()
+        return len(data)
 
-    def read1(self, size: int = -1) -> bytes:
-        try:
-            return super().read1(size)
-        except (EOFError, zlib.error) as err:
-            raise OSError(f"the gzip file is damaged or cut off: {err}") from err
+    def _refuse_bomb(self) -> None:
+        if self._unpacked <= _MAX_FREE_BYTES:
+            return
+        ratio = self._unpacked / max(self._file.tell(), 1)
+        if ratio > _MAX_RATIO or self._unpacked > _MAX_UNPACKED_BYTES:
+            raise self._error(
+                f"unpacks to more than {self._unpacked:,} bytes, {ratio:,.0f} times its size, as "
+                "files made to fill a disk do; unpack it yourself if you trust it"
+            )
+
+    def _error(self, problem: str) -> ArchiveError:
+        return ArchiveError(
+            f"{self._path}: the {self._kind} file {problem}", metadata={"path": str(self._path)}
+        )
 
     def close(self) -> None:
         super().close()
-        self._packed.close()
+        self._file.close()
+
+
+class _DamagedError(Exception):
+    """A packed file can't be unpacked."""
+
+
+def _zstd_reader(file: BinaryIO) -> Callable[[int], bytes]:
+    """Return a function that reads unpacked bytes.
+
+    Raises:
+        MissingExtraError: Python is older than 3.14 and the package zstandard is not installed.
+    """
+    try:
+        import zstandard
+    except ImportError as err:
+        raise MissingExtraError.of("reading zstd files", "zstd") from err
+    frame = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj(
+        read_across_frames=False
+    )
+    held = bytearray()
+    ended = True
+
+    def read(size: int) -> bytes:
+        nonlocal frame, ended
+        while len(held) < size:
+            packed = frame.unused_data if frame.eof else b""
+            if frame.eof:
+                frame = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+            packed = packed or file.read(_ZSTD_PIECE)
+            if not packed:
+                if not ended:
+                    raise _DamagedError("it ends in the middle of its data")
+                break
+            try:
+                held.extend(frame.decompress(packed))
+            except zstandard.ZstdError as err:
+                raise _DamagedError(str(err)) from err
+            ended = frame.eof
+        data = bytes(held[:size])
+        del held[:size]
+        return data
+
+    return read
 
 
 def _refuse_pipe(path: Path) -> None:

@@ -12,7 +12,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .keyword_text import LISTS, read_keyword_text
-from .qa import JoinCheck, fields_of
+from .qa import JoinCheck, fields_of, kept
 from .records import Record, canonical_id, choose_key, read_records, response_value, well_formed
 from .tables import structured
 
@@ -199,7 +199,7 @@ class _Again:
     """Records of a file or a mapping; each iteration reads them again."""
 
     def __init__(self, source: Responses | References) -> None:
-        self._source = source if isinstance(source, (str, Path, Mapping)) else list(source)
+        self._source = kept(source)
 
     def __iter__(self) -> Iterator[Record]:
         return read_records(self._source)
@@ -300,6 +300,11 @@ def _length(record: Record, reference: Mapping[str, object]) -> int | None:
     if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise ArchiveError(f"{record.place}: episode_length {value!r:.40} is not a whole number")
     return int(text)
+
+
+def reads_folder(path: Path) -> bool:
+    """Return whether a path is a folder of released keyword files."""
+    return path.is_dir() and any(file.suffix.lower() == ".txt" for file in path.iterdir())
 
 
 READERS: Mapping[str, Reader] = {"mementos": read_mementos}

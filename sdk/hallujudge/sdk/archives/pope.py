@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from hallujudge.metrics.pope.items import PopeItem
 
 from ..errors import ArchiveError, InvalidInputError
+from .formats import read_format
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .qa import JoinCheck, fields_of, kept, optional_text, text_of
@@ -21,14 +23,12 @@ JOINS = ("auto", "id", "text", "order")
 
 _ID_KEYS = ("question_id", "id")
 # If a record has both, `answer` is the label and `prediction` the response (VLMEvalKit).
-_ANSWER_KEYS = ("filtered_resps", "response", "output", "prediction", "answer", "text", "caption")
+_ANSWER_KEYS = ("response", "output", "prediction", "answer", "text", "caption")
 _LABEL_KEYS = ("label", "gt", "gt_answer", "ground_truth", "answer")
 _QUESTION_KEYS = ("question", "prompt", "text")
 _IMAGE_KEYS = ("image", "image_id", "image_source")
 _WORD = re.compile(r"\w+")
 _LABELS = {"yes": "yes", "no": "no"}
-# lmms-eval logs hold the id and the label within the computed score.
-_INNER = "pope_accuracy"
 
 
 def read_pope(
@@ -47,8 +47,72 @@ def read_pope(
     responses = kept(responses)
     if references is None:
         return _Answers(responses, None, options, group_by).checked()
+    if _are_files(references):
+        references = _joined_labels([read_format(Path(path)).source for path in references])  # type: ignore[arg-type, union-attr]  # paths
     questions = _read_questions(references, responses, options, group_by)
     return _Answers(responses, questions, options, group_by).checked()
+
+
+def _are_files(references: References) -> bool:
+    return (
+        isinstance(references, list)
+        and bool(references)
+        and all(isinstance(path, (str, Path)) for path in references)
+    )
+
+
+def _joined_labels(sources: Sequence[Path | Iterable[object]]) -> list[Record]:
+    """Return the questions of several files; labels are joined by image and question text.
+
+    LLaVA's question file has ids and categories, but no labels. POPE's files, one for each
+    category, have labels, but their ids begin anew in each file. A label depends on image and
+    object only, and is therefore equal in every category.
+
+    Raises:
+        ArchiveError: One question has two labels, or a question has none.
+    """
+    records = [list(read_records(source)) for source in sources]
+    open_ones = [r for rows in records for r in rows if _given_label(r) is None]
+    if not open_ones:
+        return [
+            replace(row, position=position)
+            for position, row in enumerate(row for rows in records for row in rows)
+        ]
+    labels = _labels_by_text(r for rows in records for r in rows if _given_label(r) is not None)
+    missing = [row for row in open_ones if _normal_text(row) not in labels]
+    if missing:
+        raise refuse(
+            "questions have no label",
+            [_id_of(row, with_category=False, required=False) for row in missing],
+            "Give all label files of the benchmark with further --references",
+        )
+    return [
+        replace(row, position=position, values={**row.values, "label": labels[_normal_text(row)]})
+        for position, row in enumerate(open_ones)
+    ]
+
+
+def _given_label(record: Record) -> object:
+    return next((record.values[key] for key in _LABEL_KEYS if key in record.values), None)
+
+
+def _labels_by_text(records: Iterable[Record]) -> dict[tuple[str, str], object]:
+    labels: dict[tuple[str, str], object] = {}
+    for record in records:
+        label = _given_label(record)
+        key = _normal_text(record)
+        if labels.setdefault(key, label) != label:
+            raise ArchiveError(
+                f"{record.place}: the label of {key[1]!r:.80} about {key[0]} is {label!r:.20}, but "
+                f"{labels[key]!r:.20} in another record; correct one of them"
+            )
+    return labels
+
+
+def _normal_text(record: Record) -> tuple[str, str]:
+    """Return image and question; instructions follow the question on further lines."""
+    text = optional_text(record, _QUESTION_KEYS).strip().partition("\n")[0]
+    return optional_text(record, _IMAGE_KEYS), " ".join(text.split())
 
 
 class _Question(NamedTuple):
@@ -89,7 +153,7 @@ def _read_questions(
     question = next(_question_records(references), None)
     if question is None:
         raise ArchiveError("the file of questions has no record")
-    first = next(_records(responses), None)
+    first = next(read_records(responses), None)
     if first is None:
         raise ArchiveError("the archive of answers has no record")
     by = options.join if options.join != "auto" else _way_to_join(first, question)
@@ -129,13 +193,6 @@ def _read_questions(
             "labels are neither yes nor no", bad, "Correct these labels in the file of questions"
         )
     return _Questions(by=by, table=table, with_category=with_category)
-
-
-def _records(responses: Responses) -> Iterator[Record]:
-    for record in read_records(responses):
-        inner = record.values.get(_INNER)
-        flat = {**inner, **record.values} if isinstance(inner, Mapping) else None
-        yield record if flat is None else replace(record, values=flat)
 
 
 def _question_records(references: References) -> Iterator[Record]:
@@ -224,7 +281,7 @@ class _Answers:
         self._questions = questions
         self._options = options
         self._group_by = group_by
-        first = next(_records(responses), None)
+        first = next(read_records(responses), None)
         if first is None:
             raise ArchiveError("the archive of answers has no record")
         self._text_key = choose_key(
@@ -254,7 +311,7 @@ class _Answers:
         check = JoinCheck("questions", self._options, known)
         bad: list[str] = []
         others: list[str] = []
-        for record in _records(self._responses):
+        for record in read_records(self._responses):
             key = self._key(record)
             check.add(key)
             text_of(record, self._text_key)
@@ -266,7 +323,7 @@ class _Answers:
             raise refuse(
                 "labels are neither yes nor no", bad, "Correct these labels in the file of answers"
             )
-        check.refuse(lambda: map(self._key, _records(self._responses)))
+        check.refuse(lambda: map(self._key, read_records(self._responses)))
         if others:
             raise refuse(
                 "answers repeat a question that differs from the joined one", others, self._remedy()
@@ -306,9 +363,9 @@ class _Answers:
         return _id_of(record, with_category=False, required=self._with_ids)
 
     def _items(self, missing: list[str]) -> Iterator[PopeItem]:
-        records = _records(self._responses)
+        records = read_records(self._responses)
         if self._options.allow_duplicates:
-            keys = map(self._key, _records(self._responses))
+            keys = map(self._key, read_records(self._responses))
             for record, identifier in zip(records, numbered(map(self._name, keys)), strict=True):
                 yield self._item(record, identifier)
         else:

@@ -13,7 +13,15 @@ from .inputs import InputOptions, Responses
 from .joins import IdCheck, refuse
 from .json_files import read_values
 from .local_files import open_text
-from .records import Record, canonical_id, named, read_records, response_value, well_formed
+from .records import (
+    Record,
+    Records,
+    canonical_id,
+    named,
+    read_records,
+    response_value,
+    well_formed,
+)
 
 __all__ = [
     "JoinCheck",
@@ -25,12 +33,14 @@ __all__ = [
     "text_of",
 ]
 
-_MAX_CHARS = 1 << 30
+_MAX_CHARS = 1 << 28
 
 
 def kept(responses: Responses) -> Responses:
     """Return the responses in a form that can be read twice: a generator becomes a list."""
-    return responses if isinstance(responses, (str, Path, Mapping)) else list(responses)
+    if isinstance(responses, (str, Path, Mapping, Records)):
+        return responses
+    return list(responses)
 
 
 def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mapping[str, object]:

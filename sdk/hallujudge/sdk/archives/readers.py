@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from hallujudge.metrics.families import FAMILIES
 
 from ..errors import ArchiveError, UnsupportedError
+from .explaining import explained
 from .groups import group_notes
-from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .layouts import explained
-from .local_files import STDIN, copy_of_stdin
-from .tables import is_table, read_frame, read_table
+from .inputs import InputOptions, ItemSource, References, Responses
+from .local_files import STDIN
+from .opening import Opened, open_references, open_responses
 
 __all__ = ["read_items"]
 
 
-def _reader(metric: str) -> Reader | None:
-    """Return the archive reader of a metric; None if it has none."""
+def _family(metric: str) -> ModuleType | None:
+    """Return the module of a metric's archive reader; None if it has none."""
     for family in FAMILIES:
-        readers: Mapping[str, Reader] = import_module(f".{family}", __package__).READERS
-        if metric in readers:
-            return readers[metric]
+        module = import_module(f".{family}", __package__)
+        if metric in module.READERS:
+            return module
     return None
 
 
@@ -44,8 +44,9 @@ def read_items(
 
     Args:
         metric: The metric's name.
-        responses: A file (JSON, JSON lines, CSV, TSV or XLSX, with or without gzip; ``-`` for
-            standard input), a mapping id -> text, a DataFrame, or any iterable of records.
+        responses: A file (JSON, JSON lines, CSV, TSV, XLSX, Parquet or a log of Inspect AI, also
+            with gzip or zstd), a folder or a pattern of such files, a URL, ``-`` for standard
+            input, a mapping id -> text, a DataFrame, or any iterable of records.
         references: The same for references; None where responses carry them.
         options: How archives are read and joined.
         group_by: Keys whose values the items carry as fields; paths such as ``doc.category``
@@ -58,22 +59,49 @@ def read_items(
         InvalidInputError: No item has one of the keys to group by.
         UnsupportedError: The SDK has no archive reader for the metric.
     """
-    reader = _reader(metric)
-    if reader is None:
+    family = _family(metric)
+    if family is None:
         raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
     references = _single(references)
     if _is_stdin(responses) and _is_stdin(references):
         raise ArchiveError("both responses and references are standard input; give one as a file")
-    given, notes = _opened(responses, "responses")
-    assert given is not None, "only references may be None"
-    known, more = _opened(references, "references")
+    options = options or InputOptions()
+    given = open_responses(
+        responses, metric, options, getattr(family, "reads_folder", lambda _path: False)
+    )
+    known = open_references(references)
+    keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
+    options = _with_common_keys(options, given, metric, joined=references is not None)
+    assert given.source is not None, "only references may be None"
     try:
-        keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
-        source = reader(given, known, options or InputOptions(), keys)
+        source: ItemSource = family.READERS[metric](given.source, known.source, options, keys)
     except ArchiveError as err:
-        raise explained(err, metric, given, known) from err
-    groups = group_notes(source, group_by, (given, known))
-    return replace(source, notes=(*notes, *more, *source.notes, *groups))
+        raise _renamed(explained(err, metric, given, known), given, known) from err
+    groups = group_notes(source, group_by, (given.source, known.source))
+    return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups))
+
+
+def _with_common_keys(
+    options: InputOptions, given: Opened, metric: str, *, joined: bool
+) -> InputOptions:
+    """Return the options, with the common keys of converted records unless the user named some."""
+    if not given.converted:
+        return options
+    text_key = options.text_key or "response"
+    # POPE's question ids appear once in each category of lmms-eval's samples. Question files have
+    # no other id, so that a join still goes by question id.
+    own_id = metric == "pope" and given.reader is not None and not joined
+    id_key = "id" if own_id or "id" in options.key_map else None
+    return replace(options, text_key=text_key, id_key=options.id_key or id_key)
+
+
+def _renamed(err: ArchiveError, *archives: Opened) -> ArchiveError:
+    """Return an error with the names that the user gave for temporary copies."""
+    message = str(err)
+    for archive in archives:
+        for path, name in archive.names.items():
+            message = message.replace(path, name)
+    return ArchiveError(message, metadata=dict(err.metadata))
 
 
 def _single(references: References | None) -> References | None:
@@ -86,17 +114,3 @@ def _single(references: References | None) -> References | None:
 
 def _is_stdin(source: object) -> bool:
     return isinstance(source, (str, Path)) and str(source) == STDIN
-
-
-def _opened(
-    source: Responses | References | None, name: str
-) -> tuple[Responses | References | None, tuple[str, ...]]:
-    """Return an archive that can be read twice, and notes on its oddities."""
-    if isinstance(source, (str, Path)):
-        path = copy_of_stdin() if _is_stdin(source) else Path(source)
-        return read_table(path) if is_table(path) else (path, ())
-    if source is None or isinstance(source, Mapping):
-        return source, ()
-    if (rows := read_frame(source, name)) is not None:
-        return rows, ()
-    return list(source), ()

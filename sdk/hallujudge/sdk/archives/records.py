@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
@@ -16,6 +16,7 @@ from .json_files import named, read_values
 
 __all__ = [
     "Record",
+    "Records",
     "canonical_id",
     "choose_key",
     "named",
@@ -24,7 +25,8 @@ __all__ = [
     "well_formed",
 ]
 
-_CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data")
+# "logs" is of lmms-eval until 0.2.3, "samples" of Inspect AI.
+_CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 
 
@@ -38,6 +40,20 @@ class Record:
     """Position in the archive, counted from zero."""
     place: str
     """Place for messages: file and line, or index."""
+
+
+class Records:
+    """Records of an archive, which each iteration reads anew.
+
+    Args:
+        make: Returns a new iterator over the records.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Record]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[Record]:
+        return self._make()
 
 
 def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -> Iterator[Record]:

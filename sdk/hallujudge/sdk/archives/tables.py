@@ -8,39 +8,27 @@ import json
 import math
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ..errors import ArchiveError, MissingExtraError
 from .local_files import read_bytes, suffix_of
-from .records import Record
+from .records import Record, named
 
-__all__ = ["decoded", "is_table", "read_frame", "read_table", "structured"]
+__all__ = ["decoded", "read_csv", "read_frame", "read_xlsx", "structured"]
 
-_CSV = (".csv", ".tsv")
-_XLSX = ".xlsx"
 _MAX_ROWS = 1_048_576
-_MAX_UNPACKED_BYTES = 1 << 30
+_MAX_UNPACKED_BYTES = 1 << 29
+_MAX_PARTS = 10_000
+# Python's default of 131,072 characters is shorter than a long response.
+_MAX_CELL_CHARS = 1 << 24
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 # Excel silently truncates longer cells.
 _EXCEL_CELL_CHARS = 32_767
-
-
-def is_table(source: object) -> bool:
-    """Return whether a source is a file with a CSV, TSV or XLSX suffix."""
-    return isinstance(source, (str, Path)) and suffix_of(Path(source)) in (*_CSV, _XLSX)
-
-
-def read_table(path: Path) -> tuple[list[Record], tuple[str, ...]]:
-    """Return a table's rows as records, and notes on oddities of the file.
-
-    Raises:
-        ArchiveError: The file is not a table with a header; the message names the row.
-        MissingExtraError: The file is XLSX and openpyxl is not installed.
-    """
-    return _read_xlsx(path) if suffix_of(path) == _XLSX else _read_csv(path)
 
 
 def read_frame(frame: object, name: str) -> list[Record] | None:
@@ -107,10 +95,16 @@ def decoded(data: bytes) -> tuple[str, str]:
 # CSV ----------------------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path) -> tuple[list[Record], tuple[str, ...]]:
+def read_csv(path: Path) -> tuple[list[Record], tuple[str, ...]]:
+    """Return a CSV or TSV file's rows as records, and notes on oddities of the file.
+
+    Raises:
+        ArchiveError: The file is not a table with a header; the message names the row.
+    """
     text, note = decoded(read_bytes(path))
     if not text.strip():
         raise ArchiveError(f"{path}: the file is empty")
+    csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_CHARS))
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=_delimiter(path, text), strict=True
     )
@@ -123,9 +117,9 @@ def _read_csv(path: Path) -> tuple[list[Record], tuple[str, ...]]:
 
 def _delimiter(path: Path, text: str) -> str:
     """Return the column separator: spreadsheets write semicolons where commas are for numbers."""
-    if suffix_of(path) == ".tsv":
-        return "\t"
     header = text.partition("\n")[0]
+    if suffix_of(path) == ".tsv" or ("\t" in header and "," not in header):
+        return "\t"
     return ";" if ";" in header and "," not in header else ","
 
 
@@ -159,49 +153,105 @@ def _header(cells: Iterable[object], place: str) -> list[str]:
 # XLSX ---------------------------------------------------------------------------------------------
 
 
-def _read_xlsx(path: Path) -> tuple[list[Record], tuple[str, ...]]:
-    """Read the first sheet; a formula gives its last computed value."""
+def read_xlsx(path: Path) -> tuple[list[Record], tuple[str, ...]]:
+    """Return the rows of a workbook's first sheet as records, and notes on oddities of the file.
+
+    Formulas are not evaluated. A formula gives the value that the spreadsheet stored with it, or
+    its own text if there is none, as for a response that begins with an equals sign.
+
+    Raises:
+        ArchiveError: The file is not a workbook, its sheet not a table with a header, or too large.
+        MissingExtraError: openpyxl is not installed.
+    """
     try:
-        from openpyxl import load_workbook
-        from openpyxl.utils.exceptions import InvalidFileException
+        import openpyxl  # noqa: F401
     except ImportError as err:
         raise MissingExtraError.of("reading XLSX files", "tables") from err
     data = read_bytes(path)
     _refuse_bomb(data, path)
+    records = list(_xlsx_records(_sheet(data, path, computed=False), path))
+    notes = list(_cut_cells(records, path))
+    if any(_is_formula(value) for record in records for value in record.values.values()):
+        computed = list(_xlsx_records(_sheet(data, path, computed=True), path, keep_empty=True))
+        by_place = {record.place: record.values for record in computed}
+        records, formulas = _with_computed(records, by_place)
+        if formulas:
+            shown = named([place.removeprefix(f"{path} ") for place in formulas])
+            notes.append(f"{path}: {len(formulas)} rows have formulas, not evaluated: {shown}")
+    return records, tuple(notes)
+
+
+def _sheet(data: bytes, path: Path, *, computed: bool) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of the first sheet: of formulas their text, or their stored value."""
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
     try:
-        book = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
-        rows = book.worksheets[0].iter_rows(values_only=True)
-        records = list(_xlsx_records(islice(rows, _MAX_ROWS), path))
+        book = load_workbook(io.BytesIO(data), read_only=True, data_only=computed, keep_links=False)
+        yield from islice(book.worksheets[0].iter_rows(values_only=True), _MAX_ROWS)
         book.close()
-    except ArchiveError:
-        raise
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, IndexError) as err:
-        raise ArchiveError(f"{path}: not an XLSX workbook: {err}") from err
-    return records, tuple(_cut_cells(records, path))
+    except (
+        InvalidFileException,
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        ValueError,
+        IndexError,
+        SyntaxError,
+        EOFError,
+    ) as err:
+        raise ArchiveError(f"{path}: not an XLSX workbook, or damaged: {err}") from err
+
+
+def _is_formula(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("=") and len(value) > 1
+
+
+def _with_computed(
+    records: Iterable[Record], computed: Mapping[str, Mapping[str, object]]
+) -> tuple[list[Record], list[str]]:
+    """Return the records with stored values for formulas, and the places of formulas."""
+    out, places = [], []
+    for record in records:
+        stored = computed.get(record.place, {})
+        # A text that begins with an equals sign is equal in both readings of the sheet.
+        formulas = {
+            key: stored.get(key)
+            for key, value in record.values.items()
+            if _is_formula(value) and stored.get(key) != value
+        }
+        if formulas:
+            places.append(record.place)
+        kept = {key: value for key, value in formulas.items() if value is not None}
+        out.append(replace(record, values={**record.values, **kept}))
+    return out, places
 
 
 def _refuse_bomb(data: bytes, path: Path) -> None:
     """Refuse a workbook whose unpacked size is over the limit."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as parts:
-            size = sum(part.file_size for part in parts.infolist())
-    except zipfile.BadZipFile as err:
+        with zipfile.ZipFile(io.BytesIO(data)) as book:
+            parts = book.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as err:
         raise ArchiveError(f"{path}: not an XLSX workbook: {err}") from err
-    if size > _MAX_UNPACKED_BYTES:
+    size = sum(part.file_size for part in parts)
+    if size > _MAX_UNPACKED_BYTES or len(parts) > _MAX_PARTS:
         raise ArchiveError(
-            f"{path}: the workbook unpacks to {size:,} bytes; the limit is {_MAX_UNPACKED_BYTES:,}"
-            ". Save the sheet as CSV"
+            f"{path}: the workbook unpacks to {size:,} bytes in {len(parts):,} parts; the limits "
+            f"are {_MAX_UNPACKED_BYTES:,} and {_MAX_PARTS:,}. Save the sheet as CSV"
         )
 
 
-def _xlsx_records(rows: Iterator[tuple[object, ...]], path: Path) -> Iterator[Record]:
+def _xlsx_records(
+    rows: Iterator[tuple[object, ...]], path: Path, *, keep_empty: bool = False
+) -> Iterator[Record]:
     first = list(next(rows, ()))
     while first and first[-1] is None:
         first.pop()
     header = _header(first, f"{path} row 1")
     position = 0
     for number, row in enumerate(rows, 2):
-        if all(cell is None for cell in row):
+        if all(cell is None for cell in row) and not keep_empty:
             continue
         cells = (*row, *[None] * (len(header) - len(row)))
         yield Record(
@@ -221,5 +271,5 @@ def _cut_cells(records: Iterable[Record], path: Path) -> Iterator[str]:
     if cut:
         yield (
             f"{path}: {len(cut)} rows have a cell of {_EXCEL_CELL_CHARS:,} characters, where "
-            f"Excel cuts texts off: {', '.join(cut[:10])}"
+            f"Excel cuts texts off: {named(cut)}"
         )

@@ -235,5 +235,10 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def reads_folder(path: Path) -> bool:
+    """Return whether a path is a folder with a file for each set."""
+    return path.is_dir() and any(path.glob("*.json"))
+
+
 READERS: Mapping[str, Reader] = {"video-hallucer": read_video_hallucer}
 """Metric -> its archive reader."""

@@ -24,7 +24,7 @@ def chair(
     *,
     responses: Responses,
     references: Annotated[
-        list[Path] | None,
+        list[str] | None,
         input_option(
             "--references",
             "-R",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,18 +24,19 @@ __all__ = [
     "by_domain",
 ]
 
+# Texts, not paths: a path drops one of the slashes of a URL.
 Responses = Annotated[
-    Path,
+    str,
     input_option(
         "--responses",
         "-r",
         metavar="FILE",
-        help="File of responses; - for standard input.",
+        help="File, folder, pattern or URL of responses; - for stdin.",
         show_default=False,
     ),
 ]
 References = Annotated[
-    Path | None,
+    str | None,
     input_option(
         "--references", "-R", metavar="FILE", help="File of references, unless responses hold them."
     ),
@@ -59,6 +60,15 @@ class RunOptions:
         str | None, input_option("--text-key", help="Key of the response's text.")
     ] = None
     """Key of the response's text."""
+    map: Annotated[
+        list[str] | None,
+        input_option(
+            "--map",
+            metavar="NAME=KEY",
+            help="Key of a value, as in label=doc.answer; repeatable.",
+        ),
+    ] = None
+    """Keys of values that the archive names differently."""
     allow_unknown: Annotated[
         bool,
         input_option("--allow-unknown", help="Responses without a reference become unscored."),
@@ -136,7 +146,11 @@ class RunOptions:
         """
         if self.quiet and self.verbose:
             raise InvalidInputError("--quiet and --verbose are both given; choose one")
-        inputs = replace(run.inputs or InputOptions(), **self._shared_with(InputOptions))
+        inputs = replace(
+            run.inputs or InputOptions(),
+            key_map=_key_map(self.map or ()),
+            **self._shared_with(InputOptions),
+        )
         command = ScoreCommand(
             run=replace(
                 run,
@@ -167,6 +181,26 @@ class RunOptions:
             for entry in fields(other)
             if entry.name in names and (value := getattr(self, entry.name)) is not None
         }
+
+
+def _key_map(given: Iterable[str]) -> dict[str, str]:
+    """Return common key -> key of the archive, from ``NAME=KEY``.
+
+    Raises:
+        InvalidInputError: A pair has no equals sign, or a name is given twice.
+    """
+    keys: dict[str, str] = {}
+    for pair in given:
+        name, equals, key = (part.strip() for part in pair.partition("="))
+        if not (name and equals and key):
+            raise InvalidInputError(
+                f"--map {pair}: write the name, an equals sign and the archive's key, such as "
+                "--map label=doc.answer"
+            )
+        if name in keys:
+            raise InvalidInputError(f"--map {name} is given twice: {keys[name]} and {key}")
+        keys[name] = key
+    return keys
 
 
 def _text_or_file(given: str) -> str:

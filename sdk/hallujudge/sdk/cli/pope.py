@@ -18,7 +18,7 @@ from .app import ExitCode, build_app, score_app
 from .declared import DeclaredBy, MetricOptions
 from .files import write_file
 from .groups import grouped
-from .options import AllowDuplicates, AllowMissing, References, Responses, RunOptions
+from .options import AllowDuplicates, AllowMissing, Responses, RunOptions
 from .panels import examples, input_option, metric_option, output_option, statistics_option
 from .parsers import compare_parsers, parsers_text, write_parsers
 
@@ -32,7 +32,15 @@ __all__: list[str] = []
 def pope(
     *,
     responses: Responses,
-    references: References = None,
+    references: Annotated[
+        list[str] | None,
+        input_option(
+            "--references",
+            "-R",
+            metavar="FILE",
+            help="File of questions, and files of their labels; repeatable.",
+        ),
+    ] = None,
     join: Annotated[
         str, input_option("--join", help="Join by auto, id, text (image and question) or order.")
     ] = "auto",
@@ -52,7 +60,7 @@ def pope(
         ScoreRun(
             "pope",
             responses=responses,
-            references=references,
+            references=references or None,
             variant=reader or metric.variant,
             inputs=inputs,
         )

@@ -176,7 +176,7 @@ LAYOUTS: list[tuple[str, Mapping[str, object], str]] = [
     (
         "chair",
         {"doc_id": 1, "target": "x", "filtered_resps": ["no"], "pope_accuracy": {"score": 1}},
-        "is an lmms-eval sample file of task pope; use `hallujudge score pope`",
+        "is an lmms-eval sample file of task POPE; use `hallujudge score pope --responses ",
     ),
     (
         "chair",
@@ -187,7 +187,7 @@ LAYOUTS: list[tuple[str, Mapping[str, object], str]] = [
     (
         "tri-he",
         {"question_id": "1", "operator": "base"},
-        "is a file of INFACT's answers; use `hallujudge score infact`",
+        "is a file of INFACT's answers; use `hallujudge score infact --responses ",
     ),
 ]
 

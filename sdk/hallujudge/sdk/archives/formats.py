@@ -1,0 +1,217 @@
+"""File formats: JSON, CSV, TSV, XLSX, Parquet and Inspect AI's zip files, told by their content."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ArchiveError, MissingExtraError
+from .json_files import read_json_bytes
+from .local_files import open_binary, read_bytes, suffix_of
+from .records import Record, Records
+from .tables import read_csv, read_xlsx
+
+__all__ = ["Content", "read_format"]
+
+_HEAD_BYTES = 4096
+_ZIP = b"PK\x03\x04"
+_PARQUET = b"PAR1"
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_SAMPLE = re.compile(r"samples/[^/]+\.json")
+_JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+_TABLE_SUFFIXES = (".csv", ".tsv")
+_MAX_MEMBERS = 200_000
+_MAX_MEMBER_BYTES = 1 << 26
+_MAX_ARCHIVE_BYTES = 1 << 33
+_MAX_ROWS = 1 << 26
+_MAX_TABLE_BYTES = 1 << 35
+_BATCH_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """An archive whose format is known."""
+
+    format: str
+    """``json``, ``csv``, ``tsv``, ``xlsx``, ``parquet``, ``eval`` or ``text``."""
+    source: Path | Records | list[Record]
+    """What :func:`read_records` reads: the path itself of JSON and other text files."""
+    notes: tuple[str, ...] = ()
+    """Oddities of the file that need no action."""
+
+
+def read_format(path: Path) -> Content:
+    """Return a file's content, by the format that it has.
+
+    Raises:
+        ArchiveError: The file can't be read, or no archive has this format.
+        MissingExtraError: A package for the format is not installed.
+    """
+    head = _head(path)
+    if head.startswith(_ZIP):
+        return _zip_content(path)
+    if head.startswith(_PARQUET):
+        return Content(format="parquet", source=_parquet(path))
+    if _PICKLE.match(head) or suffix_of(path) in (".pkl", ".pickle"):
+        raise ArchiveError(
+            f"{path}: a Python pickle, which could run code and is never opened; give the tool's "
+            "table, JSON or JSON lines file"
+        )
+    if head.startswith(_UTF16):
+        raise ArchiveError(f"{path}: UTF-16 text; save it as UTF-8")
+    if b"\0" in head:
+        raise ArchiveError(
+            f"{path}: binary data of an unknown format; give JSON, JSON lines, CSV, TSV, XLSX or "
+            "Parquet"
+        )
+    return _text_content(path, head)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with open_binary(path) as file:
+            return file.read(_HEAD_BYTES)
+    except OSError as err:
+        raise ArchiveError(
+            f"{path}: {err.strerror or err}; check the path", metadata={"path": str(path)}
+        ) from err
+
+
+def _text_content(path: Path, head: bytes) -> Content:
+    suffix = suffix_of(path)
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if suffix == ".xlsx":
+        return _workbook(path)
+    header = head.partition(b"\n")[0]
+    separated = b"\t" in header or b"," in header
+    # A table's first column may begin with a bracket only if its file is named as a table.
+    if suffix in _TABLE_SUFFIXES or (
+        start not in (b"{", b"[", b"") and suffix not in (*_JSON_SUFFIXES, ".txt") and separated
+    ):
+        records, notes = read_csv(path)
+        kind = "tsv" if suffix == ".tsv" or b"," not in header else "csv"
+        return Content(format=kind, source=records, notes=notes)
+    return Content(format="text" if suffix == ".txt" else "json", source=path)
+
+
+def _workbook(path: Path) -> Content:
+    records, notes = read_xlsx(path)
+    return Content(format="xlsx", source=records, notes=notes)
+
+
+def _zip_content(path: Path) -> Content:
+    if suffix_of(path) == ".xlsx":
+        return _workbook(path)
+    with _zip_of(path) as archive:
+        names = archive.namelist()
+    if any(name.startswith("xl/") for name in names):
+        return _workbook(path)
+    if "header.json" in names or "_journal/start.json" in names:
+        return Content(format="eval", source=Records(lambda: _eval_records(path)))
+    raise ArchiveError(
+        f"{path}: a zip file that is neither an XLSX workbook nor a log of Inspect AI; unpack it "
+        "and give the folder"
+    )
+
+
+# Inspect AI ---------------------------------------------------------------------------------------
+
+
+def _zip_of(path: Path) -> zipfile.ZipFile:
+    """Return an open zip file, which may itself be packed."""
+    try:
+        with path.open("rb") as file:
+            plain = file.read(len(_ZIP)) == _ZIP
+        return zipfile.ZipFile(path if plain else io.BytesIO(read_bytes(path)))
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as err:
+        raise ArchiveError(f"{path}: the zip file is damaged or cut off: {err}") from err
+
+
+def _eval_records(path: Path) -> Iterator[Record]:
+    """Yield the samples of a log, in the order of the zip file."""
+    with _zip_of(path) as archive:
+        members = [info for info in archive.infolist() if _SAMPLE.fullmatch(info.filename)]
+        total = sum(info.file_size for info in members)
+        if len(members) > _MAX_MEMBERS or total > _MAX_ARCHIVE_BYTES:
+            raise ArchiveError(
+                f"{path}: the log unpacks to {total:,} bytes in {len(members):,} samples; the "
+                f"limits are {_MAX_ARCHIVE_BYTES:,} and {_MAX_MEMBERS:,}"
+            )
+        for position, info in enumerate(members):
+            place = f"{path}, {info.filename}"
+            value = read_json_bytes(_member(archive, info, place), place)
+            if not isinstance(value, Mapping):
+                raise ArchiveError(f"{place}: expected a JSON object")
+            yield Record(values=value, position=position, place=place)
+        if not members:
+            raise ArchiveError(f"{path}: the log holds no finished sample; let the run finish")
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
+    if info.file_size > _MAX_MEMBER_BYTES:
+        raise ArchiveError(
+            f"{place}: the sample unpacks to {info.file_size:,} bytes; the limit is "
+            f"{_MAX_MEMBER_BYTES:,}"
+        )
+    try:
+        return archive.read(info)
+    except NotImplementedError as err:
+        raise ArchiveError(
+            f"{place}: packed by a method that this Python can't unpack ({err}); convert the log "
+            "with `inspect log convert --to json`"
+        ) from err
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as err:
+        raise ArchiveError(f"{place}: the zip file is damaged or cut off: {err}") from err
+
+
+# Parquet ------------------------------------------------------------------------------------------
+
+
+def _parquet(path: Path) -> Records:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as err:
+        raise MissingExtraError.of("reading Parquet files", "tables") from err
+    return Records(lambda: _parquet_records(path))
+
+
+def _parquet_records(path: Path) -> Iterator[Record]:
+    """Yield a table's rows, a thousand at a time."""
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path) as file:
+            meta = file.metadata
+            size = sum(meta.row_group(n).total_byte_size for n in range(meta.num_row_groups))
+            if meta.num_rows > _MAX_ROWS or size > _MAX_TABLE_BYTES:
+                raise ArchiveError(
+                    f"{path}: {meta.num_rows:,} rows of {size:,} bytes; the limits are "
+                    f"{_MAX_ROWS:,} and {_MAX_TABLE_BYTES:,}. Split the table"
+                )
+            rows = (row for batch in file.iter_batches(_BATCH_ROWS) for row in batch.to_pylist())
+            yield from _rows(rows, path)
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as err:
+        raise ArchiveError(f"{path}: the Parquet file is damaged or cut off: {err}") from err
+
+
+def _rows(rows: Iterable[Mapping[str, object]], path: Path) -> Iterator[Record]:
+    for position, row in enumerate(rows):
+        values = {key: _plain(value) for key, value in row.items()}
+        yield Record(values=values, position=position, place=f"{path} row {position + 1}")
+
+
+def _plain(value: object) -> object:
+    """Return a cell's value as JSON has it; binary columns, such as images, are left out."""
+    if isinstance(value, bytes):
+        return None
+    if isinstance(value, (str, int, float, bool, list, dict)) or value is None:
+        return value
+    return json.loads(json.dumps(value, default=str))

@@ -1,0 +1,115 @@
+"""The files that a path, a folder, a pattern, a URL or standard input stands for."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ArchiveError
+from .local_files import STDIN, copy_of_stdin
+from .remote_files import fetched, is_url
+
+__all__ = ["FoundFile", "found_files"]
+
+_MAX_FILES = 20_000
+_MAX_DEPTH = 12
+_PATTERN = re.compile(r"[*?\[]")
+# Files of these kinds lie beside archives and are never archives themselves.
+_IGNORED = re.compile(
+    r"\.(jpe?g|png|gif|webp|mp4|avi|mov|pdf|html|md|log|py|sh|ya?ml|toml|lock|pt|pth|bin|npy|npz"
+    r"|safetensors|tex|svg|css|js)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFile:
+    """A file of an archive."""
+
+    path: Path
+    """Path of the file on this machine, which may be a temporary copy."""
+    name: str
+    """Name for messages: the path or URL that the user gave."""
+    root: Path | None = None
+    """Folder that the file was found in; None if the user named the file."""
+
+
+def found_files(source: str | Path) -> list[FoundFile]:
+    """Return the files that a source stands for, in the order of their paths.
+
+    Args:
+        source: A file, a folder, a pattern such as ``runs/*/samples.jsonl``, a URL, or ``-``.
+
+    Raises:
+        ArchiveError: There is no such file, or a folder has too many.
+    """
+    text = str(source)
+    if text == STDIN:
+        return [FoundFile(path=copy_of_stdin(), name="standard input")]
+    if is_url(text):
+        return [FoundFile(path=fetched(text), name=text.partition("?")[0])]
+    path = Path(source)
+    if path.is_dir():
+        return _in_folder(path)
+    if path.exists() or not _PATTERN.search(text):
+        return [FoundFile(path=path, name=text)]
+    return _matching(text)
+
+
+def _in_folder(folder: Path) -> list[FoundFile]:
+    paths = _unique(_walked(folder))
+    if not paths:
+        raise ArchiveError(f"{folder}: the folder has no file that could be an archive")
+    return [FoundFile(path=path, name=str(path), root=folder) for path in paths]
+
+
+def _matching(pattern: str) -> list[FoundFile]:
+    found = sorted(Path(name) for name in glob.glob(pattern, recursive=True))  # noqa: PTH207  # a pattern may be absolute
+    files: list[Path] = []
+    for path in found:
+        files += _walked(path) if path.is_dir() else [path]
+    paths = _unique(files)
+    if not paths:
+        raise ArchiveError(f"{pattern}: no file matches the pattern; check it")
+    root = Path(_PATTERN.split(pattern)[0]).parent
+    return [FoundFile(path=path, name=str(path), root=root) for path in paths]
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    """Yield a folder's files; hidden ones, links to folders and deep folders are left out."""
+    count = 0
+    for place, folders, names in os.walk(folder, onerror=_refuse):
+        depth = len(Path(place).relative_to(folder).parts)
+        folders[:] = sorted(
+            name for name in folders if not name.startswith((".", "__")) and depth < _MAX_DEPTH
+        )
+        for name in sorted(names):
+            path = Path(place, name)
+            if name.startswith(".") or _IGNORED.fullmatch(path.suffix) or not path.is_file():
+                continue
+            count += 1
+            if count > _MAX_FILES:
+                raise ArchiveError(
+                    f"{folder}: more than {_MAX_FILES:,} files; give a folder inside it"
+                )
+            yield path
+
+
+def _refuse(err: OSError) -> None:
+    raise ArchiveError(f"{err.filename}: {err.strerror or err}; check the path") from err
+
+
+def _unique(paths: Iterable[Path]) -> list[Path]:
+    """Return paths without links to files that are in the list themselves, as VLMEvalKit makes."""
+    paths = list(paths)
+    real = {path for path in paths if not path.is_symlink()}
+    resolved = {path.resolve() for path in real}
+    links: dict[Path, Path] = {}
+    for path in paths:
+        if path.is_symlink() and path.resolve() not in resolved:
+            links.setdefault(path.resolve(), path)
+    return sorted({*real, *links.values()})

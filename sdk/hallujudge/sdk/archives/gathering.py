@@ -1,0 +1,116 @@
+"""Choosing the files of one run among those of a folder or pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import ArchiveError, HallujudgeError
+from .archive_files import ArchiveFile, open_file
+from .found_files import FoundFile
+from .records import canonical_id, named
+
+__all__ = ["gathered"]
+
+
+def gathered(
+    files: Sequence[FoundFile], given: str, metric: str
+) -> tuple[list[ArchiveFile], tuple[str, ...]]:
+    """Return the files that hold one run's responses for a metric, and notes on the others.
+
+    Args:
+        files: The files.
+        given: What the user gave, for messages.
+        metric: The metric.
+
+    Raises:
+        ArchiveError: There is none; or they are of several layouts or models, or have equal ids.
+    """
+    opened, notes = _opened(files)
+    chosen = _for_metric(opened, metric)
+    if not chosen:
+        raise _nothing(opened, given, metric, notes)
+    _refuse_mixed(chosen, given, metric)
+    if len(chosen) > 1:
+        _refuse_duplicates(chosen)
+    others = len(files) - len(chosen)
+    if others:
+        notes = (
+            *notes,
+            f"{given}: {len(chosen)} of {len(files)} files hold responses for {metric}: "
+            f"{named([archive.file.name for archive in chosen])}",
+        )
+    return chosen, notes
+
+
+def _opened(files: Sequence[FoundFile]) -> tuple[list[ArchiveFile], tuple[str, ...]]:
+    opened, notes = [], []
+    for file in files:
+        try:
+            opened.append(open_file(file))
+        except HallujudgeError as err:
+            notes.append(f"left out: {err}")
+    return opened, tuple(notes)
+
+
+def _for_metric(opened: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]:
+    """Return the files that hold responses for a metric, the most certain ones first."""
+    suited = [a for a in opened if a.reader is not None and metric in a.reader.metrics]
+    own = [a for a in suited if a.reader is not None and a.reader.role == "responses"]
+    general = [
+        a
+        for a in opened
+        if a.reader is None or (a.reader.any_metric and a.reader.role == "responses")
+    ]
+    judged = [a for a in suited if a.reader is not None and a.reader.role == "companion"]
+    # A single file of plain records may be anything; several can't be told apart.
+    return own or judged or (general if len(general) == 1 else [])
+
+
+def _nothing(
+    opened: Sequence[ArchiveFile], given: str, metric: str, notes: Sequence[str]
+) -> ArchiveError:
+    found = [f"{a.file.name} is {a.reader.name}" for a in opened if a.reader is not None]
+    seen = f" Found: {'; '.join(found[:3])}." if found else ""
+    failed = f" {notes[0]}." if notes and not found else ""
+    return ArchiveError(
+        f"{given}: no file holds responses that are certainly of {metric}.{seen}{failed} Name the "
+        f"file, or see `hallujudge archive inspect {given}`"
+    )
+
+
+def _refuse_mixed(chosen: Sequence[ArchiveFile], given: str, metric: str) -> None:
+    models = {archive.model: archive for archive in chosen}
+    if len(models) > 1:
+        raise ArchiveError(
+            f"{given}: runs of {len(models)} models: {named(sorted(models))}. Give the folder of "
+            f"one, or score all with `hallujudge score all {given} --out DIR`"
+        )
+    layouts = {archive.reader.name: archive for archive in chosen if archive.reader is not None}
+    if len(layouts) > 1:
+        shown = [f"{archive.file.name} is {name}" for name, archive in layouts.items()]
+        raise ArchiveError(
+            f"{given}: files of {len(layouts)} layouts: {'; '.join(shown)}. Give one of them with "
+            f"`hallujudge score {metric} --responses FILE`"
+        )
+
+
+def _refuse_duplicates(chosen: Sequence[ArchiveFile]) -> None:
+    """Refuse two files with the same ids, unless they are different tasks of one tool."""
+    if len({archive.task for archive in chosen}) == len(chosen):
+        return
+    where: dict[str, str] = {}
+    for archive in chosen:
+        name = archive.file.name
+        for record in archive.records():
+            value = next((record.values[k] for k in _ID_KEYS if k in record.values), None)
+            if value is None:
+                continue
+            identifier = canonical_id(value, record.place)
+            if where.setdefault(identifier, name) != name:
+                raise ArchiveError(
+                    f"{where[identifier]} and {name} both hold the id {identifier!r}; give one of "
+                    "them, or put the files of each run into a folder of its own"
+                )
+
+
+_ID_KEYS = ("id", "question_id", "image_id", "image_name", "video")

@@ -1,0 +1,172 @@
+"""Files of benchmarks and their released scripts, which the metrics' own readers read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .reader import ArchiveReader, yes_or_no
+
+__all__ = ["READERS"]
+
+_OBJECTS = "-R objects.json"
+
+
+def _responses(
+    name: str, keys: str, *metrics: str, fields: str = "", **more: object
+) -> ArchiveReader:
+    """Return a reader of responses; ``fields`` are common keys with the layout's, ``id=video``."""
+    return ArchiveReader(
+        name=name,
+        keys=tuple(keys.split()),
+        metrics=metrics,
+        fields=dict(pair.split("=", 1) for pair in fields.split()),
+        **more,  # type: ignore[arg-type]  # fields of the reader
+    )
+
+
+def _references(name: str, keys: str, *metrics: str, fields: str = "") -> ArchiveReader:
+    return _responses(name, keys, *metrics, fields=fields, role="references")
+
+
+def _unread(name: str, keys: str, remedy: str, **more: object) -> ArchiveReader:
+    return _responses(name, keys, fields="", remedy=remedy, role="companion", **more)
+
+
+_YES_NO_QUESTIONS = ("is ", "are ", "does ", "do ", "can ", "was ", "were ", "has ", "have ")
+
+
+def _asks_yes_or_no(values: Mapping[str, object]) -> bool:
+    """Return whether a prompt is a yes/no question, or the whole answer is yes or no."""
+    prompt = str(values.get("prompt", "")).lstrip().casefold()
+    return prompt.startswith(_YES_NO_QUESTIONS) or yes_or_no(str(values.get("text")).rstrip(". "))
+
+
+_GIVE_RESPONSES = "give the responses that it was made from"
+
+READERS = (
+    _unread(
+        "an items.jsonl that hallujudge score wrote",
+        "outcome scores evidence group_id",
+        _GIVE_RESPONSES,
+    ),
+    _unread(
+        "a report.json that hallujudge score wrote",
+        "metric variant signature scores",
+        _GIVE_RESPONSES,
+    ),
+    _unread(
+        "a review of two LLaVA answers by a judge",
+        "question_id answer1_id answer2_id",
+        "give the answers",
+    ),
+    _references("a COCO annotation file", "images annotations", "chair"),
+    _references("VidHal's annotations", "video captions", "vidhal-mcqa", "vidhal-ordering"),
+    _references(
+        "a POPE question file",
+        "image text label",
+        "pope",
+        fields="id=question_id label=label",
+    ),
+    _references(
+        "a LLaVA question file, which has no labels",
+        "question_id image text category",
+        "pope",
+        fields="id=question_id",
+    ),
+    _references("AMBER's annotation file", "id type truth hallu", "amber", fields="id=id"),
+    _responses("Tri-HE's own file", "instance triplets", "tri-he", arguments="--model-key MODEL"),
+    _responses(
+        "a HallusionBench file",
+        "model_prediction set_id figure_id gt_answer",
+        "hallusion-bench",
+        fields="response=model_prediction label=gt_answer",
+    ),
+    _responses(
+        "a HallusionBench file without labels",
+        "model_prediction set_id figure_id",
+        "hallusion-bench",
+        fields="response=model_prediction",
+        arguments="-R HallusionBench.json",
+    ),
+    _responses(
+        "a LLaVA answer file of yes/no questions",
+        "question_id prompt text",
+        "pope",
+        fields="id=question_id response=text",
+        matches=_asks_yes_or_no,
+        any_metric=True,
+        arguments="-R questions.jsonl",
+        model_key="model_id",
+    ),
+    _responses(
+        "a LLaVA answer file",
+        "question_id prompt text",
+        "chair",
+        "tri-he",
+        fields="id=question_id response=text",
+        any_metric=True,
+        arguments=f"{_OBJECTS} --id-map image_ids.json",
+        model_key="model_id",
+    ),
+    _responses("a file of VideoHallucer's answers", "basic hallucination", "video-hallucer"),
+    _responses(
+        "a file of INFACT's answers", "question_id operator", "infact", fields="id=question_id"
+    ),
+    _responses("EventHallusion's predictions", "qa desc event_info", "event-hallusion"),
+    _responses(
+        "a file of Mementos descriptions",
+        "image_name description",
+        "mementos",
+        fields="id=image_name response=description",
+        arguments="-R gt_description.csv",
+    ),
+    _references(
+        "a file of Mementos' human descriptions",
+        "image_name gt_description",
+        "mementos",
+        fields="id=image_name",
+    ),
+    _unread(
+        "a THRONE response file",
+        "responses",
+        "no metric reads THRONE yet",
+        matches=lambda values: "metric" not in values,
+    ),
+    _unread(
+        "a FaithScore annotation file",
+        "id answer stage",
+        "no metric reads FaithScore yet",
+    ),
+    _responses(
+        "POPE's answer file, whose answers are in the order of the questions",
+        "question answer",
+        "pope",
+        fields="response=answer",
+        matches=lambda values: (
+            values.keys() <= {"question", "answer", "image"} and _asks({**values})
+        ),
+        arguments="-R questions.json --join order",
+    ),
+    _responses(
+        "captions by image",
+        "image_id caption",
+        "chair",
+        fields="id=image_id response=caption",
+        matches=lambda values: not {"question", "claims", "label"} & values.keys(),
+        any_metric=True,
+        arguments=_OBJECTS,
+    ),
+    _responses(
+        "AMBER's answers",
+        "id response",
+        "amber",
+        fields="id=id response=response",
+        matches=lambda values: values.keys() <= {"id", "response", "nouns"},
+        any_metric=True,
+        arguments="-R annotations.json",
+    ),
+)
+
+
+def _asks(values: Mapping[str, object]) -> bool:
+    return _asks_yes_or_no({"text": values.get("answer"), "prompt": values.get("question")})

@@ -1,0 +1,100 @@
+"""An archive reader: what a layout is recognised by, and how its records are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from shlex import quote
+from typing import TypeAlias
+
+from ..records import Record
+
+__all__ = ["ArchiveReader", "Convert", "converting", "first_text", "mapping_at", "yes_or_no"]
+
+Convert: TypeAlias = "Callable[[Iterator[Record]], Iterator[Record]]"
+"""Turns the raw records of an archive into records with the common keys."""
+
+_MAX_NESTING = 8
+
+
+def _any_values(_values: Mapping[str, object]) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveReader:
+    """Reads one layout of files, which it recognises by the keys of the first record.
+
+    A reader of your own is registered by an entry point of the group
+    ``hallujudge.archive_readers`` and is tried before the built-in ones.
+    """
+
+    name: str
+    """Name of the layout with its article, for messages: ``an lmms-eval sample file``."""
+    keys: tuple[str, ...]
+    """Keys that every record has."""
+    matches: Callable[[Mapping[str, object]], bool] = _any_values
+    """Further test of the first record's values, where keys alone do not decide."""
+    metrics: tuple[str, ...] = ()
+    """Metrics that score the layout, the usual one first; empty if none does."""
+    any_metric: bool = False
+    """Whether any metric may read the layout, such as a tool's general log of answers."""
+    role: str = "responses"
+    """Role of the file: ``responses``, ``references`` or ``companion``, which repeats another."""
+    convert: Convert | None = None
+    """Yields records with the common keys ``id``, ``response``, ``label``, ``question``,
+    ``image``, ``category``, ``reference_objects``, …; None if the metric reads them as they are."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Common key -> key of the layout, for inspection, where ``convert`` is None."""
+    arguments: str = ""
+    """Options that the command needs besides ``--responses``."""
+    remedy: str = ""
+    """Next step for a file that no metric reads."""
+    model_key: str = ""
+    """Key, or path into objects, of the model's name; empty if the folder has it."""
+
+    def recognises(self, values: Mapping[str, object]) -> bool:
+        """Return whether a record has this layout."""
+        return all(key in values for key in self.keys) and self.matches(values)
+
+    def command(self, path: str, metric: str = "") -> str:
+        """Return the command that scores a file of this layout; empty if no metric does."""
+        metric = metric or next(iter(self.metrics), "")
+        option = "--references" if self.role == "references" else "--responses"
+        given = f"hallujudge score {metric} {option} {quote(path)} {self.arguments}"
+        return given.strip() if metric else ""
+
+
+def converting(make: Callable[[Mapping[str, object]], Mapping[str, object]]) -> Convert:
+    """Return a conversion that adds common keys to each record by itself.
+
+    Args:
+        make: Returns the common keys of a record; those that are None are left out.
+    """
+
+    def convert(records: Iterator[Record]) -> Iterator[Record]:
+        for record in records:
+            common = {key: value for key, value in make(record.values).items() if value is not None}
+            yield replace(record, values={**record.values, "response": None, **common})
+
+    return convert
+
+
+def mapping_at(values: Mapping[str, object], key: str) -> Mapping[str, object]:
+    """Return the object under a key; an empty one if it is something else."""
+    value = values.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def first_text(value: object) -> object:
+    """Return the first value of nested lists, such as ``[["Yes"]]``; None if they are empty."""
+    for _ in range(_MAX_NESTING):
+        if not isinstance(value, (list, tuple)):
+            return value
+        value = value[0] if value else None
+    return None
+
+
+def yes_or_no(value: object) -> bool:
+    """Return whether a label is yes or no, in any case."""
+    return isinstance(value, str) and value.strip().casefold() in ("yes", "no")

@@ -1,0 +1,62 @@
+"""The archive readers: the built-in ones and those that other packages register."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+
+from ...errors import ArchiveError
+from . import benchmarks, chair_outputs, harness, inspect_ai, lmms_eval, vlmevalkit
+from .reader import ArchiveReader
+
+__all__ = ["archive_readers", "recognised"]
+
+_GROUP = "hallujudge.archive_readers"
+# The most specific layouts come first.
+_BUILT_IN = (
+    *lmms_eval.READERS,
+    *harness.READERS,
+    *inspect_ai.READERS,
+    *vlmevalkit.READERS,
+    *chair_outputs.READERS,
+    *benchmarks.READERS,
+)
+
+
+@cache
+def archive_readers() -> tuple[ArchiveReader, ...]:
+    """Return all archive readers in the order in which they are tried.
+
+    Raises:
+        ArchiveError: A registered reader can't be loaded.
+    """
+    return (*_registered(), *_BUILT_IN)
+
+
+def _registered() -> Iterator[ArchiveReader]:
+    for entry in sorted(entry_points(group=_GROUP), key=lambda entry: entry.name):
+        try:
+            found = entry.load()
+        except Exception as err:
+            raise ArchiveError(
+                f"the archive reader {entry.name} ({entry.value}) can't be loaded: {err}. Update "
+                "or uninstall the package that registers it"
+            ) from err
+        yield from _readers_of(found, entry.name)
+
+
+def _readers_of(found: object, name: str) -> Iterator[ArchiveReader]:
+    readers = list(found) if isinstance(found, Iterable) else [found]
+    for reader in readers:
+        if not isinstance(reader, ArchiveReader):
+            raise ArchiveError(
+                f"the archive reader {name} is {type(reader).__name__}, not an ArchiveReader or a "
+                "list of them; correct the entry point"
+            )
+        yield reader
+
+
+def recognised(values: Mapping[str, object]) -> ArchiveReader | None:
+    """Return the reader of a record; None if its layout is not known."""
+    return next((reader for reader in archive_readers() if reader.recognises(values)), None)

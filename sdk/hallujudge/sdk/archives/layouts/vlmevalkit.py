@@ -1,0 +1,131 @@
+"""Tables of VLMEvalKit: predictions, and the companions that it writes beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .reader import ArchiveReader, converting, yes_or_no
+
+__all__ = ["READERS"]
+
+_AMBER_CATEGORIES = frozenset(
+    [
+        "discriminative-attribute-state",
+        "discriminative-attribute-number",
+        "discriminative-attribute-action",
+        "discriminative-hallucination",
+        "discriminative-relation",
+        "relation",
+    ]
+)
+# The parts of an index such as VD_chart_x_1_0_2 that follow the first three.
+_PLACE = slice(3, 6)
+
+
+def _common(values: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "id": values.get("index"),
+        "response": values.get("prediction"),
+        "label": values.get("answer"),
+        "image": values.get("image_path"),
+    }
+
+
+def _amber(values: Mapping[str, object]) -> Mapping[str, object]:
+    return {**_common(values), "type": values.get("category"), "truth": values.get("answer")}
+
+
+def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a question with its place in the benchmark, which its index and categories hold.
+
+    The table does not tell edited figures from original ones, which the benchmark's own file does.
+    """
+    parts = str(values.get("index")).split("_")[_PLACE]
+    places = dict(zip(("set_id", "figure_id", "question_id"), parts, strict=False))
+    return {
+        **_common(values),
+        **places,
+        "subcategory": values.get("l2-category"),
+        "gt_answer": values.get("answer"),
+    }
+
+
+def _is_hallusion_bench(values: Mapping[str, object]) -> bool:
+    return len(str(values.get("index")).split("_")) >= _PLACE.stop
+
+
+def _is_amber(values: Mapping[str, object]) -> bool:
+    return str(values.get("category")) in _AMBER_CATEGORIES
+
+
+def _is_yes_no(values: Mapping[str, object]) -> bool:
+    return yes_or_no(values.get("answer"))
+
+
+_KEYS = ("index", "question", "prediction")
+_NAMES = (
+    (
+        "of HallusionBench",
+        ("index", "prediction", "l2-category"),
+        _is_hallusion_bench,
+        "hallusion-bench",
+        _hallusion_bench,
+        "-R HallusionBench.json --allow-missing --variant image-only",
+    ),
+    ("of AMBER", (*_KEYS, "answer", "category"), _is_amber, "amber", _amber, ""),
+    ("with yes/no labels", (*_KEYS, "answer"), _is_yes_no, "pope", _common, ""),
+)
+
+
+def _judged() -> tuple[ArchiveReader, ...]:
+    return tuple(
+        ArchiveReader(
+            name=f"VLMEvalKit's table of predictions {name}, with its own judgements",
+            keys=(*keys, "extracted", "score"),
+            matches=matches,
+            metrics=(metric,),
+            convert=converting(convert),
+            arguments=arguments,
+            role="companion",
+        )
+        for name, keys, matches, metric, convert, arguments in _NAMES
+    )
+
+
+def _predictions() -> tuple[ArchiveReader, ...]:
+    return tuple(
+        ArchiveReader(
+            name=f"VLMEvalKit's table of predictions {name}",
+            keys=keys,
+            matches=matches,
+            metrics=(metric,),
+            convert=converting(convert),
+            arguments=arguments,
+        )
+        for name, keys, matches, metric, convert, arguments in _NAMES
+    )
+
+
+def _summary(keys: str) -> ArchiveReader:
+    return ArchiveReader(
+        name="VLMEvalKit's table of scores, which has no responses",
+        keys=tuple(keys.split()),
+        matches=lambda values: "prediction" not in values,
+        role="companion",
+        remedy="give the table of predictions, MODEL_DATASET.xlsx",
+    )
+
+
+READERS = (
+    *_judged(),
+    *_predictions(),
+    _summary("split Overall acc precision recall"),
+    _summary("split aAcc fAcc qAcc"),
+    ArchiveReader(
+        name="VLMEvalKit's table of predictions of another benchmark",
+        keys=_KEYS,
+        any_metric=True,
+        convert=converting(_common),
+        remedy="name a metric that scores its answers, and give its references with --references",
+    ),
+)
