@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.metric import Column, ScoreDefinition, ratio, share
 
 if TYPE_CHECKING:
     from ..framework.metric import FloatArray, Sums
@@ -82,16 +82,8 @@ def _shifted_share(top: str, bottom: str, added: float) -> Value:
 
 
 def _plain_f1(dimension: str) -> Value:
-    def value(sums: Sums) -> FloatArray:
-        import numpy as np
-
-        top = 2 * sums[f"{dimension}_right_no"]
-        bottom = sums[f"{dimension}_said_no"] + sums[f"{dimension}_no"]
-        out = np.full(top.shape, np.nan)
-        np.divide(top, bottom, out=out, where=bottom != 0)
-        return out
-
-    return value
+    right, said_no, no = (f"{dimension}_{name}" for name in ("right_no", "said_no", "no"))
+    return ratio((right, right), (said_no, no))
 
 
 def _released_f1(dimension: str) -> Value:
@@ -264,13 +256,12 @@ def _scores(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
         value=_amber(chair.value, f1.value),
         smooth=_amber(chair.smooth, f1.smooth) if chair.smooth and f1.smooth else None,
     )
-    unparsed = ScoreDefinition(
-        name="unparsed_rate",
-        meaning="answers that could not be parsed / questions",
+    unparsed = share(
+        "unparsed_rate",
+        "answers that could not be parsed / questions",
+        "unparsed",
+        "questions",
         direction="lower",
-        columns=("unparsed", "questions"),
-        value=ratio("unparsed", "questions"),
-        count="questions",
         bounded=False,
     )
     return (*generative, *(score for row in by_dimension for score in row), amber, unparsed)

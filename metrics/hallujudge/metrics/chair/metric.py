@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 from ..framework.base import MetricBase
 from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
-from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.metric import Column, ScoreDefinition, ratio, share
 from ..framework.result import ScoredItem
 from .evidence import ChairEvidence, MentionVerdict
 
@@ -107,26 +107,28 @@ class ChairMetric(MetricBase):
         Column(name="words", meaning="words in the caption"),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        ScoreDefinition(
-            name="chair_i",
-            meaning="hallucinated mentions / mentions",
+        share(
+            "chair_i",
+            "hallucinated mentions / mentions",
+            "hallucinated",
+            "mentioned",
             direction="lower",
-            columns=("hallucinated", "mentioned"),
-            value=ratio("hallucinated", "mentioned"),
+            count="",
         ),
-        ScoreDefinition(
-            name="chair_s",
-            meaning="captions with a hallucinated mention / captions",
+        share(
+            "chair_s",
+            "captions with a hallucinated mention / captions",
+            "captions_with_hallucination",
+            "captions",
             direction="lower",
-            columns=("captions_with_hallucination", "captions"),
-            value=ratio("captions_with_hallucination", "captions"),
+            count="",
         ),
-        ScoreDefinition(
-            name="recall",
-            meaning="reference objects mentioned / reference objects",
-            direction="higher",
-            columns=("recalled_objects", "reference_objects"),
-            value=ratio("recalled_objects", "reference_objects"),
+        share(
+            "recall",
+            "reference objects mentioned / reference objects",
+            "recalled_objects",
+            "reference_objects",
+            count="",
         ),
         ScoreDefinition(
             name="mean_words",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..framework.base import MetricBase
 from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
-from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.metric import Column, ScoreDefinition, share
 from ..framework.result import ScoredItem
 from .answers import parse_answer, parse_judgement
 from .evidence import EventHallusionEvidence, EventVerdict
@@ -96,38 +96,27 @@ class EventHallusionMetric(MetricBase):
         Column(name="open_judgements", meaning="judgements of scored videos that do not count"),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        ScoreDefinition(
-            name="question_accuracy",
-            meaning="right answers / questions",
-            direction="higher",
-            columns=("right", "answered"),
-            value=ratio("right", "answered"),
-            count="answered",
+        share("question_accuracy", "right answers / questions", "right", "answered"),
+        share(
+            "description_accuracy",
+            "descriptions judged right / judged descriptions",
+            "approved",
+            "decided",
         ),
-        ScoreDefinition(
-            name="description_accuracy",
-            meaning="descriptions judged right / judged descriptions",
-            direction="higher",
-            columns=("approved", "decided"),
-            value=ratio("approved", "decided"),
-            count="decided",
-        ),
-        ScoreDefinition(
-            name="question_unparsed_rate",
-            meaning="answers that could not be parsed / questions",
+        share(
+            "question_unparsed_rate",
+            "answers that could not be parsed / questions",
+            "unparsed",
+            "asked",
             direction="lower",
-            columns=("unparsed", "asked"),
-            value=ratio("unparsed", "asked"),
-            count="asked",
             bounded=False,
         ),
-        ScoreDefinition(
-            name="description_unparsed_rate",
-            meaning="judgements that could not be parsed / judged descriptions",
+        share(
+            "description_unparsed_rate",
+            "judgements that could not be parsed / judged descriptions",
+            "undecided",
+            "judged",
             direction="lower",
-            columns=("undecided", "judged"),
-            value=ratio("undecided", "judged"),
-            count="judged",
             bounded=False,
         ),
     )

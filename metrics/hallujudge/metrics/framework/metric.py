@@ -29,6 +29,7 @@ __all__ = [
     "ScoreDefinition",
     "Sums",
     "ratio",
+    "share",
 ]
 
 Sums: TypeAlias = "Mapping[str, FloatArray]"
@@ -86,18 +87,70 @@ class ScoreDefinition:
         return f"{self.meaning}{unit}{better}"
 
 
-def ratio(numerator: str, denominator: str) -> Callable[[Sums], FloatArray]:
-    """Return the ratio of two sums; NaN if the denominator is zero."""
+def ratio(
+    numerator: str | tuple[str, ...], denominator: str | tuple[str, ...]
+) -> Callable[[Sums], FloatArray]:
+    """Return the ratio of two columns' sums; NaN if the denominator is zero.
+
+    Args:
+        numerator: A column, or several that are added up; a repeated one counts repeatedly.
+        denominator: The same.
+    """
+    upper, lower = _names(numerator), _names(denominator)
 
     def value(sums: Sums) -> FloatArray:
         import numpy as np
 
-        top, bottom = sums[numerator], sums[denominator]
+        top, bottom = _added(sums, upper), _added(sums, lower)
         out = np.full(top.shape, np.nan)
         np.divide(top, bottom, out=out, where=bottom != 0)
         return out
 
     return value
+
+
+def share(
+    name: str,
+    meaning: str,
+    numerator: str | tuple[str, ...],
+    denominator: str | tuple[str, ...],
+    *,
+    direction: Direction = "higher",
+    count: str | None = None,
+    bounded: bool = True,
+) -> ScoreDefinition:
+    """Return the score that is the ratio of two columns' sums.
+
+    Args:
+        name: Name of the score.
+        meaning: Short description of the score.
+        numerator: A column, or several that are added up; a repeated one counts repeatedly.
+        denominator: The same.
+        direction: Which end of the range is better.
+        count: Column whose sum is ``n``; None: the denominator; empty: the scored items.
+        bounded: Whether best and worst cases exist.
+    """
+    columns = tuple(dict.fromkeys((*_names(numerator), *_names(denominator))))
+    return ScoreDefinition(
+        name=name,
+        meaning=meaning,
+        direction=direction,
+        columns=columns,
+        value=ratio(numerator, denominator),
+        count=_names(denominator)[-1] if count is None else count,
+        bounded=bounded,
+    )
+
+
+def _added(sums: Sums, names: tuple[str, ...]) -> FloatArray:
+    total = sums[names[0]]
+    for name in names[1:]:
+        total = total + sums[name]
+    return total
+
+
+def _names(columns: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else columns
 
 
 @runtime_checkable

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.metric import Column, ScoreDefinition, ratio, share
 from .groups import CAUSES
 
 if TYPE_CHECKING:
-    from ..framework.definitions import Direction
     from ..framework.metric import FloatArray, Sums
 
 __all__ = ["COLUMNS", "SCORES"]
@@ -37,26 +36,6 @@ COLUMNS: tuple[Column, ...] = (
 """The statistics of a question, in order; those of pairs and figures are made from them."""
 
 
-def _share(
-    name: str,
-    meaning: str,
-    top: str,
-    bottom: str,
-    *,
-    direction: Direction = "higher",
-    bounded: bool = True,
-) -> ScoreDefinition:
-    return ScoreDefinition(
-        name=name,
-        meaning=meaning,
-        direction=direction,
-        columns=(top, bottom),
-        value=ratio(top, bottom),
-        count=bottom,
-        bounded=bounded,
-    )
-
-
 def _yes_difference(sums: Sums) -> FloatArray:
     over = ratio("top", "labelled")
     return over({"top": sums["yes_answers"] - sums["yes_labels"], "labelled": sums["labelled"]})
@@ -64,12 +43,12 @@ def _yes_difference(sums: Sums) -> FloatArray:
 
 def _known(top: str, bottom: str, unknown: str) -> Callable[[Sums], FloatArray]:
     """Return a share that is undefined if the cause of a failure is unknown."""
-    share = ratio(top, bottom)
+    over = ratio(top, bottom)
 
     def value(sums: Sums) -> FloatArray:
         import numpy as np
 
-        return np.where(sums[unknown] > 0, np.nan, share(sums))
+        return np.where(sums[unknown] > 0, np.nan, over(sums))
 
     return value
 
@@ -88,32 +67,32 @@ def _cause(prefix: str, cause: str, failures: str, bottom: str, unknown: str) ->
 
 
 SCORES: tuple[ScoreDefinition, ...] = (
-    _share("question_accuracy", "right answers / answers (aAcc)", "right", "answered"),
-    _share(
+    share("question_accuracy", "right answers / answers (aAcc)", "right", "answered"),
+    share(
         "pair_accuracy",
         "questions with right answers about all their figures / questions (qAcc)",
         "pairs_right",
         "pairs",
     ),
-    _share(
+    share(
         "figure_accuracy",
         "figures with right answers to all their questions / figures (fAcc)",
         "figures_right",
         "figures",
     ),
-    _share(
+    share(
         "easy_pair_accuracy",
         "pair_accuracy over original figures and questions without one",
         "easy_right",
         "easy",
     ),
-    _share(
+    share(
         "hard_pair_accuracy",
         "pair_accuracy over edited figures",
         "hard_right",
         "hard",
     ),
-    _share(
+    share(
         "figure_inconsistent",
         "figures with right and wrong answers / figures",
         "figures_mixed",
@@ -121,7 +100,7 @@ SCORES: tuple[ScoreDefinition, ...] = (
         direction="lower",
         bounded=False,
     ),
-    _share(
+    share(
         "figure_wrong",
         "figures with wrong answers only / figures",
         "figures_wrong",
@@ -129,7 +108,7 @@ SCORES: tuple[ScoreDefinition, ...] = (
         direction="lower",
         bounded=False,
     ),
-    _share(
+    share(
         "figure_score",
         "share of right answers to a figure, mean over figures",
         "figure_share",
@@ -144,7 +123,7 @@ SCORES: tuple[ScoreDefinition, ...] = (
         bounded=False,
         low=-1.0,
     ),
-    _share(
+    share(
         "false_positive_ratio",
         "wrong answers with the label no / wrong answers",
         "wrong_yes",
@@ -158,7 +137,7 @@ SCORES: tuple[ScoreDefinition, ...] = (
         for cause in CAUSES
     ),
     *(_cause("pair_", cause, "wrong pairs", "pairs_wrong", "pairs_unknown") for cause in CAUSES),
-    _share(
+    share(
         "unclear_rate",
         "unclear answers / answers",
         "unclear",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.metric import Column, ScoreDefinition, ratio, share
 from .taxonomy import EVIDENCE_CORRUPTION, INVARIANT, TEMPORAL, VISUAL_DEGRADATION
 
 if TYPE_CHECKING:
@@ -97,39 +97,26 @@ def _mode(
     )
 
 
-def _share(
-    name: str, meaning: str, top: str, bottom: str, *, direction: Direction = "higher"
-) -> ScoreDefinition:
-    return ScoreDefinition(
-        name=name,
-        meaning=meaning,
-        direction=direction,
-        columns=(top, bottom),
-        value=ratio(top, bottom),
-        count=bottom,
-        bounded=direction == "higher",
-    )
-
-
 def _rr(operator: str) -> ScoreDefinition:
     told = f"base-right questions still right under {operator} / asked"
-    return _share(f"rr_{operator}", told, f"kept_{operator}", f"asked_{operator}")
+    return share(f"rr_{operator}", told, f"kept_{operator}", f"asked_{operator}")
 
 
 def _tss(operator: str, suffix: str = "") -> ScoreDefinition:
     kind = "other" if suffix else "order-sensitive"
-    return _share(
+    return share(
         f"tss_{operator}{suffix}",
         f"base-right, {kind} questions with a changed answer under {operator} / asked",
         f"changed_{operator}{suffix}",
         f"asked_{operator}{suffix}",
         direction="neither" if suffix else "higher",
+        bounded=not suffix,
     )
 
 
 def _scores() -> tuple[ScoreDefinition, ...]:
     return (
-        _share("base_accuracy", "right answers / answers", "right_base", "read_base"),
+        share("base_accuracy", "right answers / answers", "right_base", "read_base"),
         *map(_rr, INVARIANT),
         _mode(
             "rr_visual_degradation",
@@ -152,12 +139,13 @@ def _scores() -> tuple[ScoreDefinition, ...]:
             (*_pairs("kept", INVARIANT), *_pairs("changed", TEMPORAL)),
             count="right_base",
         ),
-        _share(
+        share(
             "text_only",
             "right answers without the video / answers",
             "right_text_only",
             "read_text_only",
             direction="neither",
+            bounded=False,
         ),
         *(_tss(operator, _OTHER) for operator in TEMPORAL),
         _mode(
@@ -167,26 +155,29 @@ def _scores() -> tuple[ScoreDefinition, ...]:
             _pairs("changed", TEMPORAL, _OTHER),
             direction="neither",
         ),
-        _share(
+        share(
             "overconfident_share",
             "wrong base answers with confidence of at least 0.7 / with a confidence",
             "overconfident",
             "split",
             direction="lower",
+            bounded=False,
         ),
-        _share(
+        share(
             "knowledge_gap_share",
             "wrong base answers with confidence of at most 0.4 or unsure / with a confidence",
             "knowledge_gap",
             "split",
             direction="neither",
+            bounded=False,
         ),
-        _share(
+        share(
             "unparsed_rate",
             "answers that could not be parsed / answers",
             "unparsed",
             "runs",
             direction="lower",
+            bounded=False,
         ),
     )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from ..framework.base import MetricBase
 from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
-from ..framework.metric import Column, ScoreDefinition, Sums, ratio
+from ..framework.metric import Column, ScoreDefinition, share
 from ..framework.result import ScoredItem
 
 if TYPE_CHECKING:
@@ -98,27 +98,6 @@ def _counts_columns(kind: str) -> tuple[Column, ...]:
     )
 
 
-def _pooled_f1(kind: str) -> Callable[[Sums], FloatArray]:
-    def value(sums: Sums) -> FloatArray:
-        import numpy as np
-
-        twice = 2 * sums[f"{kind}_hits"]
-        bottom = twice + sums[f"{kind}_wrong"] + sums[f"{kind}_missed"]
-        out = np.full(twice.shape, np.nan)
-        np.divide(twice, bottom, out=out, where=bottom != 0)
-        return out
-
-    return value
-
-
-def _share(kind: str, other: str) -> Callable[[Sums], FloatArray]:
-    def value(sums: Sums) -> FloatArray:
-        total = {"top": sums[f"{kind}_hits"], "all": sums[f"{kind}_hits"] + sums[f"{kind}_{other}"]}
-        return ratio("top", "all")(total)
-
-    return value
-
-
 _SCORE_MEANINGS = {
     "recall": "matched reference {} keywords / reference {} keywords",
     "precision": "matched reference {} keywords / (matched ones + wrong predictions)",
@@ -129,31 +108,26 @@ _SCORE_MEANINGS = {
 def _score(
     kind: str,
     name: str,
-    columns: tuple[str, ...],
-    value: Callable[[Sums], FloatArray],
-    count: str = "",
+    numerator: str | tuple[str, ...],
+    denominator: str | tuple[str, ...],
+    count: str | None = None,
 ) -> ScoreDefinition:
-    return ScoreDefinition(
-        name=f"{kind}_{name}",
-        meaning=_SCORE_MEANINGS[name].format(kind, kind),
-        direction="higher",
-        columns=columns,
-        value=value,
-        count=count,
-    )
+    meaning = _SCORE_MEANINGS[name].format(kind, kind)
+    return share(f"{kind}_{name}", meaning, numerator, denominator, count=count)
 
 
 def _mean_scores(kind: str) -> tuple[ScoreDefinition, ...]:
-    names = {name: (f"{kind}_{name}_sum", f"{kind}_{name}_items") for name in _MEASURES}
-    return tuple(_score(kind, name, pair, ratio(*pair), pair[1]) for name, pair in names.items())
+    return tuple(
+        _score(kind, name, f"{kind}_{name}_sum", f"{kind}_{name}_items") for name in _MEASURES
+    )
 
 
 def _pooled_scores(kind: str) -> tuple[ScoreDefinition, ...]:
     hits, wrong, missed = (f"{kind}_{name}" for name in ("hits", "wrong", "missed"))
     return (
-        _score(kind, "recall", (hits, missed), _share(kind, "missed")),
-        _score(kind, "precision", (hits, wrong), _share(kind, "wrong")),
-        _score(kind, "f1", (hits, wrong, missed), _pooled_f1(kind)),
+        _score(kind, "recall", hits, (hits, missed), count=""),
+        _score(kind, "precision", hits, (hits, wrong), count=""),
+        _score(kind, "f1", (hits, hits), (hits, hits, wrong, missed), count=""),
     )
 
 

@@ -11,11 +11,11 @@ from ..answers.evidence import AnswerEvidence
 from ..errors import OptionError
 from ..framework.base import MetricBase
 from ..framework.definitions import Paper, VariantDefinition
-from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.metric import Column, ScoreDefinition, share
 from ..framework.result import ScoredItem
 
 if TYPE_CHECKING:
-    from ..framework.metric import FloatArray, Sums
+    from ..framework.metric import FloatArray
 
 __all__ = ["PopeCounts", "PopeMetric"]
 
@@ -46,27 +46,6 @@ class PopeCounts(NamedTuple):
     """No to objects that are there; also unparsed answers if the variant counts them as no."""
     unparsed: int
     """Unparsed answers."""
-
-
-def _f1(sums: Sums) -> FloatArray:
-    import numpy as np
-
-    top, bottom = 2 * sums["tp"], 2 * sums["tp"] + sums["wrong"]
-    out = np.full(top.shape, np.nan)
-    np.divide(top, bottom, out=out, where=bottom != 0)
-    return out
-
-
-def _sum_over(first: str, second: str, bottom: str) -> Callable[[Sums], FloatArray]:
-    """Return the ratio of the sum of two columns to a third."""
-    over = ratio("top", "bottom")
-    return lambda sums: over({"top": sums[first] + sums[second], "bottom": sums[bottom]})
-
-
-def _share(top: str, other: str) -> Callable[[Sums], FloatArray]:
-    """Return the ratio of a column to its sum with another."""
-    over = ratio("top", "bottom")
-    return lambda sums: over({"top": sums[top], "bottom": sums[top] + sums[other]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,52 +102,43 @@ class PopeMetric(MetricBase):
         Column(name="unparsed", meaning="answers that the parser could not read"),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        ScoreDefinition(
-            name="accuracy",
-            meaning="right answers / answers",
-            direction="higher",
-            columns=("tp", "tn", "answered"),
-            value=_sum_over("tp", "tn", "answered"),
+        share("accuracy", "right answers / answers", ("tp", "tn"), "answered"),
+        share(
+            "precision",
+            "right yes answers / yes answers",
+            "tp",
+            ("tp", "fp"),
             count="answered",
         ),
-        ScoreDefinition(
-            name="precision",
-            meaning="right yes answers / yes answers",
-            direction="higher",
-            columns=("tp", "fp"),
-            value=_share("tp", "fp"),
+        share(
+            "recall",
+            "right yes answers / questions about objects that are there",
+            "tp",
+            ("tp", "fn"),
             count="answered",
         ),
-        ScoreDefinition(
-            name="recall",
-            meaning="right yes answers / questions about objects that are there",
-            direction="higher",
-            columns=("tp", "fn"),
-            value=_share("tp", "fn"),
+        share(
+            "f1",
+            "harmonic mean of precision and recall",
+            ("tp", "tp"),
+            ("tp", "tp", "wrong"),
             count="answered",
         ),
-        ScoreDefinition(
-            name="f1",
-            meaning="harmonic mean of precision and recall",
-            direction="higher",
-            columns=("tp", "wrong"),
-            value=_f1,
-            count="answered",
-        ),
-        ScoreDefinition(
-            name="yes_ratio",
-            meaning="yes answers / answers",
-            columns=("tp", "fp", "answered"),
-            value=_sum_over("tp", "fp", "answered"),
-            count="answered",
+        share(
+            "yes_ratio",
+            "yes answers / answers",
+            ("tp", "fp"),
+            "answered",
+            direction="neither",
             bounded=False,
         ),
-        ScoreDefinition(
-            name="unparsed_rate",
-            meaning="answers that the parser could not read / answers",
+        share(
+            "unparsed_rate",
+            "answers that the parser could not read / answers",
+            "unparsed",
+            "questions",
             direction="lower",
-            columns=("unparsed", "questions"),
-            value=ratio("unparsed", "questions"),
+            count="",
             bounded=False,
         ),
     )

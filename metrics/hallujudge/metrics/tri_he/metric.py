@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from ..framework.base import MetricBase
 from ..framework.claims import ClaimVerdict, Verdict
 from ..framework.definitions import Paper, VariantDefinition
-from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.metric import Column, ScoreDefinition, share
 from ..framework.reasons import UnscoredReason
 from ..framework.result import ScoredItem
 
@@ -38,23 +38,23 @@ class _Counts:
 
 
 def _question_score(part: str) -> ScoreDefinition:
-    return ScoreDefinition(
-        name=f"{part}hallu_q",
-        meaning=f"{_PART_MEANINGS[part]} / claims, mean over questions",
+    return share(
+        f"{part}hallu_q",
+        f"{_PART_MEANINGS[part]} / claims, mean over questions",
+        f"{part}rate",
+        "questions",
         direction="lower",
-        columns=(f"{part}rate", "questions"),
-        value=ratio(f"{part}rate", "questions"),
+        count="",
     )
 
 
 def _image_score(part: str) -> ScoreDefinition:
-    return ScoreDefinition(
-        name=f"{part}hallu_i",
-        meaning=f"{_PART_MEANINGS[part]} / claims, mean over images",
+    return share(
+        f"{part}hallu_i",
+        f"{_PART_MEANINGS[part]} / claims, mean over images",
+        f"{part}image_rate",
+        "images",
         direction="lower",
-        columns=(f"{part}image_rate", "images"),
-        value=ratio(f"{part}image_rate", "images"),
-        count="images",
     )
 
 

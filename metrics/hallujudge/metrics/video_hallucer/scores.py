@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.metric import Column, ScoreDefinition, ratio, share
 from .items import PAPER_SETS
 
 if TYPE_CHECKING:
-    from ..framework.definitions import Direction
     from ..framework.metric import FloatArray, Sums
 
 __all__ = ["COLUMNS", "SCORES", "SET_COLUMNS", "set_columns"]
@@ -62,26 +61,6 @@ def _mean(kind: str) -> Callable[[Sums], FloatArray]:
     return value
 
 
-def _share(
-    name: str,
-    meaning: str,
-    top: str,
-    bottom: str,
-    *,
-    direction: Direction = "higher",
-    bounded: bool = True,
-) -> ScoreDefinition:
-    return ScoreDefinition(
-        name=name,
-        meaning=meaning,
-        direction=direction,
-        columns=(top, bottom),
-        value=ratio(top, bottom),
-        count=bottom,
-        bounded=bounded,
-    )
-
-
 def _mean_score(kind: str) -> ScoreDefinition:
     return ScoreDefinition(
         name=f"mean_{kind}_accuracy",
@@ -99,14 +78,14 @@ def _yes_difference(sums: Sums) -> FloatArray:
 
 
 SCORES: tuple[ScoreDefinition, ...] = (
-    _share("basic_accuracy", "right answers to basic questions / pairs", "basic_right", "parsed"),
-    _share(
+    share("basic_accuracy", "right answers to basic questions / pairs", "basic_right", "parsed"),
+    share(
         "hallucination_accuracy",
         "right answers to hallucinated questions / pairs",
         "hallucination_right",
         "parsed",
     ),
-    _share("pair_accuracy", "pairs with two right answers / pairs", "pair_right", "parsed"),
+    share("pair_accuracy", "pairs with two right answers / pairs", "pair_right", "parsed"),
     *map(_mean_score, _KINDS),
     ScoreDefinition(
         name="yes_percent_difference",
@@ -117,7 +96,7 @@ SCORES: tuple[ScoreDefinition, ...] = (
         bounded=False,
         low=-1.0,
     ),
-    _share(
+    share(
         "false_positive_ratio",
         "wrong answers with the label no / wrong answers",
         "wrong_yes",
@@ -125,7 +104,7 @@ SCORES: tuple[ScoreDefinition, ...] = (
         direction="neither",
         bounded=False,
     ),
-    _share(
+    share(
         "unparsed_rate",
         "pairs with an answer that could not be parsed / pairs",
         "unparsed",

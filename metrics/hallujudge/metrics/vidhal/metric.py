@@ -14,7 +14,7 @@ from ..answers import ParsedOrder, read_choice, read_order, read_order_published
 from ..answers.evidence import AnswerEvidence
 from ..framework.base import MetricBase
 from ..framework.definitions import Paper, VariantDefinition
-from ..framework.metric import Column, ScoreDefinition, ratio
+from ..framework.metric import Column, ScoreDefinition, ratio, share
 from ..framework.result import ScoredItem
 from .evidence import OrderEvidence
 from .order_codes import MOST_COMMON, expand_orders, order_code
@@ -88,12 +88,12 @@ class VidhalMcqaMetric(MetricBase):
     unit: ClassVar[Literal["videos"]] = "videos"
     columns: ClassVar[tuple[Column, ...]] = (Column(name="right", meaning="right choices"),)
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        ScoreDefinition(
-            name="accuracy",
-            meaning="videos whose most faithful caption was chosen / videos",
-            direction="higher",
-            columns=("right", "videos"),
-            value=ratio("right", "videos"),
+        share(
+            "accuracy",
+            "videos whose most faithful caption was chosen / videos",
+            "right",
+            "videos",
+            count="",
         ),
     )
 
@@ -158,13 +158,12 @@ _PAIRS = ((2, 1), (3, 1), (3, 2))
 
 def _misaligned(high: int, low: int) -> ScoreDefinition:
     name, below = f"hm_{high}_{low}", f"compared_{high}_{low}"
-    return ScoreDefinition(
-        name=name,
-        meaning=f"orders with caption {high} before {low}, which is better / orders",
+    return share(
+        name,
+        f"orders with caption {high} before {low}, which is better / orders",
+        name,
+        below,
         direction="lower",
-        columns=(name, below),
-        value=ratio(name, below),
-        count=below,
     )
 
 
@@ -221,19 +220,20 @@ class VidhalOrderingMetric(MetricBase):
         Column(name="order", meaning="order of letters, as a number", integral=False, label=True),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        ScoreDefinition(
-            name="ndcg",
-            meaning="NDCG of the order, mean over videos",
-            direction="higher",
-            columns=("ndcg", "videos"),
-            value=ratio("ndcg", "videos"),
+        share(
+            "ndcg",
+            "NDCG of the order, mean over videos",
+            "ndcg",
+            "videos",
+            count="",
         ),
-        ScoreDefinition(
-            name="invalid_response_rate",
-            meaning="orders that do not name every caption once / videos",
+        share(
+            "invalid_response_rate",
+            "orders that do not name every caption once / videos",
+            "invalid",
+            "videos",
             direction="lower",
-            columns=("invalid", "videos"),
-            value=ratio("invalid", "videos"),
+            count="",
         ),
         ScoreDefinition(
             name="regurgitation_rate",
