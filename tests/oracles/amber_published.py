@@ -1,12 +1,12 @@
 """AMBER's totals and printed scores, written plainly from the definitions of its script.
 
-Words are compared by equality; nouns are given.
+Nouns are given. Words are compared by equality, and by a function that stands for the vectors.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 PREFIXES = {
@@ -40,14 +40,18 @@ def question_totals(
     return totals
 
 
-def _places(words: Sequence[str], table: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return each word's object: of the listed associated words, then objects, the first."""
+def _listed(words: Sequence[str], table: Mapping[str, Sequence[str]]) -> list[tuple[str, int]]:
+    """Return words with their object: the associated words of all objects, then the objects."""
     listed = [(word, at) for at, name in enumerate(words) for word in table[name]]
-    listed += [(name, at) for at, name in enumerate(words)]
-    place: dict[str, int] = {}
-    for word, at in listed:
-        place.setdefault(word, at)
-    return place
+    return listed + [(name, at) for at, name in enumerate(words)]
+
+
+def _first(listed: Sequence[tuple[str, int]], fits: Callable[[str], bool]) -> int | None:
+    return next((at for word, at in listed if fits(word)), None)
+
+
+def _equal(one: str, other: str) -> bool:
+    return one == other
 
 
 def description_totals(
@@ -55,6 +59,7 @@ def description_totals(
     nouns: Mapping[Any, Sequence[str]],
     table: Mapping[str, Sequence[str]],
     safe: Sequence[str],
+    similar: Callable[[str, str], bool] = _equal,
 ) -> dict[str, float]:
     """Return the totals over descriptions."""
     totals: dict[str, float] = defaultdict(float)
@@ -63,17 +68,30 @@ def description_totals(
         totals[f"{name}_score"] = 0
     known = {word for name, words in table.items() for word in (name, *words)}
     for key, said in nouns.items():
-        true = _places(annotations[key]["truth"], table)
-        targets = _places(annotations[key]["hallu"], table)
+        true = _listed(annotations[key]["truth"], table)
+        targets = _listed(annotations[key]["hallu"], table)
+        covered: set[int | None] = set()
+        met: set[int | None] = set()
         words = [noun for noun in said if noun in known]
-        judged = [noun for noun in words if noun not in safe]
-        wrong = [noun for noun in judged if noun not in true]
+        wrong = 0
+        for noun in words:
+            if noun in safe:
+                continue
+            equal = _first(true, lambda word, noun=noun: word == noun)
+            if equal is not None:
+                covered.add(equal)
+                continue
+            met.add(_first(targets, lambda word, noun=noun: word == noun))
+            met.add(_first(targets, lambda word, noun=noun: similar(noun, word)))
+            near = _first(true, lambda word, noun=noun: similar(noun, word))
+            covered.add(near)
+            wrong += near is None
         totals["chair_num"] += len(words)
-        totals["chair_score"] += len(wrong)
+        totals["chair_score"] += wrong
         totals["safe_cover_num"] += len(annotations[key]["truth"])
-        totals["safe_cover_score"] += len({true[noun] for noun in judged if noun in true})
+        totals["safe_cover_score"] += len(covered - {None})
         totals["hallu_cover_num"] += len(annotations[key]["hallu"])
-        totals["hallu_cover_score"] += len({targets[noun] for noun in wrong if noun in targets})
+        totals["hallu_cover_score"] += len(met - {None})
         totals["non_hallu_num"] += 1
         totals["non_hallu_score"] += not wrong
     return dict(totals)

@@ -11,7 +11,9 @@ from oracles import amber_published as oracle
 from support.amber_samples import ASSOCIATIONS, SAFE
 
 from hallujudge.metrics import Report
+from hallujudge.metrics.amber.items import AmberItem, AmberObject
 from hallujudge.metrics.amber.metric import AmberMetric
+from hallujudge.metrics.amber.words import count_words
 from hallujudge.sdk import Client, InputOptions
 
 objects = st.lists(st.sampled_from(sorted(ASSOCIATIONS)), max_size=4)
@@ -72,6 +74,42 @@ def test_published_is_the_plain_loop(
         value = report.scores[name].value
         # Where nothing was counted the script divides 0 by 0.001.
         assert 100 * (value or 0) == pytest.approx(number, abs=0.0501), name
+
+
+WORDS = sorted({*ASSOCIATIONS, *associated})
+pairs = st.frozensets(st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)), max_size=6)
+
+
+@given(descriptions, pairs)
+def test_similar_words_count_as_in_the_plain_loop(
+    rows: list[tuple[Any, ...]], alike: frozenset[tuple[str, str]]
+) -> None:
+    def similar(one: str, other: str) -> bool:
+        return one == other or (one, other) in alike
+
+    annotations = {n: {"truth": row[0], "hallu": row[1]} for n, row in enumerate(rows)}
+    wanted = oracle.description_totals(
+        annotations, {n: row[2] for n, row in enumerate(rows)}, ASSOCIATIONS, SAFE, similar
+    )
+    totals = dict.fromkeys(("words", "hallucinated", "objects", "covered", "targets_said"), 0)
+    for truth, targets, said_words in rows:
+        item = AmberItem(
+            id="1",
+            kind="generative",
+            nouns=tuple(word for word in said_words if word in WORDS),
+            objects=tuple(AmberObject(word=w, associated=tuple(ASSOCIATIONS[w])) for w in truth),
+            targets=tuple(AmberObject(word=w, associated=tuple(ASSOCIATIONS[w])) for w in targets),
+            safe_words=tuple(SAFE),
+        )
+        for name in totals:
+            totals[name] += getattr(count_words(item, "published", similar)[0], name)
+    assert totals == {
+        "words": round(wanted["chair_num"]),
+        "hallucinated": wanted["chair_score"],
+        "objects": round(wanted["safe_cover_num"]),
+        "covered": wanted["safe_cover_score"],
+        "targets_said": wanted["hallu_cover_score"],
+    }
 
 
 @given(descriptions, questions, st.sampled_from(AmberMetric.variant_names()))

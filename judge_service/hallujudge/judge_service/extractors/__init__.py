@@ -1,10 +1,10 @@
-"""Extractors: texts in, claims or keywords out, with the place of each in the text.
+"""Extractors: texts in, claims, keywords or nouns out, with the place of each in the text.
 
 The rule extractors need no download and no model: a tokeniser, a tagger and pattern rules over a
 packed WordNet lexicon. Importing this package reads nothing; the lexicon is read on first use.
 """
 
-from .rules.extractors import RuleKeywordExtractor, RuleTripletExtractor
+from .rules.extractors import RuleKeywordExtractor, RuleNounExtractor, RuleTripletExtractor
 from .values import ExtractedTriplet, Keyword, KeywordExtractor, Keywords, Span, TripletExtractor
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "KeywordExtractor",
     "Keywords",
     "RuleKeywordExtractor",
+    "RuleNounExtractor",
     "RuleTripletExtractor",
     "Span",
     "TripletExtractor",

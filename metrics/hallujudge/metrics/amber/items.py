@@ -48,4 +48,4 @@ class AmberItem(Item):
     safe_words: tuple[str, ...] = ()
     """Words that are never hallucinated."""
     vocabulary: tuple[str, ...] = ()
-    """The words of the association table, where the nouns of a description are not known."""
+    """The words of the association table, where a description has a text to look for nouns in."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from ..answers import YES_NO_PARSERS
 from ..answers.evidence import AnswerEvidence
 from ..framework.base import MetricBase
-from ..framework.definitions import Paper, VariantDefinition
+from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, ScoreDefinition
 from ..framework.result import ScoredItem
 from .evidence import AmberEvidence
 from .items import AmberItem
 from .scores import COLUMNS, CORRECTED, DIMENSIONS, PUBLISHED
-from .words import count_words
+from .words import Similar, count_words
 
 if TYPE_CHECKING:
     from ..framework.metric import FloatArray
@@ -40,7 +40,9 @@ class AmberMetric(MetricBase):
     Questions, with no as the positive class: ``accuracy``, ``precision``, ``recall`` and ``f1``
     over all and, as ``existence_accuracy`` and so on, for each dimension.
 
-    * ``amber_score`` = (1 - ``chair`` + ``f1``) / 2, which the script does not print
+    * ``amber_score`` = (1 - ``chair`` + ``f1``) / 2. The paper introduces it as the "AMBER Score",
+      1/2 x (1 - CHAIR + F1); written here after lmms-eval's task ``amber_g``, which quotes it so.
+      The released script does not print it.
 
     ``published`` reproduces the script:
 
@@ -57,11 +59,17 @@ class AmberMetric(MetricBase):
     nothing. A word covers every object that it names or is associated with, also a safe word.
     Duplicate annotations count once.
 
-    The script also compares word vectors (cosine above 0.8); here words are compared by equality
-    only.
+    The script finds nouns with nltk, and also compares word vectors (cosine above 0.8). The source
+    of nouns ``published`` does both; the others compare words by equality only. With vectors, a
+    word that is similar to a true one is true. The variant ``published`` counts a target as said
+    before it compares the word with true ones by vectors.
 
     Attributes:
         variant: ``published`` or ``corrected``.
+        nouns: Where nouns of descriptions come from: ``given``, ``rules`` or ``published``.
+        vectors: The spaCy model of ``published`` nouns.
+        extractor: What finds nouns, for the signature; empty: they are given.
+        words: How words are compared, for the signature.
     """
 
     name: ClassVar[Literal["amber"]] = "amber"
@@ -79,16 +87,36 @@ class AmberMetric(MetricBase):
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
         VariantDefinition(
             name="published",
-            meaning="The released script, with words compared by equality.",
+            meaning="The released script; words are equal or not, unless nouns are published.",
         ),
         VariantDefinition(
             name="corrected",
             meaning="Parses whole answers, rounds and adds nothing, covers every named object.",
         ),
     )
+    options: ClassVar[tuple[OptionDefinition, ...]] = (
+        OptionDefinition(
+            name="nouns",
+            default="given",
+            choices=("given", "rules", "published"),
+            meaning="Nouns of descriptions.",
+            details="rules finds them in the texts; published does so with nltk, and also compares "
+            "words by spaCy's vectors.",
+        ),
+        OptionDefinition(
+            name="vectors",
+            default="en_core_web_lg",
+            meaning="Model of published nouns: a spaCy package or folder.",
+        ),
+    )
     unit: ClassVar[Literal["items"]] = "items"
     columns: ClassVar[tuple[Column, ...]] = COLUMNS
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = PUBLISHED
+
+    nouns: str = ""
+    vectors: str = ""
+    extractor: str = ""
+    words: str = "equal"
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
@@ -97,11 +125,18 @@ class AmberMetric(MetricBase):
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the source of nouns and their comparison."""
-        return (("nouns", "given"), ("words", "equal"))
+        return (("nouns", self.extractor or self.nouns), ("words", self.words))
 
-    def score_description(self, item: AmberItem) -> ScoredItem[AmberEvidence]:
-        """Return the statistics of a description whose nouns are known."""
-        counts, evidence = count_words(item, self.variant)
+    def score_description(
+        self, item: AmberItem, similar: Similar | None = None
+    ) -> ScoredItem[AmberEvidence]:
+        """Return the statistics of a description whose nouns are known.
+
+        Args:
+            item: The description.
+            similar: Compares words that differ; None: words are equal or not.
+        """
+        counts, evidence = count_words(item, self.variant, similar)
         row = dict.fromkeys(_NAMES, 0)
         row |= counts._asdict()
         row |= {"descriptions": 1, "hallucinating": int(counts.hallucinated > 0)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import chain, islice
+from typing import NamedTuple, TypeAlias
 
 from .evidence import AmberEvidence, AmberWord
 from .items import AmberItem, AmberObject
 
-__all__ = ["DescriptionCounts", "count_words"]
+__all__ = ["DescriptionCounts", "Similar", "count_words"]
 
 
 class DescriptionCounts(NamedTuple):
@@ -28,21 +29,34 @@ class DescriptionCounts(NamedTuple):
     """Hallucination targets that the description names."""
 
 
-def count_words(item: AmberItem, variant: str) -> tuple[DescriptionCounts, AmberEvidence]:
+Similar: TypeAlias = Callable[[str, str], bool]
+"""Whether two words that differ are taken to be the same."""
+
+
+def count_words(
+    item: AmberItem, variant: str, similar: Similar | None = None
+) -> tuple[DescriptionCounts, AmberEvidence]:
     """Return the counts of a description, and its evidence.
 
     Args:
         item: The description, with its nouns.
         variant: ``published`` or ``corrected``.
+        similar: Compares words that differ; None: words are the same or not.
     """
-    find = _first_named if variant == "published" else _all_named
-    objects = item.objects if variant == "published" else _distinct(item.objects)
-    targets = item.targets if variant == "published" else _distinct(item.targets)
-    true, safe = _words_of(item.objects), frozenset(item.safe_words)
-    verdicts = [_verdict(noun, true, safe) for noun in item.nouns]
+    published = variant == "published"
+    objects = item.objects if published else _distinct(item.objects)
+    targets = item.targets if published else _distinct(item.targets)
+    verdicts = _verdicts(item, similar)
     wrong = [noun for noun, verdict in zip(item.nouns, verdicts, strict=True) if verdict == _WRONG]
-    credited = [n for n in item.nouns if variant == "corrected" or n not in safe]
-    covered, said = find(objects, credited), find(targets, wrong)
+    true, safe = _words_of(item.objects), frozenset(item.safe_words)
+    # Words of which equality does not say that they are true.
+    unknown = [noun for noun in item.nouns if noun not in true and noun not in safe]
+    credited = [noun for noun in item.nouns if not published or noun not in safe]
+    # The released script looks for targets before it compares a word with the true ones by vectors.
+    suspects = unknown if published else wrong
+    find = _first_named if published else _all_named
+    covered = find(objects, credited) | _similar_to(objects, unknown, similar, first=published)
+    said = find(targets, suspects) | _similar_to(targets, suspects, similar, first=published)
     counts = DescriptionCounts(
         words=len(item.nouns),
         hallucinated=len(wrong),
@@ -63,8 +77,13 @@ def count_words(item: AmberItem, variant: str) -> tuple[DescriptionCounts, Amber
 _WRONG = "hallucinated"
 
 
-def _verdict(noun: str, true: frozenset[str], safe: frozenset[str]) -> str:
-    return "safe" if noun in safe else "true" if noun in true else _WRONG
+def _verdicts(item: AmberItem, similar: Similar | None) -> list[str]:
+    true, safe = _words_of(item.objects), frozenset(item.safe_words)
+
+    def is_true(noun: str) -> bool:
+        return noun in true or (similar is not None and any(similar(noun, word) for word in true))
+
+    return ["safe" if noun in safe else "true" if is_true(noun) else _WRONG for noun in item.nouns]
 
 
 def _words_of(objects: Sequence[AmberObject]) -> frozenset[str]:
@@ -98,6 +117,33 @@ def _all_named(objects: Sequence[AmberObject], nouns: Sequence[str]) -> frozense
         for index, entry in enumerate(objects)
         if entry.word in said or not said.isdisjoint(entry.associated)
     )
+
+
+def _similar_to(
+    objects: Sequence[AmberObject], nouns: Sequence[str], similar: Similar | None, *, first: bool
+) -> frozenset[int]:
+    """Return the objects that words are similar to.
+
+    Args:
+        objects: The objects.
+        nouns: The words.
+        similar: Compares words; None: nothing is similar.
+        first: Whether a word stands for one object only, as in the released script: the first with
+            a similar associated word, or else the first with a similar name.
+    """
+    if similar is None:
+        return frozenset()
+    found: set[int] = set()
+    for noun in frozenset(nouns):
+        by_table = (
+            index
+            for index, entry in enumerate(objects)
+            if any(similar(noun, word) for word in entry.associated)
+        )
+        by_name = (index for index, entry in enumerate(objects) if similar(noun, entry.word))
+        named = chain(by_table, by_name)
+        found.update(islice(named, 1) if first else named)
+    return frozenset(found)
 
 
 def _names(objects: Sequence[AmberObject], which: frozenset[int]) -> tuple[str, ...]:

@@ -64,9 +64,7 @@ class AmberTask(google.protobuf.message.Message):
 
     @property
     def vocabulary(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """The words of the association table, where the nouns are not known: those of the description's nouns that are among
-        them count.
-        """
+        """The words of the association table, where the description has a text: those of its nouns that are among them count."""
 
     def __init__(
         self,

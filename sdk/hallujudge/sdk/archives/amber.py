@@ -57,6 +57,7 @@ class _Tables:
     associated: Mapping[str, tuple[str, ...]]
     safe: tuple[str, ...]
     known: frozenset[str]
+    vocabulary: tuple[str, ...] = ()
 
 
 def read_amber(
@@ -129,7 +130,13 @@ class _Items:
             objects=self._objects(about.objects),
             targets=self._objects(about.targets),
             safe_words=self.tables.safe if about.kind == GENERATIVE else (),
+            vocabulary=self.tables.vocabulary if self._has_text(about, said) else (),
         )
+
+    @staticmethod
+    def _has_text(about: _Annotation, said: _Said) -> bool:
+        """Return whether nouns may be looked for in a description."""
+        return about.kind == GENERATIVE and said.response is not None
 
     def _objects(self, words: Iterable[str]) -> tuple[AmberObject, ...]:
         table = self.tables.associated
@@ -234,7 +241,8 @@ def _tables(options: InputOptions, annotations: Mapping[str, _Annotation]) -> _T
             "Use the relation.json of the same release as the annotations",
         )
     known = frozenset(table).union(*table.values())
-    return _Tables(associated=table, safe=tuple(_safe_words(options.safe_words)), known=known)
+    safe = tuple(_safe_words(options.safe_words))
+    return _Tables(associated=table, safe=safe, known=known, vocabulary=tuple(sorted(known)))
 
 
 def _safe_words(source: str | Path | tuple[str, ...]) -> Iterator[str]:

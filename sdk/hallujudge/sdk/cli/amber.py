@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ..archives import InputOptions
+from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import ExitCode, score_app
 from .declared import DeclaredBy, MetricOptions
@@ -31,9 +32,9 @@ def amber(
         Path | None,
         input_option("--questions", metavar="FILE", help="AMBER's query_all.json: id to image."),
     ] = None,
-    nouns: Annotated[
+    nouns_file: Annotated[
         Path | None,
-        input_option("--nouns", metavar="FILE", help="Nouns of the descriptions by id."),
+        input_option("--nouns-file", metavar="FILE", help="Nouns of the descriptions by id."),
     ] = None,
     associations: Annotated[
         Path | None,
@@ -48,10 +49,14 @@ def amber(
     run: RunOptions,
 ) -> ExitCode:
     """AMBER: object words in descriptions, and yes/no questions."""
+    if nouns_file is not None and (found := metric.options.get("nouns", "given")) != "given":
+        raise InvalidInputError(
+            f"--nouns-file {nouns_file} and --nouns {found} are both given; choose one"
+        )
     inputs = InputOptions(
         allow_missing=allow_missing,
         questions=questions,
-        nouns=nouns,
+        nouns=nouns_file,
         associations=associations,
         safe_words=safe_words,
     )
@@ -61,6 +66,7 @@ def amber(
             responses=responses,
             references=references,
             variant=metric.variant,
+            options=metric.options,
             inputs=inputs,
         )
     ).execute()

@@ -8,7 +8,12 @@ __all__ = ["in_flags"]
 
 _ARGUMENT = re.compile(r"InputOptions\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…")
 # All other options have the names of their fields.
-_FLAGS = {"human_keys": "--human-key", "claims_only": "--claims", "display": "--options"}
+_FLAGS = {
+    "human_keys": "--human-key",
+    "claims_only": "--claims",
+    "display": "--options",
+    "nouns": "--nouns-file",
+}
 
 
 def in_flags(message: str) -> str:

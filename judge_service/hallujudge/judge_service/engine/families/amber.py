@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
 
 from hallujudge.metrics.amber.items import GENERATIVE, KINDS, AmberItem
 from hallujudge.metrics.amber.metric import AmberMetric
+from hallujudge.metrics.amber.words import Similar
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import Evidence, ScoredItem
 
+from ...errors import InvalidInputError
 from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline
 from ..resources import Resources
@@ -18,16 +25,93 @@ from ..spec import ScoreSpec
 __all__ = ["ENTRIES", "AmberPipeline"]
 
 
+GIVEN = "given"
+_PACKAGE = re.compile(r"[A-Za-z]\w*")
+# Finding nouns takes about a hundred times as long per character as run_cpu's estimate.
+_EFFORT = 100
+
+
+class NounExtractor(Protocol):
+    """Finds the nouns of descriptions."""
+
+    @property
+    def label(self) -> str:
+        """Its name and version, for signatures."""
+        ...
+
+    def extract(self, text: str) -> tuple[str, ...]:
+        """Return the nouns of one text in its order, repeats included."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NounSource:
+    """How nouns are found and compared."""
+
+    extractor: NounExtractor | None = None
+    """Finds nouns; None: they are given."""
+    exact_case: bool = False
+    """Whether a word has to be written as in the association table."""
+    similar: Similar | None = None
+    """Compares words that differ; None: words are equal or not."""
+    words: str = "equal"
+    """How words are compared, for the signature."""
+
+    def known(self, item: AmberItem) -> AmberItem:
+        """Return a description with its object words: the nouns in the association table."""
+        if self.extractor is None:
+            return item
+        found = self.extractor.extract(item.response or "")
+        table = _spellings(item.vocabulary, exact_case=self.exact_case)
+        nouns = tuple(table[noun] for noun in found if noun in table)
+        return replace(item, nouns=nouns, nouns_given=True)
+
+
+@lru_cache(maxsize=16)
+def _spellings(vocabulary: tuple[str, ...], *, exact_case: bool) -> Mapping[str, str]:
+    """Return word as an extractor may write it -> word of the association table."""
+    spelt = {word: word for word in vocabulary}
+    return spelt if exact_case else {word.casefold(): word for word in vocabulary} | spelt
+
+
 class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
-    """Compares object words with the image's objects, and answers with their labels."""
+    """Compares object words with the image's objects, and answers with their labels.
+
+    Args:
+        metric: The metric.
+        responses: Recognises missing responses.
+        source: Finds and compares nouns.
+        english: Recognises descriptions that the extractor does not read.
+    """
 
     item_type = AmberItem
     counts_unread = True
 
+    def __init__(
+        self,
+        metric: AmberMetric,
+        responses: ResponseCheck,
+        source: NounSource,
+        english: ResponseCheck,
+    ) -> None:
+        super().__init__(metric, responses)
+        self._source = source
+        self._english = english
+
     @property
     def settings(self) -> Mapping[str, str]:
         """Where nouns come from and how they are compared, then how responses are checked."""
-        return {"nouns": "given", "words": "equal", **super().settings}
+        found = {"words": self._source.words, **super().settings, **self._english.settings()}
+        if self._source.extractor is not None:
+            found["nouns_by"] = self._source.extractor.label
+        if self._source.similar is None:
+            del found["vectors"]
+        return found
+
+    def size(self, items: Sequence[AmberItem]) -> int:
+        """Return the number of characters that scoring items reads, weighted by their effort."""
+        size = super().size(items)
+        return size if self._source.extractor is None else _EFFORT * size
 
     def problem(self, item: AmberItem) -> Problem | None:
         """Return why an item can't be scored; None: it can."""
@@ -41,41 +125,83 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
         return self.responses.problem(item.response, "the answer")
 
     def _description_problem(self, item: AmberItem) -> Problem | None:
-        """Return why a description can't be scored; its text is not needed beside its nouns."""
-        only_nouns = item.response is None and item.nouns_given
+        """Return why a description can't be scored; its text is not needed beside given nouns."""
+        given = self._source.extractor is None
+        only_nouns = given and item.response is None and item.nouns_given
         problem = self.responses.problem(item.response, "the description")
         if problem is not None and not only_nouns:
             return problem
-        if not item.nouns_given:
-            return UnscoredReason.KEYWORDS_MISSING, "no nouns are given; add them"
+        if given and not item.nouns_given:
+            return UnscoredReason.KEYWORDS_MISSING, (
+                "no nouns are given; add them, or have them found with nouns rules"
+            )
         if not item.objects:
             return UnscoredReason.REFERENCE_MISSING, "the image has no annotated object"
-        return None
+        return None if given else self._english.language(item.response or "", "the description")
 
     def score(self, item: AmberItem) -> ScoredItem[Evidence]:
         """Return the statistics of a description or an answer."""
         if item.kind == GENERATIVE:
-            return self.metric.score_description(item)
+            return self.metric.score_description(self._source.known(item), self._source.similar)
         return self.metric.score_answer(item)
 
 
-def _open(spec: ScoreSpec, resources: Resources) -> AmberPipeline:  # noqa: ARG001
-    responses = ResponseCheck(spec.options)
-    return AmberPipeline(
-        AmberMetric(variant=spec.variant, responses=responses.signature), responses
+def _noun_source(options: Mapping[str, str], *, local: bool) -> NounSource:
+    """Return how nouns are found.
+
+    Raises:
+        MissingExtraError: What ``published`` needs is not installed.
+        InvalidInputError: A remote caller names a folder, or a model has no vectors.
+    """
+    name = options.get("nouns") or GIVEN
+    if name == GIVEN:
+        return NounSource()
+    if name == "rules":
+        from ...extractors import RuleNounExtractor
+
+        return NounSource(extractor=RuleNounExtractor())
+    from ...extractors.nltk_nouns import NltkNounExtractor
+    from ...matchers.word_vectors import RELEASED_MODEL, WordVectors
+
+    model = options.get("vectors") or RELEASED_MODEL
+    if not local and (not _PACKAGE.fullmatch(model) or Path(model).exists()):
+        raise InvalidInputError(
+            f"option 'vectors' is {model!r}; name a spaCy package: folders are the server's own"
+        )
+    vectors = WordVectors(model)
+    return NounSource(
+        extractor=NltkNounExtractor(),
+        exact_case=True,
+        similar=vectors.similar,
+        words=f"equal or {vectors.label}",
     )
 
 
-ENTRIES = (
-    MetricEntry(
-        metric=AmberMetric,
-        item_type=AmberItem,
-        trial=Trial(
-            item=AmberItem(id="1", kind="existence", response="No", label="no"),
-            score="accuracy",
-            value=1 / 1.001,
-        ),
-        open=_open,
+def _open(spec: ScoreSpec, resources: Resources) -> AmberPipeline:
+    source = _noun_source(spec.options, local=resources.local)
+    responses = ResponseCheck(spec.options)
+    # Extractors read English; answers and given nouns may be in any language.
+    english = ResponseCheck(spec.options, reads_english=source.extractor is not None)
+    metric = AmberMetric(
+        variant=spec.variant,
+        responses=english.signature,
+        extractor=source.extractor.label if source.extractor else "",
+        words=source.words,
+        **ENTRY.own_options(spec),
+    )
+    return AmberPipeline(metric, responses, source, english)
+
+
+ENTRY = MetricEntry(
+    metric=AmberMetric,
+    item_type=AmberItem,
+    trial=Trial(
+        item=AmberItem(id="1", kind="existence", response="No", label="no"),
+        score="accuracy",
+        value=1 / 1.001,
     ),
+    reads_english=True,
+    open=_open,
 )
+ENTRIES = (ENTRY,)
 """The metrics of the family."""

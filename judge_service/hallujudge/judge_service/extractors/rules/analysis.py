@@ -10,7 +10,7 @@ from .lexicon import Lexicon, load_lexicon
 from .morph import Morphology
 from .phrases import Chunk
 from .tagger import Tagger
-from .tokens import sentences
+from .tokens import Token, sentences
 from .wordbook import Word, WordBook
 
 __all__ = ["Analyser", "shared_analyser"]
@@ -36,12 +36,22 @@ class Analyser:
 
     def chunks(self, text: str) -> Iterator[list[Chunk]]:
         """Yield the chunks of each English sentence."""
+        for tokens, words, tags in self._tagged(text):
+            yield self.chunker.chunk(tokens, words, tags)
+
+    def nouns(self, text: str) -> Iterator[str]:
+        """Yield every noun of the English sentences in the singular, repeats included."""
+        for _, words, tags in self._tagged(text):
+            yield from (
+                word.noun_lemma for word, tag in zip(words, tags, strict=True) if tag == "N"
+            )
+
+    def _tagged(self, text: str) -> Iterator[tuple[list[Token], list[Word], list[str]]]:
         word = self.book.word
         for tokens in sentences(text):
             words = [word(token.text) for token in tokens]
-            if _foreign(words):
-                continue
-            yield self.chunker.chunk(tokens, words, self.tagger.tag(words))
+            if not _foreign(words):
+                yield tokens, words, self.tagger.tag(words)
 
 
 @lru_cache(maxsize=1)
