@@ -6,11 +6,13 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from ..errors import MergeError
+from .group_codes import MISSING, GroupCodes
 from .intervals import IntervalSettings, counting_clusters, score_interval
 from .metric import ExpandingMetric, RepeatingMetric, ResolvingMetric
 from .report import Bound, Coverage, Report, Score
@@ -24,10 +26,19 @@ if TYPE_CHECKING:
 
     from .metric import FloatArray, Metric, ScoreDefinition
 
-__all__ = ["Tally"]
+__all__ = ["Clusters", "Tally"]
 
-_MISSING = ""
 _WHOLE_BELOW = 2.0**53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clusters:
+    """The sums of a run by cluster."""
+
+    keys: NDArray[np.uint64]
+    """The clusters, in ascending order; equal in runs about the same images."""
+    columns: Mapping[str, FloatArray]
+    """Column -> sums in the order of the keys."""
 
 
 class Tally:
@@ -48,7 +59,7 @@ class Tally:
         self._repeated_by = metric.repeated_by if isinstance(metric, RepeatingMetric) else ""
         # The overall scores need the groups by which items repeat, whatever is asked for.
         keys = (*group_by, *filter(None, [self._repeated_by]))
-        self._groups = {key: _Codes(split=key in split) for key in keys}
+        self._groups = {key: GroupCodes(split=key in split) for key in keys}
         self._rows = Rows(metric.columns, len(self._groups), folds=metric.folds)
         self._reasons: Counter[str] = Counter()
         self._unscored_rows = 0
@@ -71,7 +82,7 @@ class Tally:
                 self._unscored_times += self._times(result)
         rows = [result for result in results if result.statistics]
         codes = [
-            [of.code(result.fields.get(key, _MISSING)) for result in rows]
+            [of.code(result.fields.get(key, MISSING)) for result in rows]
             for key, of in self._groups.items()
         ]
         self._rows.append(_keys(rows), [result.statistics for result in rows], codes)
@@ -127,6 +138,13 @@ class Tally:
             raise MergeError(f"a tally of {self._metric.name} is damaged: {err}") from err
         self.merge(other)
 
+    def clusters(self) -> Clusters:
+        """Return the sums of each cluster, for the comparison with another run."""
+        rows = self._rows
+        rows.settle()
+        table = self._repeated(_Table(self._metric, rows.keys, rows.weights, rows.columns))
+        return table.by_cluster()
+
     def finish(self, intervals: IntervalSettings, *, version: str) -> Report:
         """Return the report over all items added so far; more may be added later.
 
@@ -178,13 +196,13 @@ class Tally:
             }
             for (key, codes), numbers in zip(self._groups.items(), self._rows.codes, strict=True)
             # A field that no scored item has gives no groups.
-            if codes.values not in ([], [_MISSING])
+            if codes.values not in ([], [MISSING])
         }
 
     def _times(self, result: ItemResult) -> int:
         """Return how often an item counts in the overall scores."""
         key = self._repeated_by
-        return len(self._groups[key].parts(result.fields.get(key, _MISSING))) if key else 1
+        return len(self._groups[key].parts(result.fields.get(key, MISSING))) if key else 1
 
     def _repeated(self, table: _Table) -> _Table:
         """Return the table with each row as often as it counts in the overall scores."""
@@ -222,57 +240,6 @@ def _keys(results: Iterable[ItemResult]) -> list[int]:
             key = cluster_key(last)
         keys.append(key)
     return keys
-
-
-class _Codes:
-    """Maps the values of a grouping field to small numbers.
-
-    Args:
-        split: Whether a value lists several groups, separated by commas.
-    """
-
-    def __init__(self, *, split: bool) -> None:
-        self._of: dict[str, int] = {}
-        self._split = split
-
-    def code(self, value: str) -> int:
-        return self._of.setdefault(value, len(self._of))
-
-    @property
-    def known(self) -> Iterable[str]:
-        """Return the values in the order of their numbers."""
-        return self._of
-
-    def translated(self, other: _Codes, codes: Iterable[int]) -> list[int]:
-        here = [self.code(value) for value in other._of]
-        return [here[code] for code in codes]
-
-    def parts(self, value: str) -> tuple[str, ...]:
-        """Return the distinct groups that a value names; the empty group if it names none."""
-        if not self._split:
-            return (value,)
-        parts = dict.fromkeys(part.strip() for part in value.split(","))
-        return tuple(part for part in parts if part) or (_MISSING,)
-
-    @property
-    def values(self) -> list[str]:
-        """Return the groups in lexical order, independent of the order of items."""
-        return sorted({part for value in self._of for part in self.parts(value)})
-
-    def mask(self, value: str, codes: array[int]) -> NDArray[np.bool_]:
-        import numpy as np
-
-        wanted = [code for known, code in self._of.items() if value in self.parts(known)]
-        mask: NDArray[np.bool_] = np.isin(np.array(codes, dtype=np.int32), wanted)
-        return mask
-
-    def times(self, codes: array[int]) -> FloatArray:
-        """Return the number of groups of each row."""
-        import numpy as np
-
-        counts = np.array([len(self.parts(value)) for value in self._of], dtype=np.float64)
-        times: FloatArray = counts[np.array(codes, dtype=np.int32)]
-        return times
 
 
 class _Table:
@@ -323,6 +290,17 @@ class _Table:
     def clusters(self) -> int:
         """Return the number of clusters."""
         return len(self._derived[self._metric.unit])
+
+    def by_cluster(self) -> Clusters:
+        """Return the clusters in the order of their keys."""
+        import numpy as np
+
+        keys, first = np.unique(self._keys, return_index=True)
+        columns = self._derived
+        if len(keys) == len(self._keys):
+            # Clusters of one item each are still in the order of items.
+            columns = {name: column[first] for name, column in columns.items()}
+        return Clusters(keys=keys, columns=columns)
 
     def clusters_by_score(self) -> dict[str, int]:
         """Return the number of clusters of each defined score."""

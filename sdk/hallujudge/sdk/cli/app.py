@@ -28,7 +28,19 @@ class ExitCode(enum.IntEnum):
 
 
 # The help page lists commands in this order: scoring first, maintenance last.
-_COMMANDS = ("score", "metrics", "analyze", "build", "graph", "serve", "doctor", "config")
+_COMMANDS = (
+    "score",
+    "compare",
+    "gate",
+    "leaderboard",
+    "metrics",
+    "analyze",
+    "build",
+    "graph",
+    "serve",
+    "doctor",
+    "config",
+)
 
 
 class _RootGroup(TyperGroup):

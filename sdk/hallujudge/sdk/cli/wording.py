@@ -6,7 +6,9 @@ import re
 
 __all__ = ["in_flags"]
 
-_ARGUMENT = re.compile(r"InputOptions\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…")
+_ARGUMENT = re.compile(
+    r"(?:Input|Compare)Options\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…"
+)
 # All other options have the names of their fields.
 _FLAGS = {
     "human_keys": "--human-key",

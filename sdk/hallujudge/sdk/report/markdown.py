@@ -11,7 +11,7 @@ from hallujudge.metrics import Report, Score
 
 from .text import GROUP_LIMIT, clean, coverage_sentence, cut, interval_label, shown
 
-__all__ = ["render_markdown"]
+__all__ = ["markdown_table", "markdown_text", "render_markdown"]
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
 _NAME_CHARS = 120
@@ -30,15 +30,17 @@ def render_markdown(report: Report) -> str:
     headings = ["score", "value", interval_label(report), "n"]
     headings += ["unscored could make it"] if bounds else []
     rows = [
-        [_text(name), figures.value, figures.interval, figures.n, figures.bound][: len(headings)]
+        [markdown_text(name), figures.value, figures.interval, figures.n, figures.bound][
+            : len(headings)
+        ]
         for name, score in report.scores.items()
         for figures in [shown(score, bounds.get(name))]
     ]
     parts = [
-        f"### {_text(report.metric)} ({_text(report.variant)})",
-        _table(headings, rows),
-        _text(coverage_sentence(report.coverage), limit=2_000),
-        *(f"> **Note:** {_text(note, limit=2_000)}" for note in report.notes),
+        f"### {markdown_text(report.metric)} ({markdown_text(report.variant)})",
+        markdown_table(headings, rows),
+        markdown_text(coverage_sentence(report.coverage), limit=2_000),
+        *(f"> **Note:** {markdown_text(note, limit=2_000)}" for note in report.notes),
         *(_groups(key, values) for key, values in report.groups.items()),
         f"```\n{_inert(report.signature)}\n```",
     ]
@@ -49,7 +51,7 @@ def _groups(key: str, values: Mapping[str, Mapping[str, Score]]) -> str:
     names = list(next(iter(values.values()), {}))
     rows = [
         [
-            _text(value) or "(none)",
+            markdown_text(value) or "(none)",
             *(
                 f"{f.value} {f.interval} n {f.n}".replace("  ", " ")
                 for f in map(shown, scores.values())
@@ -58,16 +60,18 @@ def _groups(key: str, values: Mapping[str, Mapping[str, Score]]) -> str:
         for value, scores in islice(values.items(), GROUP_LIMIT)
     ]
     more = f"\n\n{len(values) - GROUP_LIMIT:,} more" if len(values) > GROUP_LIMIT else ""
-    return f"By {_text(key)}:\n\n{_table([_text(key), *map(_text, names)], rows)}{more}"
+    table = markdown_table(map(markdown_text, (key, *names)), rows)
+    return f"By {markdown_text(key)}:\n\n{table}{more}"
 
 
-def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def markdown_table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table of Markdown; every column but the first is aligned to the right."""
     headings = list(headings)
     ruler = [":---", *["---:"] * (len(headings) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, ruler, *rows))
 
 
-def _text(text: str, limit: int = _NAME_CHARS) -> str:
+def markdown_text(text: str, limit: int = _NAME_CHARS) -> str:
     """Return text on one line with Markdown's special characters escaped."""
     line = " ".join(cut(clean(text), limit).split())
     return _SPECIAL.sub(r"\\\1", html.escape(line, quote=False))

@@ -11,6 +11,7 @@ from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.metrics import Bound, Coverage, Report, Score
 
 __all__ = [
+    "ABSENT",
     "GROUP_LIMIT",
     "Shown",
     "bounds_note",
@@ -28,6 +29,7 @@ GROUP_LIMIT = 100
 """Most groups of one key that are rendered; report.json has all."""
 
 ABSENT = "–"
+"""Shown for a value that is undefined."""
 
 # Characters that control a terminal or a page: control codes, bidirectional
 # overrides, line separators, and halves of surrogate pairs, which no file in UTF-8 can hold.

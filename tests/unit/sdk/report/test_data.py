@@ -48,7 +48,10 @@ def test_latex_is_escaped_and_quotes_the_signature(report: Report) -> None:
     text = render_latex(report)
     assert r"chair\_i & 0.3333 & [0.1667, 1.0000] & 3 \\" in text
     assert r"recall & -- &  & 3 \\" in text
-    assert text.endswith("\\end{tabular}\n% chair|var:published|n:3\n")
+    bar = r"\textbar{}\allowbreak "
+    assert rf"\item Signature: \texttt{{chair{bar}var:published{bar}n:3}}" in text
+    assert r"\begin{tabular}{lrlr}" + "\n" + r"\toprule" in text
+    assert text.endswith("\\end{threeparttable}\n")
 
 
 def test_every_printed_format_ends_with_a_line_feed(report: Report) -> None:

@@ -1,0 +1,126 @@
+"""``hallujudge compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InvalidInputError
+from .app import ExitCode, app
+from .files import write_file
+from .panels import examples, input_option, output_option, statistics_option
+
+if TYPE_CHECKING:
+    from ..comparison.shown import Shown
+
+__all__ = [
+    "Allow",
+    "Confidence",
+    "Format",
+    "Names",
+    "Replicates",
+    "Seed",
+    "check_format",
+    "show_result",
+]
+
+Names = Annotated[
+    list[str] | None,
+    input_option("--name", help="Name of a run; one for each, in their order."),
+]
+Allow = Annotated[
+    list[str] | None,
+    input_option("--allow", metavar="FIELD", help="Signature field that may differ; repeatable."),
+]
+Confidence = Annotated[
+    float, statistics_option("--confidence", help="Confidence level of the intervals.")
+]
+Replicates = Annotated[
+    int, statistics_option("--replicates", help="Replicates of bootstrap and permutation test.")
+]
+Seed = Annotated[int, statistics_option("--seed", help="Seed of the random numbers.")]
+Format = Annotated[
+    str,
+    output_option(
+        "--format", "-f", metavar="NAME", help="table, json, markdown, csv, latex, html."
+    ),
+]
+
+
+@app.command(epilog=examples("hallujudge compare runs/llava runs/minigpt"))
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, the baseline first.")
+    ],
+    score: Annotated[
+        list[str] | None,
+        input_option("--score", metavar="NAME", help="Score to compare; repeatable."),
+    ] = None,
+    name: Names = None,
+    allow: Allow = None,
+    confidence: Confidence = 0.95,
+    replicates: Replicates = 10_000,
+    seed: Seed = 0,
+    output_format: Format = "table",
+    items: Annotated[
+        Path | None,
+        output_option("--items", metavar="FILE", help="JSON lines file of all changed items."),
+    ] = None,
+) -> ExitCode:
+    """Differences between runs, with intervals and tests; nothing is judged again."""
+    from ..comparison import CompareOptions
+    from ..comparison import compare as compare_folders
+
+    check_format(output_format)
+    if items is not None and len(runs) != 2:
+        raise InvalidInputError(f"--items needs two runs; {len(runs)} are given")
+    options = CompareOptions(
+        scores=tuple(score or ()),
+        names=tuple(name or ()),
+        allow=tuple(allow or ()),
+        confidence=confidence,
+        replicates=replicates,
+        seed=seed,
+    )
+    result = compare_folders(*runs, options=options)
+    if items is not None:
+        _write_items(items, runs[0], runs[1], options)
+    show_result(result, output_format)
+    return ExitCode.OK
+
+
+def check_format(name: str) -> None:
+    """Refuse an unknown format before anything is computed.
+
+    Raises:
+        InvalidInputError: The format is unknown.
+    """
+    from ..report.grids import PAGE_FORMATS
+
+    known = ("json", *PAGE_FORMATS)
+    if name not in known:
+        raise InvalidInputError(f"--format {name!r:.80}: choose from {', '.join(known)}")
+
+
+def show_result(result: Shown, name: str) -> None:
+    """Print a result in a format."""
+    from ..report.grids import PAGE_FORMATS
+
+    text = result.to_text() if name == "json" else PAGE_FORMATS[name](result.page())
+    typer.echo(text, nl=False)
+
+
+def _write_items(path: Path, first: Path, second: Path, options: object) -> None:
+    import json
+
+    from ..comparison import CompareOptions, changed_items
+
+    assert isinstance(options, CompareOptions), "made by the command"
+    lines = [
+        json.dumps(change.to_json(), ensure_ascii=False, allow_nan=False)
+        for change in changed_items(first, second, options=options)
+    ]
+    write_file(path, "".join(f"{line}\n" for line in lines))
+    typer.echo(f"{len(lines):,} changed items written to {path}", err=True)

@@ -1,0 +1,181 @@
+"""Compares runs with a baseline: differences with intervals and p-values, and changed items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from hallujudge.metrics import ScoreDefinition
+from hallujudge.metrics.framework.comparison import (
+    ComparisonSettings,
+    PairedDifference,
+    paired_differences,
+)
+from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
+from hallujudge.metrics.framework.multiple import holm
+
+from ..errors import InvalidInputError
+from .options import CompareOptions, RunSource
+from .pairing import PairedRuns
+from .result import Comparison
+from .runs import RunData, checked_scores, read_runs
+from .values import Finding, Pair, PairCoverage, ScoreDifference
+
+__all__ = ["allowed_notes", "compare", "compare_runs", "corrected", "finding_of", "pair_of"]
+
+
+def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparison:
+    """Compare runs with the first of them, without judging anything again.
+
+    Items are joined by id. The interval of a difference is the paired bootstrap's over clusters
+    (images or videos), the p-value a permutation test's that swaps clusters between the runs.
+    P-values are corrected by Holm's method for all tests of the comparison.
+
+    Args:
+        runs: Folders of runs, or reports that hold their items; the baseline first.
+        options: Which scores, and how.
+
+    Returns:
+        Differences by score, coverage and changed items of each run against the first.
+
+    Raises:
+        InvalidInputError: There are fewer than two runs, they were scored in different ways, a
+            score is unknown, or no item is scored in both runs of a pair.
+        ArchiveError: A folder does not hold a complete run.
+    """
+    options = options or CompareOptions()
+    return compare_runs(read_runs(runs, options), options)
+
+
+def compare_runs(runs: Sequence[RunData], options: CompareOptions) -> Comparison:
+    """Compare runs that were read."""
+    settings = options.settings()
+    first, *others = runs
+    scores = checked_scores(first.metric, options.scores)
+    pairs = [pair_of(PairedRuns.of(first, other), scores, settings) for other in others]
+    tests = sum(d.p is not None for pair in pairs for d in pair.differences)
+    return Comparison(
+        metric=first.metric.name,
+        variant=first.metric.variant,
+        runs=tuple(run.label for run in runs),
+        pairs=corrected(pairs, 1 - settings.confidence),
+        tests=tests,
+        confidence=settings.confidence,
+        method=settings.text,
+        notes=(*allowed_notes(runs, options), *_notes(pairs)),
+    )
+
+
+def pair_of(
+    paired: PairedRuns, scores: Sequence[ScoreDefinition], settings: ComparisonSettings
+) -> Pair:
+    """Return how the second of two runs differs from the first; p-values are not corrected.
+
+    Raises:
+        InvalidInputError: No item is scored in both runs.
+    """
+    names, coverage = (paired.first.name, paired.second.name), paired.coverage()
+    if not coverage.compared:
+        raise InvalidInputError(
+            f"no item is scored in both {names[0]} and {names[1]}; the reasons are in their "
+            "report.json"
+        )
+    found = {
+        difference.score: difference
+        for group, clusters in paired.clusters(scores)
+        for difference in paired_differences(group, clusters, settings)
+    }
+    return Pair(
+        first=names[0],
+        second=names[1],
+        coverage=coverage,
+        differences=tuple(_difference(score, found[score.name]) for score in scores),
+        changes=tuple(paired.changes(scores)),
+        changed_items=paired.changed_items(),
+    )
+
+
+def _difference(score: ScoreDefinition, found: PairedDifference) -> ScoreDifference:
+    return ScoreDifference(
+        score=score.name,
+        direction=score.direction,
+        first=found.first,
+        second=found.second,
+        difference=found.difference,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        p=found.p,
+        p_corrected=found.p,
+        finding="none",
+        clusters=found.clusters,
+        changed=found.changed,
+    )
+
+
+def corrected(pairs: Sequence[Pair], level: float) -> tuple[Pair, ...]:
+    """Return pairs with p-values corrected for all tests in them, and with findings.
+
+    Args:
+        pairs: Pairs of runs.
+        level: Level of the tests.
+    """
+    p_values = [d.p for pair in pairs for d in pair.differences if d.p is not None]
+    adjusted = iter(holm(p_values))
+
+    def settled(difference: ScoreDifference) -> ScoreDifference:
+        if difference.p is None:
+            return difference
+        p = next(adjusted)
+        return replace(difference, p_corrected=p, finding=finding_of(difference, p, level))
+
+    return tuple(replace(pair, differences=tuple(map(settled, pair.differences))) for pair in pairs)
+
+
+def finding_of(difference: ScoreDifference, p: float, level: float) -> Finding:
+    """Return what a p-value shows of the second run, in the score's own direction."""
+    if p > level or not difference.difference:
+        return "none"
+    higher = difference.difference > 0
+    if difference.direction == "neither":
+        return "higher" if higher else "lower"
+    return "better" if higher == (difference.direction == "higher") else "worse"
+
+
+def allowed_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str]:
+    """Yield a note for each field that differs and was allowed to, and on other references."""
+    if len({run.references for run in runs if run.references}) > 1:
+        yield (
+            "The runs were scored with different files of references. Check that they say the same "
+            "about the items that are compared."
+        )
+    for key in dict.fromkeys(options.allow):
+        values = dict.fromkeys(run.fields.get(key, "none") for run in runs)
+        if len(values) > 1:
+            yield (
+                f"The runs differ in {key}: {', '.join(values)}. This may explain a difference as "
+                "well as the models do."
+            )
+
+
+def _notes(pairs: Iterable[Pair]) -> Iterable[str]:
+    for pair in pairs:
+        yield from _coverage_notes(pair, pair.coverage)
+        few = {d.clusters for d in pair.differences if d.clusters < FEW_CLUSTERS}
+        if few:
+            yield (
+                f"{pair.second} against {pair.first}: intervals are unreliable below "
+                f"{FEW_CLUSTERS} clusters (images or videos); the fewest of a score is {min(few)}."
+            )
+
+
+def _coverage_notes(pair: Pair, coverage: PairCoverage) -> Iterable[str]:
+    out = {
+        f"unscored in {pair.first} only": coverage.unscored_first,
+        f"unscored in {pair.second} only": coverage.unscored_second,
+        "unscored in both": coverage.unscored_both,
+        f"in {pair.first} only": coverage.only_first,
+        f"in {pair.second} only": coverage.only_second,
+    }
+    told = ", ".join(f"{count:,} {where}" for where, count in out.items() if count)
+    if told:
+        yield f"Items that count in no difference: {told}. Compared are {coverage.compared:,}."

@@ -1,0 +1,193 @@
+"""Joins two runs by item id: the items that are compared, their clusters, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition, Tally
+from hallujudge.metrics.framework.comparison import PairedClusters
+
+from ..errors import InvalidInputError
+from .runs import RunData
+from .values import PairCoverage, ScoreChanges
+
+if TYPE_CHECKING:
+    from hallujudge.metrics.framework.tally import Clusters
+
+__all__ = ["PairedRuns", "common_items"]
+
+_BATCH = 4096
+_NAMED = 3
+
+
+def common_items(runs: Sequence[RunData]) -> list[str]:
+    """Return the ids that all runs have, in the order of the first run.
+
+    Raises:
+        InvalidInputError: There are none, or an item belongs to another image in another run.
+    """
+    first, *others = runs
+    common = [key for key in first.results if all(key in run.results for run in others)]
+    if not common:
+        known = ", ".join(f"{run.name} has {_examples(run.results)}" for run in runs)
+        raise InvalidInputError(
+            f"no item id is in all runs: {known}. Give runs over the same items"
+        )
+    for key in common:
+        for run in others:
+            if run.results[key].group_id != first.results[key].group_id:
+                raise InvalidInputError(
+                    f"item {key!r:.80} belongs to {first.results[key].group_id!r:.80} in "
+                    f"{first.name} and to {run.results[key].group_id!r:.80} in {run.name}; give "
+                    "runs over the same images"
+                )
+    return common
+
+
+def _examples(results: Mapping[str, ItemResult]) -> str:
+    shown = ", ".join(f"{key!r:.40}" for key in islice(results, _NAMED))
+    return f"{shown}, …" if len(results) > _NAMED else shown or "no items"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedRuns:
+    """Two runs and the ids of their common items."""
+
+    first: RunData
+    """The run that the other is compared with."""
+    second: RunData
+    """The run that is compared."""
+    common: Sequence[str]
+    """The ids of both, in the order of the first run."""
+
+    @classmethod
+    def of(cls, first: RunData, second: RunData) -> PairedRuns:
+        """Join two runs.
+
+        Raises:
+            InvalidInputError: They can't be joined, or no item is scored in both.
+        """
+        return cls(first=first, second=second, common=common_items((first, second)))
+
+    def coverage(self) -> PairCoverage:
+        """Count the items of both, of one, and those that are unscored."""
+        one = [self.first.scored(key) for key in self.common]
+        other = [self.second.scored(key) for key in self.common]
+        outcomes = list(zip(one, other, strict=True))
+        return PairCoverage(
+            compared=outcomes.count((True, True)),
+            unscored_first=outcomes.count((False, True)),
+            unscored_second=outcomes.count((True, False)),
+            unscored_both=outcomes.count((False, False)),
+            only_first=len(self.first.results) - len(self.common),
+            only_second=len(self.second.results) - len(self.common),
+        )
+
+    def compared(self) -> Iterator[tuple[ItemResult, ItemResult]]:
+        """Yield both results of each item that is scored in both runs."""
+        for one, other in self._results():
+            if one.outcome is other.outcome is Outcome.SCORED:
+                yield one, other
+
+    def clusters(
+        self, scores: Iterable[ScoreDefinition]
+    ) -> Iterator[tuple[tuple[ScoreDefinition, ...], PairedClusters]]:
+        """Yield scores with the clusters that they are compared over.
+
+        An item that is unscored in one run counts in no score of either. Scores that say how many
+        answers could not be parsed are the exception: they count just these items.
+        """
+        scores = tuple(scores)
+        about_unscored = self._about_unscored(scores)
+        rest = tuple(score for score in scores if score not in about_unscored)
+        if rest:
+            yield rest, self._paired(self._masked())
+        if about_unscored:
+            with_rows = ((a, b) for a, b in self._results() if a.statistics and b.statistics)
+            yield about_unscored, self._paired(with_rows)
+
+    def changes(self, scores: Iterable[ScoreDefinition]) -> Iterator[ScoreChanges]:
+        """Yield how the items' own scores changed, for scores that items have of their own."""
+        pairs = [(one.scores, other.scores) for one, other in self.compared()]
+        for score in scores:
+            found = [(a.get(score.name), b.get(score.name)) for a, b in pairs]
+            known = [(a, b) for a, b in found if a is not None and b is not None]
+            if known:
+                yield _changes(score, known)
+
+    def changed_items(self) -> int:
+        """Count the compared items with other statistics."""
+        return sum(one.statistics != other.statistics for one, other in self.compared())
+
+    def _results(self) -> Iterator[tuple[ItemResult, ItemResult]]:
+        return ((self.first.results[key], self.second.results[key]) for key in self.common)
+
+    def _masked(self) -> Iterator[tuple[ItemResult, ItemResult]]:
+        """Yield the results; an item that is unscored in one run has that result in both.
+
+        Metrics whose unscored items have statistics then treat both runs alike: for example, a pair
+        of questions with an unscored one is left out as a whole.
+        """
+        for one, other in self._results():
+            if one.outcome is other.outcome:
+                both = (one, other) if one.outcome is Outcome.SCORED else (one, one)
+            else:
+                unscored = one if one.outcome is Outcome.UNSCORED else other
+                both = (unscored, unscored)
+            if both[0].statistics:
+                yield both
+
+    def _paired(self, results: Iterable[tuple[ItemResult, ItemResult]]) -> PairedClusters:
+        first, second = _tallied(self.first.metric, results)
+        assert (first.keys == second.keys).all(), "the same items have the same clusters"
+        return PairedClusters(first=first.columns, second=second.columns)
+
+    def _about_unscored(self, scores: Sequence[ScoreDefinition]) -> tuple[ScoreDefinition, ...]:
+        """Return the scores that are defined over unscored items alone."""
+        rows = [
+            (result, result)
+            for pair in self._results()
+            for result in pair
+            if result.outcome is Outcome.UNSCORED and result.statistics
+        ]
+        if not rows:
+            return ()
+        columns = _tallied(self.first.metric, rows)[0].columns
+        totals = {name: column.sum(keepdims=True) for name, column in columns.items()}
+        return tuple(
+            score
+            for score in scores
+            if not _undefined(score.value({name: totals[name] for name in score.columns})[0])
+        )
+
+
+def _undefined(value: float) -> bool:
+    return value != value
+
+
+def _tallied(
+    metric: Metric, pairs: Iterable[tuple[ItemResult, ItemResult]]
+) -> tuple[Clusters, Clusters]:
+    """Add up pairs of results, each side for itself."""
+    first, second = Tally(metric), Tally(metric)
+    pairs = iter(pairs)
+    while batch := list(islice(pairs, _BATCH)):
+        first.add_all([one for one, _ in batch])
+        second.add_all([other for _, other in batch])
+    return first.clusters(), second.clusters()
+
+
+def _changes(score: ScoreDefinition, known: Sequence[tuple[float, float]]) -> ScoreChanges:
+    best = {"higher": score.high, "lower": score.low}.get(score.direction)
+    return ScoreChanges(
+        score=score.name,
+        direction=score.direction,
+        higher=sum(b > a for a, b in known),
+        lower=sum(b < a for a, b in known),
+        same=sum(a == b for a, b in known),
+        newly_wrong=sum(a == best != b for a, b in known),
+        newly_right=sum(b == best != a for a, b in known),
+    )

@@ -1,0 +1,242 @@
+"""Runs as comparisons need them: the metric, the signature, and items by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition
+
+from ..backends.headers import metric_of
+from ..errors import ArchiveError, InvalidInputError
+from ..runs.names import JOURNAL, MANIFEST, REPORT
+from ..runs.read import StoredRun, read_run
+from ..runs.report import RunReport
+from .options import CompareOptions, RunSource
+from .values import RunLabel
+
+__all__ = ["RunData", "checked_scores", "read_folder", "read_runs"]
+
+# What says nothing about how items were scored. Intervals are made anew.
+_MAY_DIFFER = frozenset({"ci", "n", "unscored"})
+_WORDS = {
+    "var": "variant",
+    "v": "release",
+    "graph": "synonym graph",
+    "match": "object matcher",
+    "extract": "extractor",
+    "responses": "handling of empty responses",
+}
+_VALUE_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunData:
+    """A run with the results of its items."""
+
+    label: RunLabel
+    """Name, folder, signature and counts."""
+    metric: Metric
+    """The metric, as the run used it."""
+    fields: Mapping[str, str]
+    """The fields of the signature."""
+    references: str
+    """Hash of the file of references; empty if it is unknown."""
+    results: Mapping[str, ItemResult] = field(repr=False)
+    """Item id -> result, in the order of the responses."""
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.label.name
+
+    def scored(self, identifier: str) -> bool:
+        """Return whether an item is scored."""
+        return self.results[identifier].outcome is Outcome.SCORED
+
+
+def read_runs(
+    sources: Sequence[RunSource], options: CompareOptions, *, least: int = 2
+) -> tuple[RunData, ...]:
+    """Read runs and check that they can be compared.
+
+    Raises:
+        InvalidInputError: There are too few runs, or they were scored in different ways.
+        ArchiveError: A folder does not hold a complete run, or an id occurs twice in it.
+    """
+    if len(sources) < least:
+        raise InvalidInputError(
+            f"{len(sources)} run given; a comparison needs at least {least}. Give another folder"
+        )
+    names = _names(sources, options.names)
+    heads = [_Head.of(source) for source in sources]
+    for head, name in zip(heads[1:], names[1:], strict=True):
+        _refuse_other(heads[0], head, (names[0], name), options.allow)
+    return tuple(head.data(name) for head, name in zip(heads, names, strict=True))
+
+
+def checked_scores(metric: Metric, wanted: Sequence[str]) -> tuple[ScoreDefinition, ...]:
+    """Return the definitions of scores by name; all of the metric if none is wanted.
+
+    Raises:
+        InvalidInputError: The metric has no such score.
+    """
+    known = {score.name: score for score in metric.scores}
+    for name in wanted:
+        if name not in known:
+            raise InvalidInputError(
+                f"{metric.name} has no score {name!r:.80}; choose from {', '.join(known)}"
+            )
+    return tuple(known[name] for name in dict.fromkeys(wanted)) or tuple(metric.scores)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """What is known of a run before its items are read."""
+
+    source: str
+    metric: Metric
+    signature: str
+    stored: StoredRun | None = None
+    report: RunReport | None = None
+
+    @classmethod
+    def of(cls, source: RunSource) -> _Head:
+        if isinstance(source, RunReport):
+            if len(source.items) != source.coverage.items:
+                raise InvalidInputError(
+                    f"the report holds {len(source.items)} of its {source.coverage.items} items; "
+                    "score with keep_items=True to compare it"
+                )
+            metric = metric_of(source.metric, source.variant, source.settings)
+            return cls(source="", metric=metric, signature=source.signature, report=source)
+        run = read_folder(source)
+        return cls(source=str(run.folder), metric=run.metric, signature=run.signature, stored=run)
+
+    def results(self) -> Iterator[ItemResult]:
+        if self.stored is not None:
+            return self.stored.results()
+        assert self.report is not None, "a run is in a folder or in memory"
+        return (item.result for item in self.report.items)
+
+    def data(self, name: str) -> RunData:
+        results = _by_id(self.results(), self.source or name)
+        label = RunLabel(
+            name=name,
+            source=self.source,
+            signature=self.signature,
+            items=len(results),
+            scored=sum(result.outcome is Outcome.SCORED for result in results.values()),
+        )
+        fields = parsed_signature(self.signature)
+        return RunData(
+            label=label,
+            metric=self.metric,
+            fields=fields,
+            references=self._references(),
+            results=results,
+        )
+
+    def _references(self) -> str:
+        manifest = self.stored.manifest if self.stored is not None else None
+        described = manifest.inputs.get("references", {}) if manifest is not None else {}
+        return str(described.get("sha256", ""))
+
+
+def read_folder(folder: str | Path) -> StoredRun:
+    """Read a complete run.
+
+    Raises:
+        ArchiveError: The folder does not hold a complete run; the message says what it lacks.
+    """
+    path = Path(folder)
+    if not (path / REPORT).exists():
+        raise ArchiveError(f"{path}: {_lack(path)}")
+    return read_run(path)
+
+
+def _lack(folder: Path) -> str:
+    """Return why a folder without a report is not a complete run, and what to do."""
+    if not folder.exists():
+        return "no such folder; give the folder of a run"
+    if not folder.is_dir():
+        return "not a folder; give the folder that hallujudge score wrote"
+    if (folder / MANIFEST).exists() or (folder / JOURNAL).exists():
+        return f"the run is not complete: it has no {REPORT}; score it to the end with --resume"
+    return f"not a run: it has no {REPORT}; give the folder that hallujudge score wrote"
+
+
+def parsed_signature(signature: str) -> dict[str, str]:
+    """Return the fields of a signature after the metric."""
+    return dict(part.partition(":")[::2] for part in signature.split("|")[1:])
+
+
+def _by_id(results: Iterable[ItemResult], where: str) -> dict[str, ItemResult]:
+    found: dict[str, ItemResult] = {}
+    for result in results:
+        if result.id in found:
+            raise InvalidInputError(
+                f"{where}: item {result.id!r:.80} appears twice, so items can't be joined by id; "
+                "score the run without duplicates"
+            )
+        found[result.id] = result
+    return found
+
+
+def _refuse_other(first: _Head, second: _Head, names: Sequence[str], allow: Sequence[str]) -> None:
+    """Refuse runs that were scored in different ways.
+
+    Raises:
+        InvalidInputError: A field of the signatures differs that may not.
+    """
+    if first.metric.name != second.metric.name:
+        raise InvalidInputError(
+            f"{names[0]} and {names[1]} can't be compared: the metrics are {first.metric.name} "
+            f"and {second.metric.name}; give runs of one metric"
+        )
+    one, other = parsed_signature(first.signature), parsed_signature(second.signature)
+    different = [
+        key
+        for key in dict.fromkeys((*one, *other))
+        if one.get(key) != other.get(key) and key not in _MAY_DIFFER.union(allow)
+    ]
+    if different:
+        told = "; ".join(_told(key, one, other) for key in different)
+        raise InvalidInputError(
+            f"{names[0]} and {names[1]} can't be compared: {told}. Score both in the same way, or "
+            f"allow the difference with CompareOptions(allow={','.join(different)})"
+        )
+
+
+def _told(key: str, one: Mapping[str, str], other: Mapping[str, str]) -> str:
+    word = f"{_WORDS[key]} ({key})" if key in _WORDS else key
+    values = (fields.get(key, "none")[:_VALUE_CHARS] for fields in (one, other))
+    return f"{word} {' and '.join(values)}"
+
+
+def _names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
+    """Return a distinct name for each run: as given, or of its folder."""
+    if given and len(given) != len(sources):
+        raise InvalidInputError(
+            f"{len(given)} names for {len(sources)} runs; give one name for each run"
+        )
+    names = list(given) or _folder_names(sources)
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise InvalidInputError(
+            f"two runs have the name {repeated[0]!r:.80}; give each run once, under its own name"
+        )
+    return names
+
+
+def _folder_names(sources: Sequence[RunSource]) -> list[str]:
+    """Return the folders' names, with as many parents as it takes to tell them apart."""
+    parts = [
+        (f"run {place}",) if isinstance(source, RunReport) else Path(source).resolve().parts
+        for place, source in enumerate(sources, start=1)
+    ]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-depth:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return names

@@ -1,0 +1,211 @@
+"""Pages of tables that are not reports, such as comparisons: one value, every format."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import TypeAlias
+
+from .latex import latex_table
+from .markdown import markdown_table, markdown_text
+from .markup import Markup, element, joined
+from .spreadsheets import csv_cell
+from .table import print_to_text, score_table
+from .text import ABSENT, clean, cut
+
+__all__ = [
+    "PAGE_FORMATS",
+    "Cell",
+    "Grid",
+    "Page",
+    "notebook_page",
+    "render_page",
+    "show_number",
+    "show_p",
+    "show_range",
+]
+
+Cell: TypeAlias = "str | int | float | bool | None"
+"""A value of a table; None if it is undefined."""
+
+_NAME_CHARS = 60
+_NOTE_CHARS = 2_000
+_SMALLEST_P = 0.0001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A table: what is shown, and the values behind it."""
+
+    title: str
+    """Heading of the table."""
+    headings: tuple[str, ...]
+    """Headings of the columns."""
+    rows: tuple[tuple[str, ...], ...]
+    """The cells as they are shown."""
+    keys: tuple[str, ...]
+    """Names of the values behind the table."""
+    values: tuple[tuple[Cell, ...], ...]
+    """The values with all digits, row by row."""
+
+    def records(self) -> list[dict[str, Cell]]:
+        """Return the values as one mapping for each row."""
+        return [dict(zip(self.keys, row, strict=True)) for row in self.values]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A result as tables and sentences."""
+
+    title: str
+    """Heading of the page."""
+    grids: tuple[Grid, ...]
+    """The tables, the most important first."""
+    sentences: tuple[str, ...] = ()
+    """How to read the tables."""
+    notes: tuple[str, ...] = ()
+    """Warnings, one sentence each."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """What the numbers were made from and how: name -> signature or method."""
+
+
+def show_number(number: float | None, *, signed: bool = False, digits: int = 4) -> str:
+    """Format a number; a dash if it is undefined."""
+    if number is None:
+        return ABSENT
+    return f"{number:+.{digits}f}" if signed else f"{number:.{digits}f}"
+
+
+def show_range(low: float | None, high: float | None, *, signed: bool = False) -> str:
+    """Format the ends of an interval; a dash without one."""
+    if low is None or high is None:
+        return ABSENT
+    return f"[{show_number(low, signed=signed)}, {show_number(high, signed=signed)}]"
+
+
+def show_p(p: float | None) -> str:
+    """Format a p-value; a dash without one."""
+    if p is None:
+        return ABSENT
+    return f"{p:.4f}" if p >= _SMALLEST_P else f"<{_SMALLEST_P:.4f}"
+
+
+def render_page(page: Page, *, width: int = 100) -> str:
+    """Return the page for a terminal; ends with a line feed."""
+    parts: list[object] = [clean(page.title), ""]
+    for grid in page.grids:
+        table = score_table(*(cut(clean(heading), _NAME_CHARS) for heading in grid.headings))
+        for row in grid.rows:
+            table.add_row(*(cut(clean(cell), _NAME_CHARS) for cell in row))
+        parts += [clean(grid.title), table, ""]
+    parts += [clean(sentence) for sentence in page.sentences]
+    parts += [f"note: {clean(note)}" for note in page.notes]
+    if page.sources:
+        parts += ["", *(f"{clean(name)}: {clean(text)}" for name, text in page.sources.items())]
+    return print_to_text(parts, width=width)
+
+
+def _markdown(page: Page) -> str:
+    parts = [f"### {markdown_text(page.title)}"]
+    for grid in page.grids:
+        rows = [[markdown_text(cell) for cell in row] for row in grid.rows]
+        head = [markdown_text(heading) for heading in grid.headings]
+        parts += [f"**{markdown_text(grid.title)}**", markdown_table(head, rows)]
+    parts += [markdown_text(sentence, limit=_NOTE_CHARS) for sentence in page.sentences]
+    parts += [f"> **Note:** {markdown_text(note, limit=_NOTE_CHARS)}" for note in page.notes]
+    parts += [
+        f"- {markdown_text(name)}: {markdown_text(text, limit=_NOTE_CHARS)}"
+        for name, text in page.sources.items()
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _csv(page: Page) -> str:
+    """Return the first table with all digits."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    grid = page.grids[0]
+    writer.writerow(grid.keys)
+    writer.writerows([csv_cell(value) for value in row] for row in grid.values)
+    return stream.getvalue()
+
+
+def _latex(page: Page) -> str:
+    """Return the first table, with sentences, notes and signatures as footnotes."""
+    grid = page.grids[0]
+    return latex_table(
+        grid.headings, grid.rows, notes=(*page.sentences, *page.notes), sources=page.sources
+    )
+
+
+def _html(page: Page) -> str:
+    css = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", f"{page.title} – Hallujudge"),
+        # Our own CSS has no `<`. Escaping it would change the text that the policy's digest covers.
+        element("style", Markup(css)),
+    )
+    body = element("body", element("main", element("h1", page.title), *_sections(page)))
+    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+
+
+def notebook_page(page: Page) -> Markup:
+    """Return the page as a fragment of HTML."""
+    return element("div", element("b", page.title), *_sections(page))
+
+
+def _sections(page: Page) -> Sequence[Markup]:
+    sections = [
+        element("section", element("h2", grid.title), _html_table(grid.headings, grid.rows))
+        for grid in page.grids
+    ]
+    sections += [element("p", sentence) for sentence in page.sentences]
+    sections += [element("p", f"Note: {note}") for note in page.notes]
+    sections += [
+        element("p", element("b", name), " ", _breakable(text), _class="signature")
+        for name, text in page.sources.items()
+    ]
+    return sections
+
+
+def _breakable(text: str) -> Markup:
+    # <wbr> allows a line break after a bar and is not part of copied text.
+    first, *rest = text.split("|")
+    return joined([first, *(part for end in rest for part in ("|", element("wbr"), end))])
+
+
+def _html_table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> Markup:
+    head = element("tr", *(element("th", heading, scope="col") for heading in headings))
+    body = [
+        element(
+            "tr",
+            element("th", cut(first, _NAME_CHARS), scope="row"),
+            *(element("td", cut(cell, _NAME_CHARS)) for cell in cells),
+        )
+        for first, *cells in rows
+    ]
+    table = element("table", element("thead", head), element("tbody", *body))
+    # A scrollable region must be reachable by keyboard.
+    return element("div", table, _class="scroll", tabindex="0")
+
+
+PAGE_FORMATS: Mapping[str, Callable[[Page], str]] = {
+    "table": render_page,
+    "markdown": _markdown,
+    "csv": _csv,
+    "latex": _latex,
+    "html": _html,
+}
+"""Format -> renderer of a page. JSON is the result's own."""

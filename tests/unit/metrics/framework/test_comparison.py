@@ -1,0 +1,129 @@
+"""Paired differences: intervals, p-values, and what they do at the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hallujudge.metrics import ScoreDefinition
+from hallujudge.metrics.framework.comparison import (
+    ComparisonSettings,
+    PairedClusters,
+    PairedDifference,
+    paired_differences,
+)
+from hallujudge.metrics.framework.metric import ratio
+
+RATE = ScoreDefinition(name="rate", columns=("top", "bottom"), value=ratio("top", "bottom"))
+SETTINGS = ComparisonSettings(replicates=2000)
+
+
+def clusters(first: Sequence[Any], second: Sequence[Any]) -> PairedClusters:
+    sides = (np.array(rows, dtype=np.float64) for rows in (first, second))
+    one, other = ({"top": side[:, 0], "bottom": side[:, 1]} for side in sides)
+    return PairedClusters(first=one, second=other)
+
+
+def compared(
+    first: Sequence[Any], second: Sequence[Any], settings: ComparisonSettings = SETTINGS
+) -> PairedDifference:
+    [found] = paired_differences([RATE], clusters(first, second), settings)
+    return found
+
+
+def drawn(rate: float, seed: int, size: int = 200) -> list[tuple[int, int]]:
+    random = np.random.default_rng(seed)
+    return [(int(random.random() < rate), 1) for _ in range(size)]
+
+
+def test_values_and_the_direction_of_the_difference() -> None:
+    found = compared([(1, 4), (1, 4)], [(2, 4), (4, 4)])
+    assert (found.first, found.second, found.difference) == (0.25, 0.75, 0.5)
+    assert (found.clusters, found.changed) == (2, 2)
+
+
+def test_equal_input_gives_equal_output_and_the_seed_counts() -> None:
+    first, second = drawn(0.3, 1), drawn(0.4, 2)
+    assert compared(first, second) == compared(first, second)
+    other = compared(first, second, replace(SETTINGS, seed=7))
+    assert (other.ci_low, other.p) != (compared(first, second).ci_low, compared(first, second).p)
+
+
+def test_swapping_the_runs_turns_the_difference_around() -> None:
+    one, other = compared(drawn(0.3, 1), drawn(0.5, 2)), compared(drawn(0.5, 2), drawn(0.3, 1))
+    assert other.difference == -(one.difference or 0)
+    assert (other.ci_low, other.ci_high) == pytest.approx((-(one.ci_high or 0), -(one.ci_low or 0)))
+    assert other.p == one.p
+
+
+def test_a_large_difference_is_found() -> None:
+    found = compared(drawn(0.2, 1), drawn(0.6, 2))
+    assert found.p == 1 / 2001
+    assert (found.ci_low or 0) > 0.25
+
+
+def test_equal_runs_have_no_difference() -> None:
+    found = compared(drawn(0.2, 1), drawn(0.2, 1))
+    assert (found.difference, found.ci_low, found.ci_high, found.p) == (0, 0, 0, 1)
+    assert found.changed == 0
+
+
+def test_few_changed_clusters_are_tested_exactly() -> None:
+    first = [(0, 1)] * 300
+    second = [(1, 1)] * 3 + [(0, 1)] * 297
+    assert compared(first, second).p == 2 / 2**3
+
+
+def test_clusters_that_do_not_count_are_left_out() -> None:
+    first, second = drawn(0.3, 1), drawn(0.4, 2)
+    more = compared([*first, (0, 0), (0, 0)], [*second, (0, 0), (0, 0)])
+    assert more.clusters == 200
+    assert more.p == compared(first, second).p
+
+
+def test_an_undefined_score_has_neither_interval_nor_test() -> None:
+    found = compared([(0, 0), (0, 0)], [(1, 2), (1, 2)])
+    assert (found.first, found.difference, found.ci_low, found.p) == (None, None, None, None)
+
+
+def test_a_score_that_many_samples_leave_undefined_has_no_interval() -> None:
+    found = compared([(1, 1), (0, 0), (0, 0)], [(0, 1), (0, 0), (1, 1)])
+    assert found.difference is not None
+    assert (found.ci_low, found.ci_high) == (None, None)
+
+
+def test_one_cluster_has_no_interval() -> None:
+    found = compared([(1, 4)], [(2, 4)])
+    assert (found.ci_low, found.p) == (None, 1.0)
+
+
+def test_the_largest_of_several_has_no_test() -> None:
+    largest = replace(RATE, largest_of=(RATE.value,))
+    [found] = paired_differences([largest], clusters(drawn(0.3, 1), drawn(0.5, 2)), SETTINGS)
+    assert found.p is None
+    assert found.ci_low is not None
+
+
+def test_runs_with_other_lengths_and_one_rate_are_not_told_apart_too_often() -> None:
+    # Swapping long and short captions alone, without the standard error, rejects 13 % of these.
+    random = np.random.default_rng(3)
+    rejected, runs = 0, 300
+    for _ in range(runs):
+        long, short = 1 + random.poisson(9, 60), 1 + random.poisson(0.5, 60)
+        first = np.column_stack([random.binomial(long, 0.3), long])
+        second = np.column_stack([random.binomial(short, 0.3), short])
+        p = compared(first.tolist(), second.tolist(), replace(SETTINGS, replicates=400)).p
+        rejected += p is not None and p <= 0.05
+    assert rejected / runs < 0.09
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"replicates": 10}, {"replicates": 10**7}, {"seed": -1}, {"confidence": 1.0}]
+)
+def test_settings_are_checked(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ComparisonSettings(**wrong)

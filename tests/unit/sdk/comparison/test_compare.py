@@ -1,0 +1,213 @@
+"""Comparisons of runs: joins, coverage, findings, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import methodcaller
+from pathlib import Path
+
+import pytest
+from support.comparison_runs import chair_run, pope_run
+
+from hallujudge.sdk import (
+    CompareOptions,
+    RunReport,
+    changed_items,
+    compare,
+    recompute,
+)
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+
+FAST = CompareOptions(replicates=500)
+
+
+@pytest.fixture(scope="module")
+def better() -> RunReport:
+    return chair_run(None, 0.2, seed=1)
+
+
+@pytest.fixture(scope="module")
+def worse() -> RunReport:
+    return chair_run(None, 0.8, seed=2)
+
+
+def test_a_worse_run_is_found_in_the_scores_own_direction(
+    better: RunReport, worse: RunReport
+) -> None:
+    found = compare(better, worse, options=FAST)
+    rate = found["chair_i"]
+    assert (rate.direction, rate.finding) == ("lower", "worse")
+    assert rate.difference == pytest.approx((worse.chair_i or 0) - (better.chair_i or 0))
+    assert (rate.ci_low or 0) > 0
+    assert found["recall"].finding == "worse"
+    assert compare(worse, better, options=FAST)["chair_i"].finding == "better"
+    assert "run 2 is" in " ".join(str(found).split())
+
+
+def test_a_folder_and_its_report_compare_alike(tmp_path: Path, better: RunReport) -> None:
+    chair_run(tmp_path / "b", 0.8, seed=2)
+    better.save(tmp_path / "a")
+    folders = compare(tmp_path / "a", tmp_path / "b", options=FAST)
+    reports = compare(better, chair_run(None, 0.8, seed=2), options=FAST)
+    assert folders.pairs[0].differences == reports.pairs[0].differences
+    assert [run.name for run in folders.runs] == ["a", "b"]
+    assert folders["chair_i"].first == recompute(tmp_path / "a").chair_i
+
+
+def test_p_values_are_corrected_for_all_tests(better: RunReport, worse: RunReport) -> None:
+    other = chair_run(None, 0.25, seed=3)
+    all_scores = compare(better, worse, other, options=FAST)
+    assert all_scores.tests == 8, "four scores of two runs against the first"
+    one = compare(better, worse, options=replace(FAST, scores=("chair_i",)))
+    assert one.tests == 1
+    assert one["chair_i"].p_corrected == one["chair_i"].p
+    assert (all_scores["chair_i"].p_corrected or 0) > (all_scores["chair_i"].p or 1)
+
+
+def test_items_that_are_unscored_in_one_run_are_left_out_and_counted(better: RunReport) -> None:
+    holes = chair_run(None, 0.8, seed=2, missing=("3", "4"))
+    [pair] = compare(better, holes, options=FAST).pairs
+    assert (pair.coverage.compared, pair.coverage.unscored_second) == (58, 2)
+    rest = [item.result for item in better.items if item.id not in ("3", "4")]
+    hallucinated = sum(result.statistics[1] for result in rest)
+    assert pair["chair_i"].first == hallucinated / sum(result.statistics[0] for result in rest)
+    assert "2 unscored in run 2 only" in str(compare(better, holes, options=FAST))
+
+
+def test_the_share_of_unread_answers_counts_the_answers_that_other_scores_leave_out() -> None:
+    clear, unclear = pope_run(None, 0.9), pope_run(None, 0.9, unclear=0.3)
+    found = compare(clear, unclear, options=FAST)
+    assert found["unparsed_rate"].first == 0
+    assert found["unparsed_rate"].second == unclear.unparsed_rate
+    assert found["unparsed_rate"].finding == "worse"
+    scored = [item for item in unclear.items if not item.reason]
+    right = [item.scores["accuracy"] for item in scored]
+    assert found["accuracy"].second == sum(value or 0 for value in right) / len(right)
+    assert found["accuracy"].clusters <= 40
+
+
+def test_items_of_one_run_only_are_counted() -> None:
+    found = compare(chair_run(None, 0.2), chair_run(None, 0.2, first=20), options=FAST)
+    coverage = found.pairs[0].coverage
+    assert (coverage.compared, coverage.only_first, coverage.only_second) == (40, 20, 20)
+
+
+def test_changed_items_say_what_changed(better: RunReport, worse: RunReport) -> None:
+    changes = list(changed_items(better, worse))
+    [pair] = compare(better, worse, options=FAST).pairs
+    assert len(changes) == pair.changed_items > 0
+    by_score = {each.score: each for each in pair.changes}
+    new = [change for change in changes if change.scores.get("chair_s") == (0.0, 1.0)]
+    assert len(new) == by_score["chair_s"].newly_wrong
+    change = new[0]
+    assert change.change == "worse"
+    assert change.statistics["hallucinated"] == (0, 1)
+    assert change.evidence["hallucinated"][0] == []
+    assert isinstance(change.responses[1], str)
+
+
+def test_an_item_that_became_unscored_changed() -> None:
+    [change] = changed_items(chair_run(None, 0.2), chair_run(None, 0.2, missing=("7",)))
+    assert (change.id, change.change) == ("7", "unscored in the second run")
+    assert change.reasons == ("", "RESPONSE_MISSING")
+    [back] = changed_items(chair_run(None, 0.2, missing=("7",)), chair_run(None, 0.2))
+    assert back.change == "unscored in the first run"
+
+
+def test_a_frame_has_a_row_for_each_difference(better: RunReport, worse: RunReport) -> None:
+    pytest.importorskip("pandas")
+    frame = compare(better, worse, options=FAST).to_pandas()
+    assert list(frame["score"]) == ["chair_i", "chair_s", "recall", "mean_words"]
+
+
+def test_a_notebook_shows_a_table(better: RunReport, worse: RunReport) -> None:
+    found = compare(better, worse, options=FAST)
+    html = methodcaller("_repr_html_")(found)
+    assert html.startswith("<div><b>chair (published): comparison</b>")
+
+
+def test_runs_that_were_scored_in_other_ways_are_refused(better: RunReport) -> None:
+    other = chair_run(None, 0.2, variant="corrected")
+    with pytest.raises(InvalidInputError, match=r"variant \(var\) published and corrected"):
+        compare(better, other, options=FAST)
+    with pytest.raises(InvalidInputError, match="the metrics are chair and pope"):
+        compare(better, pope_run(None, 0.9), options=FAST)
+
+
+def test_another_release_is_refused_unless_allowed(better: RunReport, worse: RunReport) -> None:
+    old = replace(worse, signature=worse.signature.replace("|v:", "|v:0."))
+    with pytest.raises(InvalidInputError, match=r"release \(v\) .*allow=v"):
+        compare(better, old, options=FAST)
+    found = compare(better, old, options=replace(FAST, allow=("v",)))
+    assert any("differ in v" in note for note in found.notes)
+
+
+def test_runs_without_a_common_item_are_refused(better: RunReport) -> None:
+    with pytest.raises(InvalidInputError, match="no item id is in all runs: run 1 has '0', '1'"):
+        compare(better, chair_run(None, 0.2, first=1000), options=FAST)
+
+
+def test_runs_without_a_commonly_scored_item_are_refused() -> None:
+    first = chair_run(None, 0.2, images=2, missing=("0",))
+    second = chair_run(None, 0.2, images=2, missing=("1",))
+    with pytest.raises(InvalidInputError, match="no item is scored in both"):
+        compare(first, second, options=FAST)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (CompareOptions(scores=("f1",)), "chair has no score 'f1'; choose from chair_i"),
+        (CompareOptions(names=("a",)), "1 names for 2 runs"),
+        (CompareOptions(names=("a", "a")), "two runs have the name 'a'"),
+        (CompareOptions(replicates=1), "replicates is 1"),
+    ],
+)
+def test_wrong_options_are_refused(
+    better: RunReport, worse: RunReport, options: CompareOptions, said: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        compare(better, worse, options=options)
+
+
+def test_one_run_is_too_few(better: RunReport) -> None:
+    with pytest.raises(InvalidInputError, match="at least 2"):
+        compare(better)
+
+
+def test_folders_that_are_no_run_are_refused(tmp_path: Path, better: RunReport) -> None:
+    with pytest.raises(ArchiveError, match="no such folder"):
+        compare(better, tmp_path / "none")
+    (tmp_path / "partial").mkdir()
+    (tmp_path / "partial" / "manifest.json").touch()
+    with pytest.raises(ArchiveError, match="the run is not complete"):
+        compare(better, tmp_path / "partial")
+
+
+def test_an_id_that_appears_twice_is_refused(tmp_path: Path, better: RunReport) -> None:
+    better.save(tmp_path / "a")
+    items = tmp_path / "a" / "items.jsonl"
+    items.write_text(items.read_text() + items.read_text())
+    with pytest.raises(InvalidInputError, match="item '0' appears twice"):
+        compare(tmp_path / "a", better)
+
+
+def test_an_item_of_another_image_is_refused(tmp_path: Path, better: RunReport) -> None:
+    better.save(tmp_path / "a")
+    items = tmp_path / "a" / "items.jsonl"
+    items.write_text(items.read_text().replace('"group_id": "5"', '"group_id": "6"'))
+    with pytest.raises(InvalidInputError, match="item '5' belongs to '6' in a and to '5'"):
+        compare(tmp_path / "a", better, options=CompareOptions(names=("a", "b")))
+
+
+def test_folders_of_one_name_are_told_apart_by_their_parents(tmp_path: Path) -> None:
+    for model in ("llava", "minigpt"):
+        chair_run(tmp_path / model / "chair", 0.3, seed=len(model))
+    found = compare(tmp_path / "llava/chair", tmp_path / "minigpt/chair", options=FAST)
+    assert [run.name for run in found.runs] == ["llava/chair", "minigpt/chair"]
+
+
+def test_a_report_without_its_items_is_refused(better: RunReport) -> None:
+    empty = replace(better, items=type(better.items)())
+    with pytest.raises(InvalidInputError, match="holds 0 of its 60 items"):
+        compare(better, empty)
