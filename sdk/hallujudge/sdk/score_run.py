@@ -64,8 +64,10 @@ class ScoreRun:
     """Whether the folder's items hold the responses; otherwise their SHA-256."""
     html: bool = False
     """Whether ``report.html`` is written to the folder."""
-    workers: int | None = None
-    """Processes that score into the folder; None for this process alone."""
+    workers: int = 1
+    """Processes that score into the folder; 1 is this process alone. 0: as many as there are cores
+    if the run is large and calls no model. A script that starts others needs an
+    ``if __name__ == "__main__":``."""
 
     def paths(self) -> tuple[Path, ...]:
         """Return the files that the run reads."""

@@ -18,6 +18,7 @@ from hallujudge.metrics import Report
 from .base import Batch, BatchResult, RunHeader, ServerInfo
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine import ScoringSession
     from hallujudge.judge_service.engine.entry import FoundClaim
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
@@ -50,9 +51,13 @@ class EmbeddedBackend:
             return None
         return EmbeddedBackend({**self.settings, "verdict_cache": str(path)})
 
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        """Return a session of the engine."""
+        return await self._engine.open(spec)
+
     async def header(self, spec: ScoreSpec) -> RunHeader:
         """Return what is known of a run before its first item."""
-        session = await self._engine.open(spec)
+        session = await self.open(spec)
         return RunHeader(
             metric=session.metric,
             signature=str(session.metric.signature),

@@ -111,6 +111,16 @@ class RunOptions:
         bool, output_option("--resume", help="Continuation of the run that stopped in --out.")
     ] = False
     """Whether to go on with the run that stopped in the folder."""
+    workers: Annotated[
+        int,
+        server_option(
+            "--workers",
+            min=0,
+            metavar="N",
+            help="Processes that score; 0: one per core in large runs.",
+        ),
+    ] = 0
+    """Processes that score."""
     no_text: Annotated[
         bool,
         output_option("--no-text", help="SHA-256 of responses in items.jsonl, not their text."),

@@ -13,6 +13,7 @@ from ..spec import calls_models
 from .driver import BackendParts, score_parts
 from .inputs import manifest_of
 from .names import VERDICTS
+from .workers import worker_count
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -68,6 +69,17 @@ class FolderScoring:
         return report
 
     def _source(self, backend: ScoringBackend, header: RunHeader) -> PartSource:
+        from ..backends.embedded import EmbeddedBackend
+
+        workers = worker_count(self._run, self._items, local=isinstance(backend, EmbeddedBackend))
+        if workers > 1 and isinstance(backend, EmbeddedBackend):
+            from .pool import PoolParts
+            from .worker import WorkerSettings
+
+            settings = WorkerSettings(
+                spec=self._spec, judges=backend.settings, keep_text=self._run.keep_text
+            )
+            return PoolParts(settings, workers)
         return BackendParts(
             backend=backend,
             spec=self._spec,

@@ -1,0 +1,82 @@
+"""A worker process of a run: it makes the parts of the batches that it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing import connection, parent_process
+from typing import TYPE_CHECKING
+
+from ..backends.base import Batch, BatchResult
+from .parts import Part, PartMaker
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.engine import ScoringSession
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+
+__all__ = ["WorkerSettings", "make_parts", "prepare"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """What a worker needs to know."""
+
+    spec: ScoreSpec
+    """How items are scored."""
+    judges: Mapping[str, object]
+    """Settings of the judges."""
+    keep_text: bool
+    """Whether responses are kept."""
+
+
+class _Worker:
+    def __init__(self, settings: WorkerSettings) -> None:
+        from ..backends.embedded import EmbeddedBackend
+
+        self._loop = asyncio.new_event_loop()
+        backend = EmbeddedBackend(settings.judges)
+        self._session: ScoringSession = self._loop.run_until_complete(backend.open(settings.spec))
+        self._maker = PartMaker(
+            self._session.metric, settings.spec.group_by, keep_text=settings.keep_text
+        )
+
+    def part(self, batch: Batch, first: int) -> Part:
+        results = self._loop.run_until_complete(self._session.evaluate(batch))
+        return self._maker.make(BatchResult(items=batch, results=results), first)
+
+
+_workers: dict[str, _Worker] = {}
+
+
+def prepare(settings: WorkerSettings) -> None:
+    """Get a worker process ready; called once in each."""
+    # Ctrl-C reaches every process of a terminal; the one that wrote the journal stops the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _workers["only"] = _Worker(settings)
+
+
+def make_parts(batches: Sequence[Batch], first: int) -> list[Part]:
+    """Return the parts of consecutive batches.
+
+    Args:
+        batches: The batches.
+        first: Position of the first item in the run.
+    """
+    parts = []
+    for batch in batches:
+        parts.append(_workers["only"].part(batch, first))
+        first += len(batch)
+    return parts
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent has died, for example by kill -9."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)

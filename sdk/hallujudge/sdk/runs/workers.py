@@ -1,0 +1,59 @@
+"""How many processes score a run."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hallujudge.judge_service.engine.registry import metric_entry
+
+from ..errors import InvalidInputError
+from ..spec import calls_models
+
+if TYPE_CHECKING:
+    from ..archives import ItemSource
+    from ..score_run import ScoreRun
+
+__all__ = ["worker_count"]
+
+_LARGE = 20_000
+"""Items from which on the start of processes (about a second each) pays off."""
+
+
+def worker_count(run: ScoreRun, items: ItemSource, *, local: bool) -> int:
+    """Return how many processes score a run.
+
+    Args:
+        run: What is scored and how.
+        items: The items.
+        local: Whether this machine scores, not a server.
+
+    Raises:
+        InvalidInputError: The run can't be spread over processes.
+    """
+    obstacle = _obstacle(run, local=local)
+    if run.workers < 0:
+        raise InvalidInputError(f"workers is {run.workers}; give 0 (automatic) or more")
+    if run.workers > 1 and obstacle:
+        raise InvalidInputError(f"--workers {run.workers}: {obstacle}; leave --workers out")
+    if run.workers or obstacle or len(items) < _LARGE or metric_entry(run.metric).judges:
+        return max(1, run.workers)
+    return _cores()
+
+
+def _obstacle(run: ScoreRun, *, local: bool) -> str:
+    """Return why a run can't be spread over processes; empty if it can."""
+    if not local:
+        return "the server scores, with its own processes"
+    if calls_models(run.options or {}):
+        return "language models are called concurrently by one process, which keeps the budget"
+    if run.on_batch is not None:
+        return "on_batch needs the results in this process"
+    return ""
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows do not say which cores a process may use.
+        return os.cpu_count() or 1

@@ -1,0 +1,105 @@
+"""Several processes score a run: the bytes of one, also if a process dies."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hallujudge.sdk import Client, RunFolder, ScoreRun
+from hallujudge.sdk.errors import InvalidInputError
+
+COUNT = 6_000
+FILES = ("items.jsonl", "report.json", "report.html")
+
+
+class Watch:
+    """Calls a function with the number of parts so far."""
+
+    def __init__(self, on_part: Callable[[int], None]) -> None:
+        self._parts = 0
+        self._on_part = on_part
+
+    def started(self, started: Any) -> None:
+        """Do nothing."""
+
+    def scored(self, _part: Any) -> None:
+        self._parts += 1
+        self._on_part(self._parts)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client.embedded() as client:
+        yield client
+
+
+def run_of(folder: Path, workers: int, **more: Any) -> ScoreRun:
+    texts = ("A dog on a sofa.", "A cat and a dog.", None, "Two people near a table.")
+    ids = [str(number) for number in range(COUNT)]
+    return ScoreRun(
+        "chair",
+        responses={key: texts[n % 4] for n, key in enumerate(ids)},
+        references={key: ["dog"] for key in ids},
+        folder=folder,
+        html=True,
+        workers=workers,
+        **more,
+    )
+
+
+def score(client: Client, run: ScoreRun, on_part: Callable[[int], None] = lambda _: None) -> None:
+    with RunFolder(Path(str(run.folder))) as folder:
+        client.score_into(folder, run, run.spec(), run.items(), Watch(on_part))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def kill_a_worker() -> None:
+    multiprocessing.active_children()[0].kill()
+
+
+@pytest.fixture(scope="module")
+def whole(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("whole")
+    score(client, run_of(folder, 1))
+    return contents(folder)
+
+
+def test_the_batches_of_a_worker_that_died_are_done_again(
+    client: Client, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    def on_part(number: int) -> None:
+        if number in (1, 40):
+            kill_a_worker()
+
+    score(client, run_of(tmp_path, 2), on_part)
+    assert contents(tmp_path) == whole
+
+
+class StoppedError(Exception):
+    """Stands for whatever ends a run."""
+
+
+def test_a_run_of_several_processes_is_resumed_by_one(
+    client: Client, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    def stop(_number: int) -> None:
+        raise StoppedError
+
+    with pytest.raises(StoppedError):
+        score(client, run_of(tmp_path, 2), stop)
+    score(client, run_of(tmp_path, 1, resume=True))
+    assert contents(tmp_path) == whole
+
+
+def test_a_server_and_callbacks_need_one_process(client: Client, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="on_batch needs the results in this process"):
+        score(client, run_of(tmp_path, 2, on_batch=lambda _batch: None))
+    with pytest.raises(InvalidInputError, match="workers is -1; give 0"):
+        score(client, run_of(tmp_path, -1))
