@@ -2,9 +2,9 @@
 
     python benchmarks/bench_chair.py [--captions 20000] [--small 10000] [--large 1000000]
 
-Captions are those of the golden data where it is at hand (HALLUJUDGE_GOLDENS or ../shared/goldens),
-else made up. Every measured run is a process of its own, so that neither warm caches nor memory of
-one stay for the next; ratios are between runs taken in turn. Nothing here is a test.
+The captions are those of the golden data (HALLUJUDGE_GOLDENS or ../shared/goldens), or generated if
+it is missing. Every measured run is a separate process, so that no run profits from another's
+caches or memory. Runs of both kinds alternate, and ratios are between neighbours.
 """
 
 from __future__ import annotations

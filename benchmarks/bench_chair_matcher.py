@@ -1,9 +1,9 @@
-"""How fast the published variant is, against the plain procedure and a bare word split.
+"""Speed of the published variant, compared with the plain procedure and a bare word split.
 
     python benchmarks/bench_chair_matcher.py [--captions 8000] [--rounds 5]
 
-All in one run, so that the ratios do not depend on the machine. It takes the golden captions where
-they are, and generated ones otherwise.
+Everything is measured in one run, so that the ratios do not depend on the machine. The captions are
+the golden ones, or generated if those are missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many values a second become messages, and messages values.
+"""Values converted to messages per second, and messages to values.
 
 One item and one result of each family, with evidence of a usual size. Conversion alone is timed:
 protobuf's own serialisation is in C, and the same for every way to convert.

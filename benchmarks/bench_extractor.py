@@ -57,7 +57,8 @@ def main() -> None:
     triplets, keywords = RuleTripletExtractor(), RuleKeywordExtractor()
 
     def read(rules: type[TripletRules] | type[KeywordRules]) -> None:
-        # Rules change measured phrases, so chunks are made anew; that stage's time is taken off.
+        # Rules change the measured phrases, so chunks are built again; the time of that stage is
+        # subtracted.
         for row in rows:
             rules(analyser.lexicon).sentence(analyser.chunker.chunk(*row))
 

@@ -1,4 +1,4 @@
-"""What the LLM judge's client adds to the time of a call; bench_llm_tokens.py counts tokens.
+"""Overhead of the LLM judge's client per call; bench_llm_tokens.py counts tokens.
 
     python benchmarks/bench_llm.py [--calls 2000] [--max-concurrency 64] [--rounds 5]
 

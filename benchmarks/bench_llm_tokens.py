@@ -1,4 +1,4 @@
-"""What the LLM judge asks and writes for each claim, beside Tri-HE's released GPT-4 judge.
+"""Tokens per claim of the LLM judge, compared with Tri-HE's released GPT-4 judge.
 
     python benchmarks/bench_llm_tokens.py [--references tri-he.json] [--claims claims.jsonl]
         [--tokenizer tokenizer.model] [--published-script gpt4_judge.py]
@@ -62,7 +62,7 @@ class Golden(NamedTuple):
 
 
 class Prompts(NamedTuple):
-    """What is sent for all claims."""
+    """The prompts for all claims."""
 
     calls: int
     tokens: int
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def shown(name: str, asked: Prompts, claims: int) -> str:
-    """A line on what is sent."""
+    """Return a line about the prompts."""
     return (
         f"{name:42} calls {asked.calls / claims:.3f}  prompt {asked.tokens / claims:7.1f}  "
         f"of it shared {asked.shared / asked.tokens:6.1%}"
@@ -128,14 +128,14 @@ def goldens_of(references: Path, claims: Path) -> list[Golden]:
 
 
 def read(text: str) -> Triplet | None:
-    """A reference triplet; None where its text is not one."""
+    """Return a reference triplet; None if the text is not one."""
     try:
         return triplet_of(text)
     except TripletError:
         return None
 
 
-# Llama 3's and cl100k's rule for where no token may reach across.
+# The rule of Llama 3 and cl100k for boundaries that no token crosses.
 PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -143,7 +143,7 @@ PIECES = (
 
 
 def tokenizer_of(path: Path | None) -> Tokenize:
-    """Takes texts apart as a model does, or into words and signs."""
+    """Splits texts into a model's tokens, or into words and signs."""
     if path is None:
         return re.compile(r"\w+|[^\w\s]").findall
     needs.packages("tokenizers" if path.is_dir() else "regex")
@@ -202,12 +202,12 @@ def published_prompts(goldens: Sequence[Golden], instruction: str) -> list[str]:
 
 
 def shortest(_claim: ClaimParts, verdict: str) -> str:
-    """What the released script reads as a verdict."""
+    """Return the reply that the released script accepts as a verdict."""
     return f"My answer is '{verdict}'"
 
 
 def demanded(claim: ClaimParts, verdict: str) -> str:
-    """What the released prompt asks for."""
+    """Return the output that the released prompt requests."""
     first = f"{shortest(claim, verdict)}."
     return first if verdict == "yes" else f"{first} The error is related to 'object2'."
 
@@ -266,7 +266,7 @@ WORDS = {"yes": "supported", "no": "object2"}
 
 
 def answer(words: Sequence[str], keyed: bool, constraint: str) -> str:
-    """What a constrained model writes."""
+    """Return the output of a constrained model."""
     if keyed:
         entries = {str(number): word for number, word in enumerate(words, start=1)}
         return json.dumps(entries, separators=(",", ":"))

@@ -1,9 +1,9 @@
-"""How fast claims are judged, against the released loop and against bare encoding.
+"""Speed of judging claims, compared with the released loop and with bare encoding.
 
     python benchmarks/bench_matcher.py [--answers 106] [--rounds 3] [--clock wall|cpu]
 
 Needs the matcher extra and the golden claims. Everything runs in one process, in turns, so that the
-ratios do not depend on the machine or on what else it does:
+ratios do not depend on the machine or its load:
 
 * the released loop: one encode call for each text (claim, whole scene graph, kept ones, top three);
 * the matcher on each backend, without any vector from before;
@@ -43,7 +43,7 @@ FLOORS = {"torch": 5.0, "fastest": 8.0, "limit": 0.8}
 
 
 class Recorder:
-    """An encoder that remembers what it was asked."""
+    """An encoder that records its texts."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.label, self.size = encoder.label, encoder.size
@@ -51,7 +51,7 @@ class Recorder:
         self.texts: list[str] = []
 
     def encode(self, texts: Sequence[str]) -> Any:
-        """Encode, and remember."""
+        """Encode the texts and record them."""
         self.texts += texts
         return self.encode_bare(texts)
 

@@ -1,11 +1,11 @@
-"""How fast Mementos is: rules, matching and the whole run, and matching against the plain loop.
+"""Speed of Mementos: rules, matching and the whole run, and matching compared with the plain loop.
 
     python benchmarks/bench_mementos.py [--pairs 10000] [--rounds 5]
 
 All in one run and by processor time. Matching is timed in rounds, in each of which every way comes
 once, and medians are compared, so that what else the machine does weighs little.
 The human descriptions of the golden data are paired with those of other sequences of their domain;
-without them, descriptions are made up.
+without them, descriptions are generated.
 """
 
 from __future__ import annotations

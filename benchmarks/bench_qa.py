@@ -1,14 +1,14 @@
 """One million answers of each question-answering family: items a second, peak memory, ratios.
 
-The plain loop is the published script's (tests/oracles/answers_published.py; INFACT has none, so
-that its loop is the paper's formulas over a regular expression's reading). Held against it:
+The plain loop is the published script's (tests/oracles/answers_published.py). INFACT has no script;
+its loop applies the paper's formulas to answers parsed by a regular expression. Compared with it:
 
 * ``counts``: the metric's own totals from columns of answers, which is the same work and result;
 * ``engine``: a whole run, with a result and evidence for each item, coverage and intervals,
   which the plain loop does not have.
 
-Each family runs in a process of its own, so that its peak memory is its own; how much of that its
-made-up answers and display orders hold, before anything is scored, is said beside it.
+Each family runs in a process of its own, so that its peak memory is its own; the part of its
+generated answers and display orders, before scoring, is printed too.
 
 Run with: python benchmarks/bench_qa.py [--answers 1000000]
 """

@@ -1,10 +1,10 @@
 """How often ``graph suggest`` finds the root of a form that was removed from a shipped graph.
 
 Run: ``python benchmarks/bench_suggest.py [--embeddings minilm] [GRAPH …]``. From each graph 200
-forms are taken out, and roots are asked for as if they were unknown keywords. ``top1`` and ``top3``
-are the shares whose own root comes first or among the first three. WordNet is asked where this
-machine has it. The shipped graphs were made by people who may have looked at WordNet, so that its
-share is on the high side for words that are in no graph yet.
+forms are removed and then treated as unknown keywords. ``top1`` and ``top3``
+are the shares whose own root comes first or among the first three. WordNet is used if it is
+installed. The authors of the shipped graphs may have used WordNet, so that its share is too high
+for words that are not in a graph yet.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def announced_address(lines: queue.Queue[str | None], seconds: float) -> str:
 
 @contextmanager
 def server() -> Iterator[str]:
-    """A server on a free port, and its address; it is stopped whatever happens."""
+    """Start a server on a free port, yield its address, and always stop it."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command, no shell
             [command(), "serve", "--port", "0"], stdout=subprocess.PIPE, stderr=log, text=True

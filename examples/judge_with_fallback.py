@@ -1,4 +1,4 @@
-"""Judge Tri-HE claims with a local model, a paid fallback behind it, and a budget.
+"""Judge Tri-HE claims with a local model, a paid fallback and a budget.
 
 The first judge is asked about every claim. What it cannot answer goes to the fallback. No more
 than `--max-calls` calls are sent in all. The fallback's key comes from the environment variable

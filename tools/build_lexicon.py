@@ -1,4 +1,4 @@
-"""Packs WordNet 3.0 into the lexicon of the rule extractors.
+"""Pack WordNet 3.0 into the lexicon of the rule extractors.
 
 Debian has the database: ``apt-get install wordnet-base wordnet-sense-index``. Then
 
@@ -10,7 +10,8 @@ database gives the same bytes. ``--check`` builds into memory and compares the c
 Layout of the text inside: a header line, then one entry per line, sorted, in two sections that an
 empty line parts.
 
-1. ``LEMMA CODE``: spaces in a lemma are underscores. CODE has a letter for each reading as noun,
+1. ``LEMMA CODE``: spaces in a lemma are underscores. CODE has a letter for each part of speech:
+noun,
    verb, adjective and adverb, ``-`` for none (trailing ones left out): a digit of base 36 that
    grows with the logarithm of how often WordNet's tagged corpus has the reading. A noun has two
    more characters after a colon: the lexicographer file of its commonest sense (a letter from
@@ -40,7 +41,7 @@ POS = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}
 # person, plant, substance.
 TANGIBLE = frozenset({5, 6, 8, 13, 15, 17, 18, 20, 27})
 
-# Attributes that can be seen in a picture; adjectives that WordNet hangs on them are "visible".
+# Attributes that can be seen in a picture; WordNet's adjectives of these are "visible".
 VISIBLE = frozenset(
     [
         "age",
@@ -76,7 +77,7 @@ VISIBLE = frozenset(
 
 
 class Entry:
-    """The readings of a lemma, collected from the files."""
+    """The senses of a lemma, collected from the files."""
 
     __slots__ = ("files", "tangible", "visible", "weight")
 

@@ -1,7 +1,6 @@
-"""Generates Python code and stubs from the .proto files, or checks the committed ones.
+"""Generate Python code and stubs from the .proto files, or check the committed ones.
 
-Runs in the environment that tools/protos-requirements.txt pins: `make protos` and `make drift`
-see to that.
+Runs in the environment that tools/protos-requirements.txt pins: use `make protos` and `make drift`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def protoc(out: Path, files: list[str], *plugins: str) -> None:
         return
     command = [sys.executable, "-W", "ignore", "-m", "grpc_tools.protoc", f"-I{PROTOS}"]
     command += [f"--{plugin}_out={'quiet:' if 'mypy' in plugin else ''}{out}" for plugin in plugins]
-    # The mypy plugins are looked up on PATH, beside this interpreter.
+    # The mypy plugins are found on PATH, in the folder of this interpreter.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     done = subprocess.run([*command, *files], check=False, env=os.environ | {"PATH": path})
     if done.returncode:

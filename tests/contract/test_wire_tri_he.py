@@ -93,7 +93,7 @@ found_claims = st.builds(
 
 
 def as_written(reference: Triplet) -> tuple[Triplet, str]:
-    """Equal parts make equal triplets: their text has to be held against each other too."""
+    """Triplets with equal parts are equal, so their texts have to be compared too."""
     return reference, reference.written
 
 

@@ -68,7 +68,7 @@ BAD_FILES = {
         ["line 2"],
     ),
     "NaN": ('{"image_id": NaN, "caption": "a"}', ["NaN"]),
-    "no records": ("[]", ["no record"]),
+    "no records": ("[]", ["no records"]),
     "numbers": ("[1, 2]", ["JSON object"]),
     "wrong keys": (lines([{"img": 1, "txt": "a"}]), ["img, txt", "--text-key"]),
     "no id key": (lines([{"img": 1, "caption": "a"}]), ["caption, img", "--id-key"]),

@@ -197,4 +197,4 @@ def test_single_descriptions_are_still_extracted_here_and_at_a_server(tmp_path: 
         [],
         [("dog", "objects"), ("run", "behaviors")],
     ]
-    assert server.chats == 4, "nobody is asked about an empty text"
+    assert server.chats == 4, "an empty text costs no call"

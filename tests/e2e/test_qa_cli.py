@@ -142,7 +142,7 @@ POPE_BAD = {
         [*QUESTIONS[:3], {**QUESTIONS[3], "label": None}],
         ["neither yes nor no: 3 (None)"],
     ),
-    "an answer that is no text": (
+    "an answer that is not a text": (
         [*ANSWERS[:3], {"question_id": 3, "text": {"a": 1}}],
         QUESTIONS,
         ["line 4", "not a text"],

@@ -107,7 +107,7 @@ VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
         {**DISPLAY, "action_1": {"A": "2", "B": "1"}},
         ["letters than captions: action_1", "same release"],
     ),
-    "options that are no permutation": (
+    "options that are not a permutation": (
         PREDICTIONS,
         {**DISPLAY, "action_1": {"A": "1", "B": "1", "C": "3"}},
         ["not a permutation of the ranks: action_1"],

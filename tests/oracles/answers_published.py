@@ -71,7 +71,7 @@ def _dcg(ranks: Sequence[int], size: int) -> float:
 def vidhal_ordering(
     answers: Sequence[str], displays: Sequence[Mapping[str, str | int]], size: int = 3
 ) -> tuple[float, dict[str, int]]:
-    """VidHal's NDCG, and how often each answer came; orders that are no permutation have 0."""
+    """VidHal's NDCG, and how often each answer came; orders that are not a permutation score 0."""
     best = _dcg(list(range(1, size + 1)), size)
     worst = _dcg(list(reversed(range(1, size + 1))), size)
     total = 0.0

@@ -38,7 +38,7 @@ def share(of: Sequence[Any]) -> float | None:
 
 
 def question_cause(row: Row) -> str:
-    """The cause by the answer alone; empty where nothing is wrong."""
+    """Return the cause by the answer alone; empty for a right answer."""
     wrong, unclear = row["correctness"] == 0, row["correctness"] == 2
     if row["category"] == "VD":
         if row["figure_id"] == "0":

@@ -37,7 +37,7 @@ def replaced(
     pairs: bool,
     leftovers_as_one: bool,
 ) -> list[object]:
-    """Put the reference's words in place of the predictions that stand for them."""
+    """Replace predictions by the reference's words that they stand for."""
     remaining = list(reference)
     result: list[object] = []
     index = 0
@@ -82,7 +82,7 @@ def counts(
 
 
 def scores(right: int, wrong: int, missed: int) -> dict[str, float]:
-    """Recall, precision and F1; zero where there is nothing to divide by."""
+    """Return recall, precision and F1; 0/0 is 0."""
     recall = right / (right + missed) if right + missed else 0.0
     precision = right / (right + wrong) if right + wrong else 0.0
     total = precision + recall
@@ -94,7 +94,7 @@ def scores(right: int, wrong: int, missed: int) -> dict[str, float]:
 
 
 class Evidence(NamedTuple):
-    """What the procedure's outcome rests on."""
+    """Evidence of the procedure's outcome."""
 
     matched: tuple[tuple[str, str], ...]
     """Predictions, two of them joined by a plus, with the reference keyword that they stand for."""

@@ -1,4 +1,4 @@
-"""Do own answers look better than borrowed ones: Tri-HE end to end, from text, at a server.
+"""Tri-HE's scores of answers with their own and with another image, end to end, at a server.
 
     hallujudge serve --port 50051 &
     PYTHONPATH=tests python -m oracles.tri_he_separation ../shared/goldens localhost:50051

@@ -18,7 +18,7 @@ PAPER_SETS = (
 
 
 def has_label(question: Mapping[str, Any]) -> bool:
-    """Whether the label stands in the answer as a word."""
+    """Return whether the answer contains the label as a word."""
     found = re.search(rf"\b({question['answer']})\b", question["predict"], re.IGNORECASE)
     return found is not None
 

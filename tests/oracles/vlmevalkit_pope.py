@@ -1,9 +1,9 @@
 """POPE's table as VLMEvalKit prints it, written plainly from its definition.
 
 A question lists its categories, separated by commas. The table is over rows: a question has one row
-for each of its categories, in the overall line too. Yes is the positive class, and whatever is
-not yes, unread answers among them, is negative in F1, precision and recall. The accuracy asks for
-the right word. Percent.
+for each of its categories, in the overall line too. Yes is the positive class. Any other answer,
+unparsed ones included, is negative in F1, precision and recall. The accuracy requires the right
+word. Values are percent.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Report, Tally
 from hallujudge.metrics.hallusion_bench.metric import HallusionBenchMetric
 
-# Each example is a whole run, and the machine may be busy: a slow one is no failure.
+# Each example is a whole run, and the machine may be busy: a slow one is not a failure.
 patient = settings(deadline=None, max_examples=60)
 
 places = st.tuples(

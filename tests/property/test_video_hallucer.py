@@ -13,7 +13,7 @@ from oracles import video_hallucer as oracle
 from hallujudge.metrics.video_hallucer.items import SETS
 from hallujudge.sdk import Client, RunReport
 
-# Each example is a whole run, and the machine may be busy: a slow one is no failure.
+# Each example is a whole run, and the machine may be busy: a slow one is not a failure.
 patient = settings(deadline=None, max_examples=60)
 
 answers = st.lists(

@@ -1,4 +1,4 @@
-"""Generates the command-line reference from the Typer application."""
+"""Generate the command-line reference from the Typer application."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""MkDocs hooks: generate the reference pages that must not drift from the code.
+"""MkDocs hooks that generate reference pages from the code.
 
 The pages exist only in the built site. Their sources are the command line's own tree of commands,
 the settings that ``hallujudge config show`` lists, the comments of the ``.proto`` files, the
-JSON Schemas, and what metrics declare about themselves.
+JSON Schemas, and the declarations of metrics.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns the metrics' own declarations into Markdown: papers, scores, variants and options."""
+"""Convert the metrics' declarations to Markdown: papers, scores, variants and options."""
 
 from __future__ import annotations
 

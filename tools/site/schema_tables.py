@@ -1,4 +1,4 @@
-"""Turns the shipped JSON Schemas into Markdown tables."""
+"""Convert the shipped JSON Schemas to Markdown tables."""
 
 from __future__ import annotations
 

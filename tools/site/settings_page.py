@@ -1,4 +1,4 @@
-"""Generates the table of settings from what ``hallujudge config show`` prints."""
+"""Generate the table of settings from the output of ``hallujudge config show``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 INTRODUCTION = """# Settings
 
-This page is generated from the program itself: it is what `hallujudge config show` prints where
-nothing is set.
+This page is generated from the program itself: `hallujudge config show` prints the same if nothing
+is set.
 
 A setting is an option of a command, else the environment variable `HALLUJUDGE_` followed by its
 name in capitals, else a line of the TOML file that `--config` or `HALLUJUDGE_CONFIG` names, else

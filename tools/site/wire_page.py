@@ -1,7 +1,7 @@
-"""Generates the wire reference from the comments of the ``.proto`` files.
+"""Generate the wire reference from the comments of the ``.proto`` files.
 
-buf's COMMENTS rules guarantee a comment above every element, so a reader of lines is enough: no
-descriptor carries comments at run time.
+Descriptors have no comments at run time, so this module parses lines: buf's COMMENTS rules
+guarantee a comment above every element.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 INTRODUCTION = """# Wire
 
 This page is generated from the comments of the `.proto` files. The service is
-`hallujudge.judge.v1.JudgeService`, served over gRPC with the standard health and reflection
-services beside it. Errors carry `google.rpc.ErrorInfo`, `BadRequest` and `RetryInfo` details; see
+`hallujudge.judge.v1.JudgeService`, served over gRPC together with the standard health and
+reflection services. Errors carry `google.rpc.ErrorInfo`, `BadRequest` and `RetryInfo` details; see
 [Exit codes and errors](exit-codes-and-errors.md).
 
 """
@@ -51,7 +51,7 @@ def wire_page(paths: Sequence[Path]) -> str:
     """Return the page: services first, then messages and enums of each file.
 
     Raises:
-        ValueError: A line of a file is not understood.
+        ValueError: A line of a file can't be parsed.
     """
     files = [(path.name, list(_blocks(path))) for path in paths]
     known = {block.name for _, blocks in files for block in blocks}

@@ -1,4 +1,4 @@
-"""Matching imports little of nltk, and nltk stays what it is for everybody else."""
+"""Matching imports little of nltk, and leaves nltk unchanged for other code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that several threads share, that nobody closes, and that are closed while at work."""
+"""Clients that several threads share, that are never closed, or closed during a call."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ class Codecs:
             return str, Codec(same, same)
         found = [cls for cls in classes if cls.__name__ == theirs.message_type.name]
         if not found:
-            raise MismatchError(f"{theirs.full_name} is no member of the value's union")
+            raise MismatchError(f"{theirs.full_name} is not a member of the value's union")
         return found[0], self.of(found[0], theirs.message_type)
 
 

@@ -90,7 +90,7 @@ def without_none(hint: Any) -> Any:
 
 
 def members_of(hint: Any) -> tuple[Any, ...]:
-    """Return the members of a union; the hint itself if it is no union."""
+    """Return the members of a union; the hint itself if it is not a union."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 

@@ -30,7 +30,7 @@ def _read_triplet(message: Any) -> Triplet:
 
 def _write_given(claim: Any) -> Parts:
     if isinstance(claim, Sentence):
-        raise MalformedError("claims that are given must be triplets, not sentences")
+        raise MalformedError("given claims must be triplets, not sentences")
     return _write_triplet(claim)
 
 
@@ -51,7 +51,7 @@ TYPES: Mapping[tuple[Any, str], Codec] = {
     (Triplet, "Triplet"): Codec(_write_triplet, _read_triplet),
     (ClaimParts, "Triplet"): Codec(_write_given, _read_triplet),
 }
-"""A triplet keeps the text of its file, which is no part of it."""
+"""A triplet keeps the text of its file, which is not one of its parts."""
 
 SHAPES: Mapping[tuple[Any, str], FieldShape] = {
     (ClaimVerdict, "triplet"): FieldShape(("triplet", "sentence"), _write_claim, _read_claim)

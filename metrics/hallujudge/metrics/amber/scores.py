@@ -119,7 +119,7 @@ def _zero_without_no(dimension: str, precision: Value) -> Value:
 
 
 _MENDED = _Formulas(share=_plain_share, smooth=lambda _top, _bottom: None, f1=_plain_f1)
-# What is added varies with the size of a sample, which is no uncertainty of the model.
+# The effect of the addition depends on the sample size; it is not an uncertainty of the model.
 _RELEASED = _Formulas(share=_shifted_share, smooth=ratio, f1=_released_f1)
 
 

@@ -20,7 +20,7 @@ class ParsedChoice(NamedTuple):
     choice: str | None
     """The letter (or, for a free answer, the words); None if the answer could not be parsed."""
     how: str
-    """The rule that parsed the answer, or the reason why none could."""
+    """The rule that parsed the answer, or the reason why none did."""
 
 
 _ALPHABET = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -64,8 +64,8 @@ def read_choice(response: str, options: Mapping[str, str] | None = None) -> Pars
 
     In order: the answer is a letter and nothing else; it begins with one (``B. opening the door``,
     ``(b) …``); it names one (``Answer: B``, ``option B is …``); it is the text of an option; one
-    letter stands in brackets; it contains the text of exactly one option; one lone capital. A rule
-    that finds two different options leaves the answer unread.
+    letter stands in brackets; it contains the text of exactly one option; one lone capital. If a
+    rule finds two different options, the answer is unparsed.
 
     Args:
         response: What the model wrote.
@@ -95,7 +95,7 @@ _kept = lru_cache(maxsize=1 << 15)(_read)
 
 
 class _Options:
-    """The options, prepared for the rules."""
+    """Options, prepared for the rules."""
 
     def __init__(self, options: tuple[tuple[str, str], ...]) -> None:
         self._letters = {letter.upper(): letter for letter, _ in options} or dict(
@@ -189,8 +189,8 @@ def _lone(text: str, options: _Options) -> list[str]:
 def read_free_answer(response: str, label: str) -> ParsedChoice:
     """Parse an answer without known options by comparing it with its label.
 
-    The words of the label stand for "the label was given"; any other answer is read as its own
-    words. Unread are empty answers, those that say they don't know, and letters of options.
+    The words of the label stand for "the label was given"; any other answer stands for its own
+    words. Empty answers, answers that express uncertainty, and letters of options are unparsed.
     """
     words = folded(response)
     if not words:
@@ -199,7 +199,7 @@ def read_free_answer(response: str, label: str) -> ParsedChoice:
         return ParsedChoice(None, "unsure")
     wanted = folded(label)
     if words != wanted and _is_letter_alone(words):
-        return ParsedChoice(None, "a letter, and the options are not known")
+        return ParsedChoice(None, "a letter, but the options are unknown")
     padded = f" {words} "
     if words == wanted or (f" {wanted} " in padded and not _turned(padded, wanted)):
         return ParsedChoice(wanted, "free-text")

@@ -11,7 +11,7 @@ __all__ = ["AnswerEvidence"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerEvidence:
-    """What an answer's score is based on."""
+    """Evidence of an answer's score."""
 
     answer: str | None
     """The parsed answer: ``yes``, ``no`` or a letter; None if it could not be parsed."""

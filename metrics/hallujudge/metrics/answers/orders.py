@@ -33,9 +33,9 @@ def read_order_published(response: str, options: Mapping[str, str]) -> ParsedOrd
     """Parse an order as VidHal's script does: shown letters, separated by commas.
 
     The released evaluation gives 0 to orders that are too short. It stops with an error at a part
-    that is no letter, and scores an order that repeats one as though it were right in part; here
-    both are invalid, as the paper's text has it. Captions in place of letters, on which it stops as
-    well, are read.
+    that is not a letter, and scores an order that repeats one as partly right. Here both are
+    invalid, as in the paper's text. It also stops at captions in place of letters; here they are
+    parsed.
 
     Args:
         response: What the model wrote; the items of a list joined by ``, `` or by line ends.

@@ -27,7 +27,7 @@ class MentionVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChairEvidence:
-    """What a caption's CHAIR scores are based on."""
+    """Evidence of a caption's CHAIR scores."""
 
     mentions: tuple[MentionVerdict, ...]
     """Every mention, in the order of the caption."""

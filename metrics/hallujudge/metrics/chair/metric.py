@@ -1,4 +1,4 @@
-"""CHAIR: how often a caption mentions objects that its image lacks."""
+"""CHAIR: mentions of objects that the image lacks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _verdict = cast(
 class ChairMetric(MetricBase):
     """CHAIR (Rohrbach et al., Object Hallucination in Image Captioning, EMNLP 2018).
 
-    With a mention *hallucinated* when its object is not among the image's reference objects:
+    A mention is *hallucinated* if its object is not among the image's reference objects.
 
     * ``chair_i`` = hallucinated mentions / all mentions (section 3.1; papers/pope.txt, formula 1)
     * ``chair_s`` = captions with a hallucinated mention / all captions (formula 2)

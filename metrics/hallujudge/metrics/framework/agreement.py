@@ -48,14 +48,14 @@ class HumanAgreement:
 
 
 class JudgedTwice(NamedTuple):
-    """What two judges say of one thing."""
+    """Verdicts of two judges on one item."""
 
     cluster: str
-    """The image, video or set that it belongs to."""
+    """The image, video or set of the item."""
     one: str
     """The verdict of one judge."""
     other: str
-    """The verdict of the other."""
+    """The verdict of the other judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class JudgeAgreement:
     """Agreement of two judges."""
 
     n: int
-    """Number of things that both judged."""
+    """Number of items that both judged."""
     agreement: float | None
     """Share with equal verdicts; None without any."""
     kappa: float | None
@@ -84,7 +84,7 @@ def cohen_kappa(
 
     Args:
         pairs: The verdicts.
-        settings: How the interval is made; None: at 95 %.
+        settings: Settings of the interval; None: a confidence of 95 %.
 
     Source: Cohen, A Coefficient of Agreement for Nominal Scales (1960).
     """
@@ -167,7 +167,7 @@ def pearson(left: Sequence[float], right: Sequence[float]) -> float | None:
         ValueError: The sides differ in length, or hold a number that is not finite.
     """
     if len(left) != len(right):
-        raise ValueError(f"{len(left)} scores can't be compared with {len(right)}")
+        raise ValueError(f"{len(left)} scores can't be compared with {len(right)}; give pairs")
     if not all(math.isfinite(number) for number in (*left, *right)):
         raise ValueError("a score is not a finite number")
     if len(left) < 2 or len(set(left)) == 1 or len(set(right)) == 1:
@@ -215,8 +215,8 @@ def krippendorff_alpha(
         level: ``nominal`` for any values; numbers for ``ordinal``, ``interval`` and ``ratio``.
 
     Returns:
-        Alpha, or None where nothing has two ratings or all ratings are equal, and at level
-        ``ratio`` where a rating is below zero: such numbers have no ratio.
+        Alpha, or None if no unit has two ratings or all ratings are equal; also at level ``ratio``
+        if a rating is below zero.
 
     Raises:
         ValueError: The level is unknown, or a rating must be a finite number and is not.

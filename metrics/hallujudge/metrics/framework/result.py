@@ -27,7 +27,7 @@ class Outcome(enum.Enum):
 
 
 class Evidence(Protocol):
-    """What an item's outcome is based on; every family has its own fields."""
+    """Evidence of an item's outcome; every family has its own fields."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the evidence as ``items.jsonl`` has it."""

@@ -124,7 +124,7 @@ class Rows:
                 numbers.byteswap()
             at = end
         if at != len(data) or len(self.keys) != count:
-            raise ValueError(f"{len(data)} bytes of statistics; {at} are needed")
+            raise ValueError(f"the statistics have {len(data)} bytes; {at} are expected")
         if not counters["folded"]:
             self.weights.extend(repeat(1, count))
         self.items, self.folded = counters["items"], counters["folded"]

@@ -57,7 +57,7 @@ class Tally:
         self._metric = metric
         split = metric.split_fields if isinstance(metric, RepeatingMetric) else frozenset()
         self._repeated_by = metric.repeated_by if isinstance(metric, RepeatingMetric) else ""
-        # The overall scores need the groups by which items repeat, whatever is asked for.
+        # The overall scores always need the groups by which items repeat.
         keys = (*group_by, *filter(None, [self._repeated_by]))
         self._groups = {key: GroupCodes(split=key in split) for key in keys}
         self._rows = Rows(metric.columns, len(self._groups), folds=metric.folds)
@@ -72,8 +72,8 @@ class Tally:
     def add_all(self, results: Sequence[ItemResult]) -> None:
         """Add items.
 
-        An unscored item has no statistics, but for metrics with a score that says how many answers
-        could not be read: there it has a row that counts in that score alone.
+        An unscored item has no statistics, except in metrics with a score of unparsed answers,
+        where it has a row that counts in that score only.
         """
         for result in results:
             if result.outcome is Outcome.UNSCORED:

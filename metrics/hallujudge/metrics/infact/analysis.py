@@ -98,7 +98,7 @@ def taxonomy_means(leaves: Mapping[str, float | None]) -> dict[str, float | None
         out[dimension] = _mean(means)
         out |= rows
     if given:
-        raise ValueError(f"not in the taxonomy: {', '.join(sorted(given)[:5])}")
+        raise ValueError(f"leaves that are not in the taxonomy: {', '.join(sorted(given)[:5])}")
     return out
 
 

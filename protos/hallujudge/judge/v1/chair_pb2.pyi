@@ -28,10 +28,10 @@ class ChairTask(google.protobuf.message.Message):
     RESPONSE_FIELD_NUMBER: builtins.int
     REFERENCE_OBJECTS_FIELD_NUMBER: builtins.int
     response: builtins.str
-    """The response. Absent: there is none, and the item is unscored."""
+    """The response. Absent: no response, and the item is unscored."""
     @property
     def reference_objects(self) -> hallujudge.judge.v1.scoring_pb2.StringList:
-        """Objects of the image. Absent: no reference is known, and the item is unscored. Empty: the image shows none."""
+        """Objects of the image. Absent: no reference, and the item is unscored. Empty: the image shows none."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ Global___MentionVerdict: typing_extensions.TypeAlias = MentionVerdict
 
 @typing.final
 class ChairEvidence(google.protobuf.message.Message):
-    """What the scores of a caption rest on."""
+    """Evidence of the scores of a caption."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

@@ -33,13 +33,11 @@ class EventHallusionTask(google.protobuf.message.Message):
     split: builtins.str
     """entire, interleave or misleading."""
     response: builtins.str
-    """The model's description of the video. Absent: there is none."""
+    """The model's description of the video. Absent: no description."""
     judgement: builtins.str
-    """The reply of a judge that was asked whether the description is right. Empty: the judge failed. Absent: no judge was
-    asked.
-    """
+    """The reply of a judge about the description. Empty: the judge failed. Absent: no judge."""
     event: builtins.str
-    """What happens in the video, with which a judge compares the description. Empty: it is not known."""
+    """Reference description of the video, for a judge. Empty: unknown."""
     @property
     def questions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___EventQuestion]:
         """The questions about the video."""
@@ -76,7 +74,7 @@ class EventQuestion(google.protobuf.message.Message):
     label: builtins.str
     """The right answer, yes or no."""
     response: builtins.str
-    """The response. Absent: there is none."""
+    """The response. Absent: no response."""
     def __init__(
         self,
         *,
@@ -92,7 +90,7 @@ Global___EventQuestion: typing_extensions.TypeAlias = EventQuestion
 
 @typing.final
 class EventHallusionEvidence(google.protobuf.message.Message):
-    """What the scores of a video are based on."""
+    """Evidence of the scores of a video."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -103,15 +101,13 @@ class EventHallusionEvidence(google.protobuf.message.Message):
     MARGIN_FIELD_NUMBER: builtins.int
     JUDGING_FIELD_NUMBER: builtins.int
     judgement: builtins.str
-    """The parsed judgement, yes or no. Absent: it could not be parsed, or there is none."""
+    """The parsed judgement, yes or no. Absent: unparsed, or no judgement."""
     description_correct: builtins.bool
     """Whether the description counts as right. Absent: it does not count."""
     held: builtins.str
-    """The parsed judgement that came with the video, where another judge was asked. Absent: none came, or it could not be
-    parsed.
-    """
+    """The given judgement, parsed, if another judge was chosen. Absent: unparsed, or not given."""
     margin: builtins.float
-    """The judge's lead over the second-best choice, in log-probability. Absent where it is not reported."""
+    """The judge's lead over the second-best choice, in log-probability. Absent: not reported."""
     @property
     def answers(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___EventVerdict]:
         """One verdict for each question."""
@@ -158,7 +154,7 @@ class EventVerdict(google.protobuf.message.Message):
     label: builtins.str
     """The right answer."""
     answer: builtins.str
-    """The parsed answer, yes or no. Absent: the response could not be parsed."""
+    """The parsed answer, yes or no. Absent: unparsed."""
     correct: builtins.bool
     """Whether the answer counts as right. Absent: it does not count."""
     def __init__(

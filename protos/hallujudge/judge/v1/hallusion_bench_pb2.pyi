@@ -38,9 +38,9 @@ class HallusionBenchTask(google.protobuf.message.Message):
     CORRECTNESS_FIELD_NUMBER: builtins.int
     SAME_FIELD_NUMBER: builtins.int
     response: builtins.str
-    """The response. Absent: there is none."""
+    """The response. Absent: no response."""
     question: builtins.str
-    """The question that was asked."""
+    """The question."""
     label: builtins.str
     """The right answer, yes or no. Empty: it is not known."""
     details: builtins.str
@@ -58,9 +58,9 @@ class HallusionBenchTask(google.protobuf.message.Message):
     visual_input: builtins.int
     """0: no figure is shown. 1: the original one. 2: an edited one."""
     correctness: builtins.int
-    """The given verdict: 1 right, 0 wrong, 2 unclear. Absent: there is none."""
+    """The given correctness: 1 right, 0 wrong, 2 unclear. Absent: not given."""
     same: builtins.bool
-    """Whether the response agrees with the one for figure 0. Absent: not known."""
+    """Whether the response agrees with the one for figure 0. Absent: unknown."""
     def __init__(
         self,
         *,
@@ -90,7 +90,7 @@ Global___HallusionBenchTask: typing_extensions.TypeAlias = HallusionBenchTask
 
 @typing.final
 class HallusionBenchEvidence(google.protobuf.message.Message):
-    """What the scores of an answer rest on."""
+    """Evidence of the scores of an answer."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -103,19 +103,19 @@ class HallusionBenchEvidence(google.protobuf.message.Message):
     MARGIN_FIELD_NUMBER: builtins.int
     JUDGING_FIELD_NUMBER: builtins.int
     answer: builtins.str
-    """The parsed answer. Absent: it was not parsed, or could not be."""
+    """The parsed answer. Absent: unparsed."""
     label: builtins.str
     """The right answer. Empty: it is not known."""
     correctness: builtins.int
     """1 right, 0 wrong, 2 unclear."""
     correct: builtins.bool
-    """Whether it counts as right. An unclear answer does where there is no figure."""
+    """Whether it counts as right. An unclear answer does if there is no figure."""
     how: builtins.str
     """Where the correctness comes from: given, llm, router, or the answer parser."""
     held: builtins.int
-    """The correctness that came with the answer, where another source was chosen. Absent: none came."""
+    """The given correctness, if another source was chosen. Absent: not given."""
     margin: builtins.float
-    """The judge's lead over the second-best choice, in log-probability. Absent where it is not reported."""
+    """The judge's lead over the second-best choice, in log-probability. Absent: not reported."""
     @property
     def judging(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.JudgePart]:
         """The judges that were called, in order."""

@@ -74,7 +74,7 @@ class InfactTask(google.protobuf.message.Message):
     """Whether the answer depends on the order of the frames."""
     @property
     def options(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
-        """Choices: letter -> text. Empty: the choices are not known."""
+        """Choices: letter -> text. Empty: unknown."""
 
     @property
     def runs(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___InfactRun]:
@@ -103,9 +103,9 @@ class InfactRun(google.protobuf.message.Message):
     RESPONSE_FIELD_NUMBER: builtins.int
     CONFIDENCE_FIELD_NUMBER: builtins.int
     response: builtins.str
-    """The response. Absent: there is none."""
+    """The response. Absent: no response."""
     confidence: builtins.float
-    """The confidence that the model stated, in [0, 1]. Absent: the model was not asked."""
+    """The confidence that the model stated, in [0, 1]. Absent: unknown."""
     def __init__(
         self,
         *,
@@ -123,14 +123,14 @@ Global___InfactRun: typing_extensions.TypeAlias = InfactRun
 
 @typing.final
 class InfactEvidence(google.protobuf.message.Message):
-    """What the scores of a question rest on."""
+    """Evidence of the scores of a question."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     LABEL_FIELD_NUMBER: builtins.int
     RUNS_FIELD_NUMBER: builtins.int
     label: builtins.str
-    """The right answer, as it was parsed."""
+    """The right answer, as parsed."""
     @property
     def runs(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___RunVerdict]:
         """One verdict for each run, the base condition first."""
@@ -160,9 +160,9 @@ class RunVerdict(google.protobuf.message.Message):
     answer: builtins.str
     """The parsed answer. Absent: the response is missing or could not be parsed."""
     correct: builtins.bool
-    """Whether the answer is the label. Absent where no answer was parsed."""
+    """Whether the answer equals the label. Absent: no answer was parsed."""
     how: builtins.str
-    """The rule that parsed the response, or why none could."""
+    """The rule that parsed the response, or why none did."""
     def __init__(
         self,
         *,

@@ -34,7 +34,7 @@ class MementosTask(google.protobuf.message.Message):
     PREDICTED_BEHAVIORS_FIELD_NUMBER: builtins.int
     EPISODE_LENGTH_FIELD_NUMBER: builtins.int
     response: builtins.str
-    """The response. May be absent where keywords are given."""
+    """The response. May be absent if keywords are given."""
     reference: builtins.str
     """The human description."""
     domain: builtins.str
@@ -82,7 +82,7 @@ Global___MementosTask: typing_extensions.TypeAlias = MementosTask
 
 @typing.final
 class MementosEvidence(google.protobuf.message.Message):
-    """What the scores of a description rest on."""
+    """Evidence of the scores of a description."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -122,7 +122,7 @@ Global___MementosEvidence: typing_extensions.TypeAlias = MementosEvidence
 
 @typing.final
 class KeywordEvidence(google.protobuf.message.Message):
-    """Keywords of one kind, matched."""
+    """Matches of keywords of one kind."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

@@ -26,9 +26,9 @@ class PopeTask(google.protobuf.message.Message):
     QUESTION_FIELD_NUMBER: builtins.int
     LABEL_FIELD_NUMBER: builtins.int
     response: builtins.str
-    """The response. Absent: there is none, and the item is unscored."""
+    """The response. Absent: no response, and the item is unscored."""
     question: builtins.str
-    """The question that was asked."""
+    """The question."""
     label: builtins.str
     """The right answer, yes or no."""
     def __init__(

@@ -21,7 +21,7 @@ DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
 
 @typing.final
 class VideoHallucerTask(google.protobuf.message.Message):
-    """A basic question and the hallucinated one beside it."""
+    """A basic question and its hallucinated question."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -76,13 +76,13 @@ class VideoHallucerRun(google.protobuf.message.Message):
     QUESTION_FIELD_NUMBER: builtins.int
     VIDEO_FIELD_NUMBER: builtins.int
     response: builtins.str
-    """The response. Absent: there is none."""
+    """The response. Absent: no response."""
     label: builtins.str
     """The right answer, yes or no."""
     question: builtins.str
-    """The question that was asked."""
+    """The question."""
     video: builtins.str
-    """The video that it is about."""
+    """The video."""
     def __init__(
         self,
         *,
@@ -99,7 +99,7 @@ Global___VideoHallucerRun: typing_extensions.TypeAlias = VideoHallucerRun
 
 @typing.final
 class VideoHallucerEvidence(google.protobuf.message.Message):
-    """What the scores of a pair rest on."""
+    """Evidence of the scores of a pair."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

@@ -44,14 +44,14 @@ class VidhalTask(google.protobuf.message.Message):
     CAPTIONS_FIELD_NUMBER: builtins.int
     DISPLAY_FIELD_NUMBER: builtins.int
     response: builtins.str
-    """The response: a letter, a caption, or letters in order. Absent: there is none, and the item is unscored."""
+    """The response: a letter, a caption, or letters in order. Absent: no response, and the item is unscored."""
     @property
     def captions(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """The captions by rank, the most faithful first."""
 
     @property
     def display(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
-        """Letter that the model saw -> rank of the caption behind it. Rank 1 is the most faithful."""
+        """Displayed letter -> rank of its caption. Rank 1 is the most faithful."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ Global___VidhalTask: typing_extensions.TypeAlias = VidhalTask
 
 @typing.final
 class OrderEvidence(google.protobuf.message.Message):
-    """What the scores of an order rest on."""
+    """Evidence of the scores of an order."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -79,11 +79,11 @@ class OrderEvidence(google.protobuf.message.Message):
     """Why the order is invalid: empty, partial, repeated or unknown. Empty for a valid order."""
     @property
     def order(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """The letters in the order that was parsed."""
+        """The parsed letters, in order."""
 
     @property
     def ranks(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
-        """The ranks behind the letters; 0 for a letter that the model never saw."""
+        """The ranks of the letters; 0 for a letter that was not displayed."""
 
     def __init__(
         self,

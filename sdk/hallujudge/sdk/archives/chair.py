@@ -193,7 +193,9 @@ class _Captions:
     def _find_keys(self) -> _Keys:
         first = next(read_records(self._responses), None)
         if first is None:
-            raise ArchiveError("the archive of responses has no record")
+            raise ArchiveError(
+                "the archive of responses has no records; give one for each response"
+            )
         text = choose_key(
             first,
             self._options.text_key,
@@ -242,7 +244,7 @@ def _read_objects(references: References) -> dict[str, _Objects]:
         )
     if not known:
         raise ArchiveError(
-            f"{references}: the references hold no image; give image ids with their objects"
+            f"{references}: the references have no images; give image ids with their objects"
         )
     return known
 

@@ -142,7 +142,7 @@ class _Gathering:
             keys = keys or self._keys(record)
             self._add(record, *keys)
         if not self._questions and not self._wrong:
-            raise ArchiveError("the archive of answers has no record")
+            raise ArchiveError("the archive of answers has no records; give one for each answer")
         for problem, places in self._wrong.items():
             raise refuse(problem, places, _REMEDIES.get(problem, "Correct these lines"))
         return self._questions

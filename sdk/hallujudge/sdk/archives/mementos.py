@@ -83,7 +83,7 @@ def _references(references: References | None) -> dict[str, _Reference] | None:
             "Keep one description of each image",
         )
     if not known:
-        raise ArchiveError("the references hold no description")
+        raise ArchiveError("the references have no descriptions; give one for each image")
     return known
 
 
@@ -110,7 +110,9 @@ class _Descriptions:
         self._group_by = group_by
         first = next(iter(self._records), None)
         if first is None:
-            raise ArchiveError("the archive of responses has no record")
+            raise ArchiveError(
+                "the archive of responses has no records; give one for each response"
+            )
         self._id_key = choose_key(
             first, options.id_key, _ID_KEYS, what="the image name", flag="InputOptions(id_key=…)"
         )
@@ -214,7 +216,7 @@ class _Folder:
         except OSError as err:
             raise ArchiveError(f"{folder}: {err.strerror or err}; check the path") from err
         if not self._paths:
-            raise ArchiveError(f"{folder}: holds no .txt file of keywords")
+            raise ArchiveError(f"{folder}: no .txt file of keywords; give the folder that has them")
 
     def __iter__(self) -> Iterator[Record]:
         return (_keyword_record(path, index) for index, path in enumerate(self._paths))

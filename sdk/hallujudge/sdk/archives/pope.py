@@ -152,10 +152,10 @@ def _read_questions(
     references = kept(references)
     question = next(_question_records(references), None)
     if question is None:
-        raise ArchiveError("the file of questions has no record")
+        raise ArchiveError("the file of questions has no records; give one for each question")
     first = next(read_records(responses), None)
     if first is None:
-        raise ArchiveError("the archive of answers has no record")
+        raise ArchiveError("the archive of answers has no records; give one for each answer")
     by = options.join if options.join != "auto" else _way_to_join(first, question)
     label_key = choose_key(question, None, _LABEL_KEYS, what="the label", flag="one of these names")
     with_category = by == "id" and all("category" in r.values for r in (first, question))
@@ -283,7 +283,7 @@ class _Answers:
         self._group_by = group_by
         first = next(read_records(responses), None)
         if first is None:
-            raise ArchiveError("the archive of answers has no record")
+            raise ArchiveError("the archive of answers has no records; give one for each answer")
         self._text_key = choose_key(
             first,
             options.text_key,

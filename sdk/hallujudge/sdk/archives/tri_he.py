@@ -204,7 +204,7 @@ class _Answers:
     def _find_keys(self) -> _Keys:
         first = next(_flat(self._responses, self._options), None)
         if first is None:
-            raise ArchiveError("the archive of answers has no record")
+            raise ArchiveError("the archive of answers has no records; give one for each answer")
         identifier = choose_key(
             first,
             self._options.id_key,

@@ -160,7 +160,7 @@ class _Answers:
         self._group_by = group_by
         first = next(self._records(), None)
         if first is None:
-            raise ArchiveError("the archive of answers has no record")
+            raise ArchiveError("the archive of answers has no records; give one for each answer")
         self._id_key = choose_key(
             first, options.id_key, _VIDEO_KEYS, what="the video", flag="InputOptions(id_key=…)"
         )

@@ -219,7 +219,7 @@ async def test_keywords_of_single_texts() -> None:
         await client.close()
     assert isinstance(extractor, KeywordExtractor)
     assert nothing == Keywords()
-    assert server.chats == 1, "nobody is asked about nothing"
+    assert server.chats == 1, "an empty text costs no call"
     assert [word.text for word in words.objects] == ["horse", "rope"]
     assert TEXT[words.objects[0].start : words.objects[0].end] == "horse"
     assert [TEXT[word.start : word.end] for word in words.behaviors] == ["riding"]

@@ -1,4 +1,4 @@
-"""The language model that chooses roots: only what was offered is taken, failures are told."""
+"""The language model that chooses roots: only offered ones are accepted, failures are reported."""
 
 from __future__ import annotations
 

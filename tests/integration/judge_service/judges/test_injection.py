@@ -1,6 +1,6 @@
 """Text that is judged is data: no attempt in it changes how a verdict is read, or by whom.
 
-Every attempt is put into every place of an item that a judge is told of, and the prompt is looked
+Every attempt is put into every place of an item that a prompt contains, and the prompt is looked
 at: the fences stand where we put them, the attempt is one line of JSON inside its own fence, no
 chat template's mark survives, and the answer goes to the claim that was asked about.
 """
@@ -126,7 +126,7 @@ MARKS = re.compile(r"<\||\|>|\[/?INST\]|</?s>|<<SYS>>|<(start|end)_of_turn>|</?t
 
 
 def places(attempt: str) -> dict[str, JudgeRequestItem]:
-    """The attempt in every place that a judge is told of."""
+    """Put the attempt in every place that a prompt contains."""
     good = Triplet("dog", "near", "man")
 
     def item(
@@ -199,10 +199,10 @@ def test_no_attempt_leaves_its_fence(attempt: str, claims_per_call: int) -> None
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 async def test_no_attempt_changes_how_a_verdict_is_read(attempt: str) -> None:
-    """A judge that answers by position is read by position; an echo of the attempt is no verdict.
+    """Replies are parsed by position; an echo of the attempt is not a verdict.
 
     The only texts that are verdicts are the choices themselves. A model that echoes an attempt that
-    is a choice word for word has chosen it, so these attempts are told from the rest.
+    is a choice word for word has chosen it, so these attempts are excluded.
     """
     is_choice = attempt.strip() in ("supported", '{"verdict": "supported"}')
     answers = {"1": "relation", "2": "object2", "3": "supported"}

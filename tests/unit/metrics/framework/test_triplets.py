@@ -1,4 +1,4 @@
-"""Triplets out of whatever files hold."""
+"""Triplets parsed from the values of files."""
 
 from __future__ import annotations
 

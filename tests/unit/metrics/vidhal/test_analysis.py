@@ -101,7 +101,7 @@ def test_human_agreement() -> None:
     choices = {"v1": [True, True, False], "v2": [True, False], "v3": [True]}
     found = human_agreement(choices, {"v1": "action", "v2": "action", "v3": "order"})
     assert found.videos["v2"] == 0.5
-    assert found.misaligned == ("v2",), "half is no majority"
+    assert found.misaligned == ("v2",), "half is not a majority"
     assert found.mean == pytest.approx((2 / 3 + 0.5 + 1) / 3)
     assert found.groups["order"] == 1
     with pytest.raises(ValueError, match="v4"):

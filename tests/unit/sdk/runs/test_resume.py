@@ -19,7 +19,7 @@ FILES = ("items.jsonl", "report.json", "report.html", "manifest.json")
 
 
 class StoppedError(Exception):
-    """Stands for whatever ends a run."""
+    """Stands for anything that ends a run."""
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ class VidhalPipeline(TextPipeline[VidhalItem, "VidhalMcqaMetric | VidhalOrdering
         return self.metric.score_answer(item.response, item.captions, item.display)
 
     def unread(self, item: VidhalItem) -> Problem:
-        """Return why an answer that is no single option is unscored."""
+        """Return why an answer that is not a single option is unscored."""
         detail = f"no single option can be read in {(item.response or '')[:80]!r}"
         return UnscoredReason.ANSWER_UNPARSED, detail
 
