@@ -39,16 +39,16 @@ class AmberTask(google.protobuf.message.Message):
     kind: builtins.str
     """generative, or the kind of question: existence, state, number, action or relation."""
     response: builtins.str
-    """The response. Absent: there is none, or only the nouns of it are known."""
+    """The response. Absent: no response, or only its nouns are known."""
     question: builtins.str
-    """The question that was asked."""
+    """The question."""
     label: builtins.str
     """The right answer to a question, yes or no."""
     nouns_given: builtins.bool
     """Whether the nouns of a description are known."""
     @property
     def nouns(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """The object words of a description: its nouns in the association table, repeats included."""
+        """The object words of a description: its nouns in the association table, with repetitions."""
 
     @property
     def objects(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___AmberObject]:
@@ -95,7 +95,7 @@ class AmberObject(google.protobuf.message.Message):
     WORD_FIELD_NUMBER: builtins.int
     ASSOCIATED_FIELD_NUMBER: builtins.int
     word: builtins.str
-    """Its name."""
+    """Name of the object."""
     @property
     def associated(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Words that are associated with it in the association table."""
@@ -112,7 +112,7 @@ Global___AmberObject: typing_extensions.TypeAlias = AmberObject
 
 @typing.final
 class AmberEvidence(google.protobuf.message.Message):
-    """What the scores of a description are based on."""
+    """Evidence of the scores of a description."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -122,19 +122,19 @@ class AmberEvidence(google.protobuf.message.Message):
     TARGETS_SAID_FIELD_NUMBER: builtins.int
     @property
     def words(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___AmberWord]:
-        """Its object words, repeats included."""
+        """Its object words, with repetitions."""
 
     @property
     def covered(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Objects of the image that it says."""
+        """Objects of the image that it names."""
 
     @property
     def missed(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Objects of the image that it does not say."""
+        """Objects of the image that it does not name."""
 
     @property
     def targets_said(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Hallucination targets that it says."""
+        """Hallucination targets that it names."""
 
     def __init__(
         self,
