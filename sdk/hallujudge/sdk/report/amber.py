@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+
 from hallujudge.metrics import Evidence, Item, ItemResult
 from hallujudge.metrics.amber.evidence import AmberEvidence
 
 from .markup import Markup, joined
-from .pieces import listing, marked
+from .pieces import Mark, listing, marked
 from .text import counted
 from .views import View
 
@@ -20,13 +23,22 @@ def _body(item: Item, result: ItemResult) -> Markup:
     wrong = dict.fromkeys(word.word for word in evidence.words if word.verdict == "hallucinated")
     return joined(
         [
-            *([marked(response, ())] if response else []),
+            *([marked(response, list(_marks(response, wrong)))] if response else []),
             *listing("Hallucinated", wrong, "wrong"),
             *listing("Hallucination targets said", evidence.targets_said, "wrong"),
             *listing("Covered", evidence.covered),
             *listing("Missed", evidence.missed),
         ]
     )
+
+
+def _marks(response: str, wrong: Iterable[str]) -> Iterator[Mark]:
+    """Return marks of hallucinated words; a plural of another form is in the list alone."""
+    words = "|".join(sorted(map(re.escape, wrong), key=len, reverse=True))
+    for found in (
+        re.finditer(rf"\b(?:{words})(?:s|es)?\b", response, re.IGNORECASE) if words else ()
+    ):
+        yield Mark(*found.span(), wrong=True, title="not in the image")
 
 
 def _weight(evidence: Evidence) -> int:
@@ -45,6 +57,7 @@ VIEWS: dict[type[object], View] = {
         weight=_weight,
         summary=_summary,
         order="those with the most hallucinated words first",
+        legend=True,
     ),
 }
 """View of each kind of evidence."""

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
-from hallujudge.metrics import Evidence
+from hallujudge.metrics import Evidence, Item, ItemResult
 from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
+from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
 
-from .views import View, general_body
+from .answers import question_and_answer, without_verdict
+from .markup import Markup, joined
+from .pieces import listing
+from .views import View
 
 __all__ = ["VIEWS"]
 
 _WORDS = ("wrong", "right", "unclear")
+_SHOWN = ("no figure", "the original figure", "an edited figure")
+
+
+def _body(item: Item, result: ItemResult) -> Markup:
+    evidence = result.evidence
+    assert isinstance(evidence, HallusionBenchEvidence)
+    assert isinstance(item, HallusionBenchItem)
+    held = [] if evidence.held is None else [_WORDS[evidence.held]]
+    right = ": ".join(text for text in (evidence.label, item.details) if text)
+    return joined(
+        [
+            *question_and_answer(
+                item.question,
+                item.response,
+                right,
+                correct=evidence.correct,
+            ),
+            *listing("About", [_SHOWN[item.visual_input]]),
+            *listing("Verdict of", [evidence.how]),
+            *listing("Given label", held),
+            *without_verdict(evidence.judging),
+        ]
+    )
 
 
 def _weight(evidence: Evidence) -> int:
@@ -24,7 +51,7 @@ def _summary(evidence: Evidence) -> str:
 
 VIEWS: dict[type[object], View] = {
     HallusionBenchEvidence: View(
-        body=general_body, weight=_weight, summary=_summary, order="wrong answers first"
+        body=_body, weight=_weight, summary=_summary, order="wrong answers first"
     ),
 }
 """View of each kind of evidence."""

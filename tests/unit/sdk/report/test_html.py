@@ -248,7 +248,7 @@ def test_wrong_answers_come_first() -> None:
     ]
     first, second = Reader(page_of(*pairs, metric="pope")).articles
     assert first.startswith("q1yes, wrong: it is no")
-    assert "questionIs there a dog?" in first
+    assert "Question Is there a dog?" in first
     assert second.startswith("q0yes, right")
 
 
