@@ -227,9 +227,9 @@ def test_scores_beyond_any_scale(tmp_path: Path, wrong: object) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("items.jsonl", '"human_scores": [4.0]', '"human_scores": ["inf"]'),
-        ("items.jsonl", '"human_scores": [4.0]', '"human_scores": [1e400]'),
-        ("items.jsonl", '"outcome": "scored"', '"outcome": "good"'),
+        ("items.jsonl", '"human_scores":[4.0]', '"human_scores":["inf"]'),
+        ("items.jsonl", '"human_scores":[4.0]', '"human_scores":[1e400]'),
+        ("items.jsonl", '"outcome":"scored"', '"outcome":"good"'),
         ("report.json", '"variant": "published"', '"variant": "bogus"'),
     ],
 )

@@ -36,11 +36,11 @@ class ChairEvidence:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return ``mentioned`` and ``hallucinated`` as [word, object] pairs with their spans."""
-        wrong = [m for m in self.mentions if m.hallucinated]
+        mentions = self.mentions
         return {
-            "mentioned": [[m.word, m.object] for m in self.mentions],
-            "hallucinated": [[m.word, m.object] for m in wrong],
-            "mentioned_spans": [[m.start, m.end] for m in self.mentions],
-            "hallucinated_spans": [[m.start, m.end] for m in wrong],
+            "mentioned": [[word, name] for word, name, _, _, _ in mentions],
+            "hallucinated": [[word, name] for word, name, _, _, wrong in mentions if wrong],
+            "mentioned_spans": [[start, end] for _, _, start, end, _ in mentions],
+            "hallucinated_spans": [[start, end] for _, _, start, end, wrong in mentions if wrong],
             "missed": list(self.missed),
         }

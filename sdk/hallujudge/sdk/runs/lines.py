@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.result import JsonValue
@@ -14,7 +15,7 @@ __all__ = ["item_line", "response_of", "signed"]
 
 def item_line(
     item: Item, result: ItemResult, statistics: tuple[str, ...], *, keep_text: bool
-) -> str:
+) -> bytes:
     """Return an item's line, with everything that its report is computed from.
 
     Args:
@@ -22,12 +23,15 @@ def item_line(
         result: The outcome.
         statistics: Names of the result's statistics.
         keep_text: Whether the response is written; otherwise its SHA-256 is.
+
+    Raises:
+        ValueError: A statistic or score is not a finite number.
     """
-    line = dict(result.to_json())
+    line = result.to_json()
     evidence = line.pop("evidence")
-    line["statistics"] = dict(
-        zip(statistics, map(_plain, result.statistics), strict=bool(result.statistics))
-    )
+    numbers = result.statistics
+    _refuse_infinite(result)
+    line["statistics"] = dict(zip(statistics, map(_plain, numbers), strict=bool(numbers)))
     response = response_of(item)
     if keep_text:
         line["response"] = dict(response) if isinstance(response, Mapping) else response
@@ -37,12 +41,12 @@ def item_line(
             # The detail may quote the response.
             line["detail"] = ""
     line["evidence"] = evidence
-    return json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n"
+    return _encoder()(line) + b"\n"
 
 
 def signed(lines: bytes, signature: str) -> bytes:
     """Return whole lines with the run's signature, which is known when the run is complete."""
-    end = f', "signature": {json.dumps(signature, ensure_ascii=False)}}}\n'.encode()
+    end = b',"signature":' + _encoder()(signature) + b"}\n"
     # JSON escapes line feeds within texts, so that these two bytes end a line and nothing else.
     return lines.replace(b"}\n", end)
 
@@ -66,4 +70,34 @@ def _hashed(response: str | Mapping[str, str | None] | None) -> JsonValue:
 
 def _plain(number: float) -> int | float:
     """Return a whole number without its point."""
+    if type(number) is int:
+        return number
     return int(number) if float(number).is_integer() else number
+
+
+def _refuse_infinite(result: ItemResult) -> None:
+    """Refuse numbers that JSON does not have; the encoder would write null."""
+    scores = [score for score in result.scores.values() if score is not None]
+    if not all(map(math.isfinite, (*result.statistics, *scores))):
+        raise ValueError(f"item {result.id!r} has a score or statistic that is not finite")
+
+
+def _builtin(value: object) -> object:
+    """Return a number or mapping of another library as JSON has it.
+
+    Raises:
+        NotImplementedError: It is neither.
+    """
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, float):
+        return float(value)
+    raise NotImplementedError(f"{type(value).__name__} is not JSON")
+
+
+@cache
+def _encoder() -> Callable[[object], bytes]:
+    # Imported here because only runs that write lines need it.
+    from msgspec.json import Encoder
+
+    return Encoder(enc_hook=_builtin).encode

@@ -129,7 +129,7 @@ class PartMaker:
             first: Position of its first item in the run.
         """
         pairs = list(zip(batch.items, batch.results, strict=True))
-        lines = "".join(map(self._line, pairs)).encode()
+        lines = b"".join(map(self._line, pairs))
         tally = Tally(self._metric, self._group_by)
         tally.add_all(batch.results)
         unscored = UnscoredCounts()
@@ -143,5 +143,5 @@ class PartMaker:
             shown=self._shown.packed(pairs, first),
         )
 
-    def _line(self, pair: tuple[Item, ItemResult]) -> str:
+    def _line(self, pair: tuple[Item, ItemResult]) -> bytes:
         return item_line(*pair, self._statistics, keep_text=self._keep_text)
