@@ -20,6 +20,8 @@ __all__ = ["ArchiveFile", "first_values", "open_file", "value_at"]
 # VLMEvalKit puts each run into a folder such as T20260102-030405 or T20260102_Gabcdef.
 _RUN_FOLDER = re.compile(r"T\d{8}([-_]\w+)*")
 # lmms-eval: 20260102_030405_samples_pope.jsonl; before 0.2.4: samples_pope_20260102.jsonl.
+# lmms-eval until 0.2.3: DATE_TIME_MODEL_model_args_HASH.
+_OLD_FOLDER = re.compile(r"\d{4}_\d{4}_(?P<model>.+)_model_args_[0-9a-f]+")
 _SAMPLES = re.compile(r"(?:^|_)samples_(?P<task>.+?)(?:_\d{4}[-_T\d.]*)?$")
 
 
@@ -68,7 +70,9 @@ class ArchiveFile:
         if root is None:
             return ""
         parts = self.file.path.relative_to(root).parent.parts
-        return "/".join(part for part in parts if not _RUN_FOLDER.fullmatch(part))
+        return "/".join(
+            _OLD_FOLDER.sub(r"\g<model>", part) for part in parts if not _RUN_FOLDER.fullmatch(part)
+        )
 
 
 def open_file(file: FoundFile) -> ArchiveFile:

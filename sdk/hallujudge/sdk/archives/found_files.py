@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import ArchiveError
 from .local_files import STDIN, copy_of_stdin
-from .remote_files import fetched, is_url
+from .remote_files import fetched, is_url, public_url
 
 __all__ = ["FoundFile", "found_files"]
 
@@ -51,7 +51,7 @@ def found_files(source: str | Path) -> list[FoundFile]:
     if text == STDIN:
         return [FoundFile(path=copy_of_stdin(), name="standard input")]
     if is_url(text):
-        return [FoundFile(path=fetched(text), name=text.partition("?")[0])]
+        return [FoundFile(path=fetched(text), name=public_url(text))]
     path = Path(source)
     if path.is_dir():
         return _in_folder(path)

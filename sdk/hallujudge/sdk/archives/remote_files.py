@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from ..errors import ArchiveError, MissingExtraError
 from .local_files import copy_to_file
 
-__all__ = ["fetched", "is_url"]
+__all__ = ["fetched", "is_url", "public_url"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # File systems that only read data; fsspec has others that run commands or unpack pickles.
@@ -33,7 +33,7 @@ def fetched(url: str) -> Path:
     protocol = url.partition("://")[0].lower()
     if protocol not in _PROTOCOLS or "::" in url:
         raise ArchiveError(
-            f"{_public(url)}: URLs of {protocol!r} are not read; use one of "
+            f"{public_url(url)}: URLs of {protocol!r} are not read; use one of "
             f"{', '.join(sorted(_PROTOCOLS - {'memory'}))}, or download the file"
         )
     try:
@@ -56,11 +56,11 @@ def _copied(fsspec: object, url: str) -> Path:
                 received += len(piece)
                 return piece
 
-            path = copy_to_file(read, _public(url), _name(url))
+            path = copy_to_file(read, public_url(url), _name(url))
     except ArchiveError:
         raise
     except ImportError as err:
-        raise MissingExtraError.of(f"reading {_public(url)}", "remote") from err
+        raise MissingExtraError.of(f"reading {public_url(url)}", "remote") from err
     # Every file system of fsspec has exceptions of its own.
     except Exception as err:
         raise _failed(url, received, expected, str(err) or type(err).__name__) from err
@@ -72,15 +72,15 @@ def _copied(fsspec: object, url: str) -> Path:
 def _failed(url: str, received: int, expected: int | None, problem: str) -> ArchiveError:
     got = f" after {received:,} bytes" if received else ""
     of = f" of {expected:,}" if received and expected is not None else ""
-    first_line = problem.splitlines()[0][:200]
+    first_line = problem.replace(url, public_url(url)).splitlines()[0][:200]
     return ArchiveError(
-        f"{_public(url)}: reading failed{got}{of}: {first_line}. Check the URL and try again, or "
-        "download the file",
-        metadata={"url": _public(url)},
+        f"{public_url(url)}: reading failed{got}{of}: {first_line}. Check the URL and try again, "
+        "or download the file",
+        metadata={"url": public_url(url)},
     )
 
 
-def _public(url: str) -> str:
+def public_url(url: str) -> str:
     """Return a URL without user, password and query, which may hold secrets."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]

@@ -30,6 +30,7 @@ class ExitCode(enum.IntEnum):
 # The help page lists commands in this order: scoring first, maintenance last.
 _COMMANDS = (
     "score",
+    "archive",
     "compare",
     "gate",
     "leaderboard",

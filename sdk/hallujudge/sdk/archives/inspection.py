@@ -1,0 +1,270 @@
+"""Inspection of archives: what each file is and why, and which command scores it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from ..errors import HallujudgeError
+from .archive_files import ArchiveFile, open_file, value_at
+from .found_files import FoundFile, found_files
+from .joins import IdCheck
+from .layouts.reader import yes_or_no
+from .records import Record, canonical_id
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.responses import ResponseCheck
+
+__all__ = ["ArchiveSummary", "inspect_archives", "inspect_file"]
+
+_ID_KEYS = ("id", "question_id", "image_id", "image_name", "video", "index")
+_RESPONSE_KEYS = (
+    "response", "caption", "prediction", "model_prediction", "predict", "output", "text",
+    "description", "answer",
+)  # fmt: skip
+_LABEL_KEYS = ("label", "gt_answer", "ground_truth", "gt")
+_OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
+_SHOWN_IDS = 3
+_MOST_DUPLICATES = 10
+# A reply that reached the limit of tokens, in the words of OpenAI's and Inspect AI's logs.
+_CUT_OFF = ("length", "max_tokens")
+_STOP_PATHS = ("finish_reason", "stop_reason", "output.choices.0.stop_reason")
+_EXCEL_CELL_CHARS = 32_767
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveSummary:
+    """What a file is, and what can be done with it."""
+
+    path: str
+    """The file, as it was named or found."""
+    format: str = ""
+    """``json``, ``csv``, ``tsv``, ``xlsx``, ``parquet``, ``eval`` or ``text``."""
+    layout: str = ""
+    """Name of the layout; empty for plain records."""
+    why: tuple[str, ...] = ()
+    """Keys that decided; all keys of plain records."""
+    role: str = ""
+    """``responses``, ``references`` or ``companion``."""
+    metrics: tuple[str, ...] = ()
+    """Metrics that score it, the usual one first."""
+    model: str = ""
+    """Name of the model, if the records or the folder tell it."""
+    task: str = ""
+    """Name of the tool's task, if the file's name tells it."""
+    records: int = 0
+    """How many records it has."""
+    ids: tuple[str, ...] = ()
+    """The first ids."""
+    duplicates: tuple[str, ...] = ()
+    """Up to ten duplicate ids."""
+    duplicate_count: int = 0
+    """How many ids are duplicate."""
+    without_id: int = 0
+    """Records without an id."""
+    missing: int = 0
+    """Records without a response, or with an empty one."""
+    failures: int = 0
+    """Responses that are a tool's failure text."""
+    truncated: int = 0
+    """Responses that were cut off, by the limit of tokens or by Excel."""
+    notes: tuple[str, ...] = ()
+    """Oddities of the file."""
+    next_step: str = ""
+    """Next step where no command scores the file."""
+    command: str = ""
+    """Command that scores it; empty if none does."""
+    problem: str = ""
+    """Why the file can't be read; empty if it can."""
+
+
+def inspect_archives(paths: Iterable[str | Path]) -> list[ArchiveSummary]:
+    """Return what files are, without scoring them.
+
+    A file that can't be read is described by its problem.
+
+    Args:
+        paths: Files, folders, patterns, URLs, or ``-`` for standard input.
+    """
+    summaries: list[ArchiveSummary] = []
+    for path in paths:
+        try:
+            files = found_files(path)
+        except HallujudgeError as err:
+            summaries.append(ArchiveSummary(path=str(path), problem=str(err)))
+        else:
+            summaries += [inspect_file(file) for file in files]
+    return summaries
+
+
+def inspect_file(file: FoundFile) -> ArchiveSummary:
+    """Return what one file is."""
+    try:
+        archive = open_file(file)
+        return _summary(archive)
+    except HallujudgeError as err:
+        problem = str(err).replace(str(file.path), file.name)
+        return ArchiveSummary(path=file.name, problem=problem)
+
+
+def _summary(archive: ArchiveFile) -> ArchiveSummary:
+    reader = archive.reader
+    counts = _Counts(archive)
+    if reader is None or reader.role == "responses" or reader.metrics:
+        for record in archive.records():
+            counts.add(record)
+    metrics = reader.metrics if reader is not None else _metrics_of(archive.first)
+    duplicates = counts.duplicates()
+    return ArchiveSummary(
+        path=archive.file.name,
+        format=archive.content.format,
+        layout="" if reader is None else reader.name,
+        why=tuple(sorted(archive.first)) if reader is None else reader.keys,
+        role="responses" if reader is None else reader.role,
+        metrics=metrics,
+        model=archive.model,
+        task=archive.task,
+        records=counts.records,
+        ids=tuple(counts.first_ids),
+        duplicates=tuple(duplicates[:_MOST_DUPLICATES]),
+        duplicate_count=len(duplicates),
+        without_id=counts.without_id,
+        missing=counts.missing,
+        failures=counts.failures,
+        truncated=counts.truncated,
+        notes=archive.content.notes,
+        next_step=_next_step(archive, metrics),
+        command=_command(archive, metrics),
+    )
+
+
+def _metrics_of(values: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the metric of plain records that carry labels or objects."""
+    if any(yes_or_no(values.get(key)) for key in _LABEL_KEYS):
+        return ("pope",)
+    has_objects = any(key in values for key in _OBJECT_KEYS)
+    return ("chair",) if has_objects and _key_of(values, _RESPONSE_KEYS) else ()
+
+
+def _command(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
+    if not metrics:
+        return ""
+    if archive.reader is not None:
+        command = archive.reader.command(archive.file.name)
+    else:
+        command = f"hallujudge score {metrics[0]} --responses {quote(archive.file.name)}"
+        command += "".join(f" --map {quote(pair)}" for pair in _mapped(archive.first))
+    given = "ARCHIVE" if archive.reader and archive.reader.role == "references" else ""
+    return f"{command} {f'--responses {given}' if given else ''} --out results".replace("  ", " ")
+
+
+def _mapped(values: Mapping[str, object]) -> Iterator[str]:
+    """Yield what ``--map`` would say of plain records whose keys no metric looks for."""
+    for name, usual, words in (
+        ("id", _ID_KEYS, ("id",)),
+        ("response", _RESPONSE_KEYS, ("response", "output", "answer", "pred", "caption")),
+    ):
+        if not _key_of(values, usual):
+            guess = next((k for k in values for word in words if word in k.casefold()), "KEY")
+            yield f"{name}={guess}"
+
+
+def _next_step(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
+    if archive.reader is not None and not metrics:
+        return archive.reader.remedy
+    if archive.reader is None and not metrics:
+        return (
+            "name its keys with --map, such as --map id=KEY --map response=KEY --map label=KEY, "
+            "in the command of the metric"
+        )
+    return ""
+
+
+def _key_of(values: Mapping[str, object], keys: Iterable[str]) -> str:
+    return next((key for key in keys if key in values), "")
+
+
+@dataclass(slots=True)
+class _Counts:
+    """Counts of an archive's records."""
+
+    archive: ArchiveFile
+    records: int = 0
+    without_id: int = 0
+    missing: int = 0
+    failures: int = 0
+    truncated: int = 0
+    first_ids: list[str] = field(default_factory=list)
+    _ids: IdCheck = field(default_factory=IdCheck)
+
+    def add(self, record: Record) -> None:
+        """Count a record."""
+        self.records += 1
+        identifier = self._id(record)
+        if identifier is None:
+            self.without_id += 1
+        else:
+            self._ids.add(identifier)
+            if len(self.first_ids) < _SHOWN_IDS:
+                self.first_ids.append(identifier)
+        self._add_response(record)
+
+    def duplicates(self) -> list[str]:
+        """Return the duplicate ids."""
+        return self._ids.duplicates(
+            lambda: (
+                found
+                for record in self.archive.records()
+                if (found := self._id(record)) is not None
+            )
+        )
+
+    def _id(self, record: Record) -> str | None:
+        key = self._key("id", record, _ID_KEYS)
+        value = record.values.get(key)
+        if value is None or isinstance(value, (bool, list, dict)) or not str(value).strip():
+            return None
+        return canonical_id(value, record.place)
+
+    def _add_response(self, record: Record) -> None:
+        key = self._key("response", record, _RESPONSE_KEYS)
+        if not key:
+            return
+        value = record.values.get(key)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            self.missing += 1
+        elif isinstance(value, Mapping) or _is_failure(value):
+            self.failures += 1
+        elif _is_cut_off(record, value):
+            self.truncated += 1
+
+    def _key(self, common: str, record: Record, usual: Iterable[str]) -> str:
+        reader = self.archive.reader
+        if reader is not None and common in reader.fields:
+            return reader.fields[common]
+        return _key_of(record.values, usual)
+
+
+@cache
+def _check() -> ResponseCheck:
+    # The engine is loaded only where responses are counted.
+    from hallujudge.judge_service.engine.responses import ResponseCheck
+
+    return ResponseCheck({})
+
+
+def _is_failure(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    problem = _check().problem(value)
+    return problem is not None and problem[0].name == "RESPONSE_FAILED"
+
+
+def _is_cut_off(record: Record, value: object) -> bool:
+    if isinstance(value, str) and len(value) == _EXCEL_CELL_CHARS:
+        return True
+    return any(value_at(record.values, path) in _CUT_OFF for path in _STOP_PATHS)

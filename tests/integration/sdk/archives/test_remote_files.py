@@ -1,0 +1,60 @@
+"""Archives behind a real HTTP server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from hallujudge.sdk.archives import read_items
+from hallujudge.sdk.errors import ArchiveError
+
+ROWS = b"".join(
+    json.dumps({"question_id": n, "response": "Yes", "label": "yes"}).encode() + b"\n"
+    for n in range(50)
+)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Sends all or half of the rows, whatever length it announces."""
+
+    def do_GET(self) -> None:
+        missing = self.path.startswith("/missing")
+        self.send_response(404 if missing else 200)
+        self.send_header("Content-Length", str(len(ROWS)))
+        self.end_headers()
+        if self.command == "GET" and not missing:
+            self.wfile.write(ROWS[: len(ROWS) // 2] if self.path.startswith("/half") else ROWS)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://user:secret@127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_http(address: str) -> None:
+    assert len(read_items("pope", f"{address}/whole.jsonl?token=1", None)) == 50
+
+
+@pytest.mark.parametrize("path", ["half.jsonl", "missing.jsonl"])
+def test_a_url_that_fails(address: str, path: str) -> None:
+    with pytest.raises(ArchiveError) as caught:
+        read_items("pope", f"{address}/{path}", None)
+    message = str(caught.value)
+    assert f"/{path}: reading failed" in message
+    assert "secret" not in message
+    assert "\n" not in message

@@ -1,0 +1,288 @@
+"""Hostile and broken files: each is refused with one sentence that names it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+from support.archive_samples import QUESTION_LAYOUTS, QUESTIONS, write_lines
+
+from hallujudge.sdk import InputOptions
+from hallujudge.sdk.archives import json_files, local_files, read_items, tables
+from hallujudge.sdk.errors import ArchiveError, HallujudgeError, MissingExtraError
+
+ROW = {"question_id": 1, "response": "Yes", "label": "yes"}
+LINE = json.dumps(ROW) + "\n"
+
+
+def refused(path: Path | str, **options: object) -> str:
+    """Return the message of the error, which names the file and is one paragraph."""
+    inputs = InputOptions(**options)  # type: ignore[arg-type]  # built by the cases
+    with pytest.raises(HallujudgeError) as caught:
+        list(read_items("pope", path, None, options=inputs))
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def zstd(data: bytes) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=19).compress(data)
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "zst": zstd}
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_packed_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(local_files, "_MAX_FREE_BYTES", 1 << 20)
+    path = tmp_path / f"a.jsonl.{kind}"
+    path.write_bytes(PACKERS[kind](b'{"a": "' + b" " * (1 << 24)))
+    said = refused(path)
+    assert f"{path}: the " in said
+    assert "files made to fill a disk" in said
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_repetitive_logs_are_no_bombs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(local_files, "_MAX_FREE_BYTES", 1 << 10)
+    rows = [{**ROW, "question_id": number} for number in range(5000)]
+    path = tmp_path / f"a.jsonl.{kind}"
+    path.write_bytes(PACKERS[kind]("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    assert len(read_items("pope", path, None)) == 5000
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+@pytest.mark.parametrize("damage", ["cut", "overwritten"])
+def test_damaged_packed_files(tmp_path: Path, kind: str, damage: str) -> None:
+    data = bytearray(PACKERS[kind](os.urandom(5000).hex().encode() * 3))
+    path = tmp_path / f"a.jsonl.{kind}"
+    middle = len(data) // 2
+    if damage == "cut":
+        del data[middle:]
+    else:
+        data[middle : middle + 400] = b"\xff" * 400
+    path.write_bytes(data)
+    said = refused(path)
+    assert str(path) in said
+
+
+def test_zstd_frames_follow_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.zst"
+    second = json.dumps({**ROW, "question_id": 2})
+    path.write_bytes(zstd(LINE.encode()) + zstd(second.encode()))
+    assert len(read_items("pope", path, None)) == 2
+
+
+def test_zstd_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd1234")
+    with pytest.raises(MissingExtraError, match="zstd"):
+        read_items("pope", path, None)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_one_endless_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
+    monkeypatch.setattr(json_files, "_MAX_VALUE_CHARS", 1 << 21)
+    data = LINE.encode() + b'{"response": "' + os.urandom(1 << 21).hex().encode()
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(gzip.compress(data, 1) if packed else data)
+    assert "a.jsonl line 2: one value has more than" in refused(path)
+
+
+def test_binary_junk_after_good_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(LINE.encode() + b"\x00\xff\xfe" * 99)
+    assert "binary data" in refused(path)
+    path.write_bytes(LINE.encode() * 500 + b"\xff\xfe" * 99)
+    assert f"{path}: not UTF-8 text" in refused(path)
+
+
+JUNK = {
+    "junk.json": (b"\x93\xf2\x81" * 50, "not UTF-8 text"),
+    "junk.csv": (b"\x00\x01\x02" * 50, "binary data of an unknown format"),
+    "junk.xlsx": (b"no workbook", "not an XLSX workbook"),
+    "junk.parquet": (b"PAR1junkPAR1", "the Parquet file is damaged or cut off"),
+    "junk.eval": (b"PK\x03\x04junk", "the zip file is damaged or cut off"),
+    "photo.zip": (b"", "a zip file that is neither"),
+    "page.html.json": (b"<html></html>", "Expecting value"),
+    "text.txt": (b"just words", "Expecting value"),
+}
+
+
+@pytest.mark.parametrize("name", JUNK)
+def test_files_that_are_no_archives(tmp_path: Path, name: str) -> None:
+    data, said = JUNK[name]
+    if not data:
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("photo.txt", "x")
+        data = stream.getvalue()
+    (tmp_path / name).write_bytes(data)
+    message = refused(tmp_path / name)
+    assert said in message
+    assert name in message
+
+
+def test_a_workbook_that_unpacks_to_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = QUESTION_LAYOUTS["VLMEvalKit xlsx"](tmp_path, QUESTIONS)
+    monkeypatch.setattr(tables, "_MAX_UNPACKED_BYTES", 1000)
+    assert "Save the sheet as CSV" in refused(path)
+
+
+def test_a_log_with_a_sample_that_unpacks_to_too_much(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", "{}")
+        archive.writestr("samples/1_epoch_1.json", b" " * ((1 << 26) + 1))
+    assert "samples/1_epoch_1.json: the sample unpacks to 67,108,865 bytes" in refused(path)
+
+
+def test_a_log_without_samples(tmp_path: Path) -> None:
+    path = tmp_path / "empty.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", "{}")
+    assert "no finished sample" in refused(path)
+
+
+def workbook(path: Path, rows: list[list[object]]) -> Path:
+    book = Workbook()
+    assert book.active is not None
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def test_formulas_are_texts_or_stored_values(tmp_path: Path) -> None:
+    path = workbook(
+        tmp_path / "a.xlsx",
+        [
+            ["question_id", "response", "label"],
+            [1, '=HYPERLINK("http://x")', "yes"],
+            [2, "Yes", "yes"],
+        ],
+    )
+    items = read_items("pope", path, None)
+    assert [item.response for item in items] == ['=HYPERLINK("http://x")', "Yes"]  # type: ignore[attr-defined]  # pope
+    assert any("1 rows have formulas, not evaluated: row 2" in note for note in items.notes)
+
+
+def test_cells_that_excel_cut_are_noted(tmp_path: Path) -> None:
+    rows: list[list[object]] = [["question_id", "response", "label"], [1, "x" * 32_767, "yes"]]
+    notes = read_items("pope", workbook(tmp_path / "a.xlsx", rows), None).notes
+    assert any("Excel cuts texts off: row 2" in note for note in notes)
+
+
+def test_long_cells_of_csv_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"question_id,response,label\n1,{'x' * 300_000},yes\n")
+    (item,) = read_items("pope", path, None)
+    assert len(item.response) == 300_000  # type: ignore[attr-defined]  # pope
+
+
+# Folders ------------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_one_run_is_read(tmp_path: Path) -> None:
+    path = QUESTION_LAYOUTS["lmms-eval C"](tmp_path, QUESTIONS)
+    for given in (tmp_path, f"{tmp_path}/*/*samples*.jsonl", path.parent):
+        assert len(read_items("pope", given, None)) == len(QUESTIONS)
+
+
+def test_splits_of_one_run_are_read_together(tmp_path: Path) -> None:
+    for task in ("pope_adv", "pope_pop"):
+        path = QUESTION_LAYOUTS["lmms-eval C"](tmp_path / task, QUESTIONS)
+        path.rename(tmp_path / f"2025_samples_{task}.jsonl")
+    items = list(read_items("pope", tmp_path, None, group_by=("category",)))
+    assert len({item.id for item in items}) == 2 * len(QUESTIONS)
+    assert {item.fields["category"] for item in items} == {"pope_adv", "pope_pop"}
+
+
+def test_folders_of_two_models_are_refused(tmp_path: Path) -> None:
+    for model in ("llava", "qwen"):
+        QUESTION_LAYOUTS["VLMEvalKit json"](tmp_path / model, QUESTIONS)
+    said = refused(tmp_path)
+    assert "runs of 2 models: llava/model, qwen/model" in said
+    assert f"hallujudge score all {tmp_path}" in said
+
+
+def test_mixed_layouts_are_refused(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.jsonl", [lmms_row(number) for number in range(3)])
+    QUESTION_LAYOUTS["VLMEvalKit json"](tmp_path / "x", QUESTIONS).rename(tmp_path / "b.json")
+    said = refused(tmp_path)
+    assert "files of 2 layouts" in said
+    assert "a.jsonl is an lmms-eval sample file" in said
+    assert "b.json is VLMEvalKit's table" in said
+
+
+def lmms_row(number: int) -> dict[str, object]:
+    score = {"question_id": number, "prediction": "yes", "ground_truth": "yes"}
+    return {"doc_id": number, "filtered_resps": ["Yes"], "pope_accuracy": score}
+
+
+def test_two_files_with_the_same_ids_are_refused(tmp_path: Path) -> None:
+    for name in ("first.jsonl", "second.jsonl"):
+        write_lines(tmp_path / name, [lmms_row(number) for number in range(3)])
+    said = refused(tmp_path)
+    assert f"{tmp_path}/first.jsonl and {tmp_path}/second.jsonl both hold the id '0'" in said
+
+
+def test_judged_tables_of_vlmevalkit_are_left_out(tmp_path: Path) -> None:
+    path = QUESTION_LAYOUTS["VLMEvalKit json"](tmp_path, QUESTIONS)
+    rows = json.loads(path.read_text())
+    judged = path.with_name("model_POPE_auxmatch.json")
+    judged.write_text(json.dumps([{**row, "extracted": "Yes", "score": True} for row in rows]))
+    path.with_name("model_POPE_score.csv").write_text("split,Overall,acc,precision,recall\n")
+    (path.parent / "model_POPE_tmp.pkl").write_bytes(b"\x80\x04")
+    items = read_items("pope", tmp_path, None)
+    assert len(items) == len(QUESTIONS)
+    assert len(read_items("pope", judged, None)) == len(QUESTIONS)
+    path.unlink()
+    assert len(read_items("pope", tmp_path, None)) == len(QUESTIONS)
+
+
+def test_linked_files_are_read_once(tmp_path: Path) -> None:
+    path = QUESTION_LAYOUTS["VLMEvalKit json"](tmp_path, QUESTIONS)
+    (path.parent.parent / path.name).symlink_to(path)
+    assert len(read_items("pope", tmp_path, None)) == len(QUESTIONS)
+
+
+@pytest.mark.parametrize("given", ["nothing*.jsonl", "empty", "nowhere.jsonl"])
+def test_nothing_to_read(tmp_path: Path, given: str) -> None:
+    (tmp_path / "empty").mkdir()
+    assert given.split(".")[0] in refused(str(tmp_path / given))
+
+
+def test_a_folder_for_another_metric_says_what_it_holds(tmp_path: Path) -> None:
+    QUESTION_LAYOUTS["lmms-eval C"](tmp_path, QUESTIONS)
+    with pytest.raises(ArchiveError) as caught:
+        read_items("chair", tmp_path, {"1": ["dog"]})
+    assert "an lmms-eval sample file of task POPE" in str(caught.value)
+    assert f"hallujudge archive inspect {tmp_path}" in str(caught.value)
+
+
+# Keys ---------------------------------------------------------------------------------------------
+
+
+def test_a_map_that_names_no_key(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", [{"out": "Yes", "doc": {"gt": "yes"}}])
+    said = refused(path, key_map={"response": "output", "label": "doc.gt"})
+    assert "a.jsonl line 1: no value for output, which --map names; found doc, out" in said
+    items = read_items(
+        "pope", path, None, options=InputOptions(key_map={"response": "out", "label": "doc.gt"})
+    )
+    assert [(i.response, i.label) for i in items] == [("Yes", "yes")]  # type: ignore[attr-defined]  # pope

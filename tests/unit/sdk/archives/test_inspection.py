@@ -1,0 +1,122 @@
+"""What archives are, how many items they have, what they lack and which command scores them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS, QUESTIONS, packed
+
+from hallujudge.sdk.archives import ArchiveSummary, inspect_archives
+from hallujudge.sdk.cli import main
+
+
+def one(path: Path | str) -> ArchiveSummary:
+    (summary,) = inspect_archives([path])
+    return summary
+
+
+@pytest.mark.parametrize("layout", QUESTION_LAYOUTS)
+def test_answers_are_counted(tmp_path: Path, layout: str) -> None:
+    known = (*QUESTIONS, replace(QUESTIONS[0], id=99, text="Is there a cat?", answer=""))
+    summary = one(QUESTION_LAYOUTS[layout](tmp_path, known))
+    assert summary.metrics == ("pope",)
+    assert summary.records == len(known)
+    assert summary.duplicate_count == 0
+    assert "hallujudge score pope --responses" in summary.command
+    tool = layout.split()[0]
+    if tool == "plain":
+        assert summary.layout == ""
+        assert "--map id=uid --map response=model_output" in summary.command
+        return
+    assert tool.casefold() in summary.layout.casefold()
+    assert summary.failures == 3
+    assert summary.missing == 1
+
+
+@pytest.mark.parametrize("layout", CAPTION_LAYOUTS)
+def test_captions_are_counted(tmp_path: Path, layout: str) -> None:
+    with_objects, write = CAPTION_LAYOUTS[layout]
+    summary = one(write(tmp_path, CAPTIONS))
+    assert summary.metrics == ("chair",)
+    assert (summary.records, summary.ids) == (3, ("42", "7", "391895"))
+    assert ("-R objects.json" in summary.command) is not with_objects
+
+
+def test_the_keys_that_decide_are_named(tmp_path: Path) -> None:
+    summary = one(packed(QUESTION_LAYOUTS["lmms-eval B2"](tmp_path, QUESTIONS), "gz"))
+    assert summary.layout == "an lmms-eval sample file of task POPE"
+    assert summary.why == ("doc_id", "pope_accuracy")
+    assert summary.task == "pope"
+
+
+def test_duplicates_and_cut_off_responses_are_counted(tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "response": "Yes", "label": "yes", "finish_reason": "length"},
+        {"id": 1, "response": "No", "label": "no", "finish_reason": "stop"},
+        {"response": "No", "label": "no"},
+    ]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(rows))
+    summary = one(path)
+    assert (summary.duplicates, summary.duplicate_count) == (("1",), 1)
+    assert (summary.without_id, summary.truncated) == (1, 1)
+
+
+def test_models_come_from_folders_and_records(tmp_path: Path) -> None:
+    for model in ("llava", "qwen"):
+        QUESTION_LAYOUTS["VLMEvalKit json"](tmp_path / model, QUESTIONS)
+    QUESTION_LAYOUTS["lmms-eval A"](tmp_path, QUESTIONS)
+    QUESTION_LAYOUTS["Inspect AI eval"](tmp_path, QUESTIONS)
+    models = {summary.model for summary in inspect_archives([tmp_path])}
+    assert models == {"llava/model", "qwen/model", "llava", "mockllm/model"}
+
+
+UNREAD = {
+    "model_POPE.pkl": (b"\x80\x04\x95", "a Python pickle, which could run code"),
+    "weights.dat": (b"\0\1\2\3" * 99, "binary data of an unknown format"),
+    "utf16.json": ("[]".encode("utf-16"), "UTF-16 text; save it as UTF-8"),
+    "empty.jsonl": (b"", "the file is empty"),
+    "cut.jsonl": (b'{"doc_id": 1}\n{"doc_id', ""),
+}
+
+
+@pytest.mark.parametrize("name", [name for name, (_, said) in UNREAD.items() if said])
+def test_what_cannot_be_read_says_why(tmp_path: Path, name: str) -> None:
+    data, said = UNREAD[name]
+    (tmp_path / name).write_bytes(data)
+    assert said in one(tmp_path / name).problem
+
+
+def test_one_bad_file_does_not_stop_the_rest(tmp_path: Path) -> None:
+    for name, (data, _) in UNREAD.items():
+        (tmp_path / name).write_bytes(data)
+    QUESTION_LAYOUTS["lmms-eval C"](tmp_path, QUESTIONS)
+    summaries = inspect_archives([tmp_path, tmp_path / "nowhere.jsonl"])
+    assert sum(not summary.problem for summary in summaries) == 2, "samples and results"
+    assert "No such file" in summaries[-1].problem
+
+
+def test_the_summary_of_a_run_is_explained(tmp_path: Path) -> None:
+    QUESTION_LAYOUTS["lmms-eval C"](tmp_path, QUESTIONS)
+    (results,) = [s for s in inspect_archives([tmp_path]) if s.path.endswith("results.json")]
+    assert "no responses" in results.layout
+    assert results.command == ""
+    assert "--log_samples" in results.next_step
+
+
+def test_the_command_prints_a_page_or_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = QUESTION_LAYOUTS["VLMEvalKit xlsx"](tmp_path, QUESTIONS)
+    assert main(["archive", "inspect", str(path)]) == 0
+    page = capsys.readouterr().out
+    assert f"hallujudge score pope --responses {path} --out results" in page
+    assert "3 failure texts (unscored)" in page
+    assert main(["archive", "inspect", str(tmp_path), "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["records"] == len(QUESTIONS)
+    assert main(["archive", "inspect", str(tmp_path / "nowhere")]) == 1
+    assert main(["archive", "inspect", str(path), "--format", "yaml"]) == 2
