@@ -26,6 +26,9 @@ class KillAfter:
         if self._left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    def waits(self, _progress: Any) -> None:
+        """Wait as well."""
+
 
 def main(arguments: Sequence[str]) -> int:
     captions, objects, folder, workers, batches = arguments

@@ -19,6 +19,7 @@ from .errors import HallujudgeError
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import FoundClaim
+    from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import (
         GraphSource,
         InlineGraph,
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
         read_run,
         recompute,
     )
-    from .score_run import OnBatch, ScoreRun
+    from .score_run import OnBatch, OnProgress, ScoreRun
 
 __all__ = [
     "Analysis",
@@ -96,6 +97,7 @@ __all__ = [
     "ItemSource",
     "Manifest",
     "OnBatch",
+    "OnProgress",
     "Outcome",
     "Pair",
     "PairCoverage",
@@ -107,6 +109,7 @@ __all__ = [
     "RunItem",
     "RunItems",
     "RunLabel",
+    "RunProgress",
     "RunReport",
     "RunSource",
     "RunWatch",
@@ -153,6 +156,7 @@ _HOMES = {
     "ItemSource": ".archives.inputs",
     "Manifest": ".runs",
     "OnBatch": ".score_run",
+    "OnProgress": ".score_run",
     "Outcome": "hallujudge.metrics",
     "Pair": ".comparison",
     "PairCoverage": ".comparison",
@@ -164,6 +168,7 @@ _HOMES = {
     "RunItem": ".runs",
     "RunItems": ".runs",
     "RunLabel": ".comparison",
+    "RunProgress": "hallujudge.judge_service.engine.progress",
     "RunReport": ".runs",
     "RunSource": ".comparison",
     "RunWatch": ".runs",

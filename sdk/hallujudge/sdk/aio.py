@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from hallujudge.metrics import Report
 
 from .backends.address import checked_address
-from .score_run import OnBatch, ScoreRun, called_with
+from .score_run import OnBatch, OnProgress, ScoreRun, called_with
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import FoundClaim
@@ -34,6 +34,8 @@ class AsyncClient:
             constructed. To score without a server see :meth:`embedded`.
         timeout: How long one call to the server may take, in seconds.
         stream_timeout: How long a whole run at the server may take, in seconds.
+        progress_timeout: How long the server may be at work on a run without results, answers of
+            its judges or a reason to wait, in seconds.
 
     Example:
         >>> import asyncio
@@ -53,6 +55,7 @@ class AsyncClient:
         *,
         timeout: float = 60.0,
         stream_timeout: float = 86_400.0,
+        progress_timeout: float = 600.0,
     ) -> None:
         self._backend: ScoringBackend | None = None
         if isinstance(server, str):
@@ -61,6 +64,7 @@ class AsyncClient:
             self._backend = server
         self._timeout = timeout
         self._stream_timeout = stream_timeout
+        self._progress_timeout = progress_timeout
 
     @classmethod
     def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
@@ -99,7 +103,7 @@ class AsyncClient:
             NotFoundError: The metric or graph is unknown.
             UnavailableError: The server can't be reached.
         """
-        from .progress import progress_bar
+        from .progress import NoBar, progress_bar
         from .runs import RunItems, RunReport
 
         spec, source = await _read(run)
@@ -107,22 +111,29 @@ class AsyncClient:
             report = await self._score_to_folder(run, spec, source)
             return RunReport.of(report, RunItems(), run.paths())
         items, done = RunItems(), 0
-        with progress_bar(len(source)) if run.progress else nullcontext(_no_bar) as step:
+        with progress_bar(len(source)) if run.progress else nullcontext(NoBar()) as bar:
 
             def on_batch(batch: BatchResult) -> None:
                 nonlocal done
                 done += len(batch.items)
-                step(done)
+                bar.done(done)
                 if run.keep_items:
                     items.add(batch)
                 if run.on_batch is not None:
                     run.on_batch(batch)
 
-            report = await self.score_items(spec, source, on_batch=on_batch)
+            report = await self.score_items(
+                spec, source, on_batch=on_batch, on_progress=lambda now: bar.waits(now.waiting)
+            )
         return RunReport.of(report, items, run.paths())
 
     async def score_items(
-        self, spec: ScoreSpec, items: Iterable[Item], *, on_batch: OnBatch | None = None
+        self,
+        spec: ScoreSpec,
+        items: Iterable[Item],
+        *,
+        on_batch: OnBatch | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Report:
         """Score items that are already read.
 
@@ -130,7 +141,10 @@ class AsyncClient:
             spec: How they are scored.
             items: The items; read as the backend takes them.
             on_batch: Called with each batch of results, in the order of the items.
+            on_progress: Called every few seconds without results, with what is waited for.
         """
+        from hallujudge.judge_service.engine.progress import RunProgress
+
         # Close it now rather than at garbage collection, so that stopping early stops the server.
         from .runs.batching import batches_async
 
@@ -139,7 +153,10 @@ class AsyncClient:
             async for part in parts:
                 if isinstance(part, Report):
                     return part
-                if on_batch is not None:
+                if isinstance(part, RunProgress):
+                    if on_progress is not None:
+                        on_progress(part)
+                elif on_batch is not None:
                     on_batch(part)
         raise AssertionError("a backend ended its stream without a report")
 
@@ -253,7 +270,10 @@ class AsyncClient:
 
             # Another task may have connected meanwhile.
             self._backend = self._backend or RemoteBackend(
-                self._address, timeout=self._timeout, stream_timeout=self._stream_timeout
+                self._address,
+                timeout=self._timeout,
+                stream_timeout=self._stream_timeout,
+                progress_timeout=self._progress_timeout,
             )
         return self._backend
 
@@ -264,7 +284,3 @@ async def _read(run: ScoreRun) -> tuple[ScoreSpec, ItemSource]:
 
     await import_in_thread("hallujudge.sdk.archives", "numpy")
     return run.spec(), run.items()
-
-
-def _no_bar(_done: int) -> None:
-    """Show no progress."""

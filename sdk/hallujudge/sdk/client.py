@@ -45,6 +45,8 @@ class Client:
             constructed. To score without a server see :meth:`embedded`.
         timeout: How long one call to the server may take, in seconds.
         stream_timeout: How long a whole run at the server may take, in seconds.
+        progress_timeout: How long the server may be at work on a run without results, answers of
+            its judges or a reason to wait, in seconds.
 
     Example:
         >>> client = Client.embedded()
@@ -62,8 +64,14 @@ class Client:
         *,
         timeout: float = 60.0,
         stream_timeout: float = 86_400.0,
+        progress_timeout: float = 600.0,
     ) -> None:
-        self._client = AsyncClient(server, timeout=timeout, stream_timeout=stream_timeout)
+        self._client = AsyncClient(
+            server,
+            timeout=timeout,
+            stream_timeout=stream_timeout,
+            progress_timeout=progress_timeout,
+        )
         self._loop: _LoopThread | None = None
         self._lock = threading.Lock()
 

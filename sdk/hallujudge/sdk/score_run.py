@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import ScoreSpec
 
     from .archives import InputOptions, ItemSource, References, Responses
     from .backends.base import BatchResult
 
-__all__ = ["OnBatch", "ScoreRun", "called_with"]
+__all__ = ["OnBatch", "OnProgress", "ScoreRun", "called_with"]
 
 OnBatch: TypeAlias = "Callable[[BatchResult], None]"
 """Callback for each batch of items and their results, in the order of the items."""
+OnProgress: TypeAlias = "Callable[[RunProgress], None]"
+"""Callback for what a run is doing while it has no results."""
 
 _P = ParamSpec("_P")
 _Self = TypeVar("_Self")

@@ -1,8 +1,8 @@
 """How well a judge configuration does on known data, for the note beside its numbers.
 
-The figures are data (``data/judge_agreement.json``), which ``benchmarks/bench_judge_agreement.py``
-measures: claims of answers that people checked count as true of their own image, and as false of
-another image.
+Tri-HE's figures are data (``data/judge_agreement.json``), which
+``benchmarks/bench_judge_agreement.py`` measures: claims of answers that people checked count as
+true of their own image, and as false of another image.
 """
 
 from __future__ import annotations
@@ -16,15 +16,21 @@ from importlib import resources
 from ..matchers import MatcherSettings
 
 __all__ = [
+    "KEYWORD_QUALITY",
     "Agreement",
+    "KeywordQuality",
     "agreement_note",
     "agreement_table",
+    "asked_judge_note",
     "best_measured",
+    "given_verdicts_note",
+    "keywords_note",
     "measured_agreements",
     "read_agreements",
 ]
 
 _PAGE = "docs/explanation/tri-he-validation.md"
+_KEYWORDS_PAGE = "docs/explanation/rule-extractor-quality.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,25 @@ class Agreement:
     def check(self) -> float:
         """Agreement on the check half: the mean of both shares that are right."""
         return (self.true_supported + 1 - self.false_supported) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordQuality:
+    """How well the rules find the annotated keywords of the held-out descriptions."""
+
+    kind: str
+    """``objects`` or ``behaviors``."""
+    precision: float
+    """Share of the listed keywords that are annotated."""
+    recall: float
+    """Share of the annotated keywords that are listed."""
+
+
+# The row "held out, 50" of docs/explanation/rule-extractor-quality.md, which a test compares.
+KEYWORD_QUALITY = (
+    KeywordQuality(kind="objects", precision=0.978, recall=0.948),
+    KeywordQuality(kind="behaviors", precision=0.962, recall=0.926),
+)
 
 
 @cache
@@ -132,3 +157,51 @@ def _is_of(known: Agreement, extractor: str, settings: MatcherSettings) -> bool:
         known.protocol,
         known.model,
     ) and (settings.keep_above, settings.support_above) == (known.keep_above, known.support_above)
+
+
+def keywords_note(extractor: str) -> str:
+    """Return the note on what takes keywords from descriptions; empty: they are given.
+
+    Args:
+        extractor: ``rules``, ``llm`` or ``given``.
+    """
+    if extractor == "given":
+        return (
+            "Keywords came with the descriptions; what took them was not measured on known data. "
+            "Compare models whose keywords were taken in the same way."
+        )
+    if extractor != "rules":
+        return (
+            "This keyword extractor was not measured on known data. Compare models with it; do "
+            f"not quote the result as a rate. {_KEYWORDS_PAGE} has the figures of the rules."
+        )
+    return (
+        "On 50 annotated descriptions the rules find "
+        + " and ".join(
+            f"{row.recall:.0%} of the {row.kind} ({row.precision:.0%} of what they list is right)"
+            for row in KEYWORD_QUALITY
+        )
+        + f"; expect less on longer texts. Compare models with them. See {_KEYWORDS_PAGE}."
+    )
+
+
+def asked_judge_note() -> str:
+    """Return the note on a language model that judges with its own or a user's prompt."""
+    return (
+        "This judge was not measured on known data. Compare models with it; do not quote the "
+        "result as a rate. hallujudge analyze prints its agreement with judgements that came with "
+        "the responses."
+    )
+
+
+def given_verdicts_note(score: str, verdicts: str) -> str:
+    """Return the note on scores that rest on verdicts of an unknown judge.
+
+    Args:
+        score: What rests on them, with its verb.
+        verdicts: What they are, in the plural.
+    """
+    return (
+        f"{score} on {verdicts} that came with the responses. How their judge does on known data "
+        "was not measured; compare models that the same judge judged."
+    )

@@ -13,12 +13,14 @@ from ..errors import UnsupportedError
 from ..imports import import_in_thread
 from ..version import __version__
 from .entry import Pipeline
+from .progress import RunProgress
 from .registry import metric_entry, open_pipeline
 from .resources import Resources
 from .spec import ScoreSpec
 
 if TYPE_CHECKING:
     from ..llm.estimate import Estimate
+    from .judge_factory import JudgeFactory
 
 __all__ = ["Engine", "ScoringSession"]
 
@@ -42,13 +44,14 @@ class Engine:
         """
         # Signatures need the version of a language model's server, which has to be requested.
         if metric_entry(spec.metric).asks_llm(spec):
-            judges = await asyncio.to_thread(lambda: self.resources.judges)
-            await judges.prepare()
+            factory = await asyncio.to_thread(lambda: self.resources.judges)
+            await factory.prepare()
         # Models, graphs and their libraries may take seconds to load; the event loop serves other
         # calls meanwhile.
         pipeline = await asyncio.to_thread(open_pipeline, spec, self.resources)
         await import_in_thread("numpy")  # needed by the first batch
-        return ScoringSession(spec, pipeline)
+        judges = self.resources.judges if _calls_models(spec) else None
+        return ScoringSession(spec, pipeline, judges)
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
         """Return the verdicts on items' claims, without a report.
@@ -71,9 +74,13 @@ class ScoringSession:
     Args:
         spec: The specification of the run.
         pipeline: The metric with its graphs, extractors and judges.
+        judges: The judges, if language models judge or extract.
     """
 
-    def __init__(self, spec: ScoreSpec, pipeline: Pipeline) -> None:
+    def __init__(
+        self, spec: ScoreSpec, pipeline: Pipeline, judges: JudgeFactory | None = None
+    ) -> None:
+        self._judges = judges
         self._spec = spec
         self._pipeline = pipeline
         self._tally = Tally(pipeline.metric, spec.group_by)
@@ -101,6 +108,10 @@ class ScoringSession:
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, for a report that is made elsewhere."""
         return await self._pipeline.evaluate(items)
+
+    def progress(self) -> RunProgress:
+        """Return what the run is doing while it has no results."""
+        return self._judges.progress() if self._judges else RunProgress()
 
     async def score(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, and add them to the report."""
@@ -130,3 +141,8 @@ class ScoringSession:
             settings=self.settings,
             notes=(*self.notes, *report.notes),
         )
+
+
+def _calls_models(spec: ScoreSpec) -> bool:
+    """Return whether language models judge or extract."""
+    return metric_entry(spec.metric).asks_llm(spec) or spec.options.get("extractor") == "llm"

@@ -22,6 +22,7 @@ from ..llm.http import Endpoint
 from ..llm.retry import RetryPolicy
 from ..llm.templates import Template
 from ..llm.vllm import VllmServer, VllmSettings
+from .progress import RunProgress
 
 if TYPE_CHECKING:
     from ..extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
@@ -163,6 +164,15 @@ class JudgeFactory:
             if self._cache is None and self.settings.verdict_cache:
                 self._cache = VerdictCache(self.settings.verdict_cache)
             return self._cache
+
+    def progress(self) -> RunProgress:
+        """Return how many calls of language models were answered, and what others wait for."""
+        with self._lock:
+            clients = [judge.client for judge in self._judges.values()]
+        return RunProgress(
+            answers=sum(client.statistics.answered for client in clients),
+            waiting="; ".join(filter(None, (client.waiting for client in clients))),
+        )
 
     async def prepare(self) -> None:
         """Open the cache and request the server versions of the judges, before the first run.

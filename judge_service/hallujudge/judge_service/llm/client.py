@@ -155,6 +155,11 @@ class ChatClient:
         finally:
             self.outage.call_ends()
 
+    @property
+    def waiting(self) -> str:
+        """What calls wait for, in one sentence; empty: for nothing but answers."""
+        return self._patience.waiting
+
     async def close(self) -> None:
         """Close all connections."""
         await self.http.close()

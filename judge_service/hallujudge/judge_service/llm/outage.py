@@ -18,7 +18,8 @@ class Outage:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._calls = 0
+        self.calls = 0
+        """Calls that somebody waits for."""
         self._busy_since = clock()
         self._answered_at = float("-inf")
         self.answers = 0
@@ -43,13 +44,13 @@ class Outage:
 
     def call_begins(self) -> None:
         """Note that somebody waits for an answer."""
-        if not self._calls:
+        if not self.calls:
             self._busy_since = self._clock()
-        self._calls += 1
+        self.calls += 1
 
     def call_ends(self) -> None:
         """Note that somebody waits no longer."""
-        self._calls -= 1
+        self.calls -= 1
 
     def answered(self) -> None:
         """Note that the judge answered, if only to reject a request."""

@@ -132,6 +132,18 @@ class Patience:
             and (cause.kind is FailureKind.QUOTA or self._policy.asks_too_long(cause))
         )
 
+    @property
+    def waiting(self) -> str:
+        """What calls wait for, in one sentence; empty: they are answered, or fail for good."""
+        waited, cause = self._outage.seconds_without_answer, self._outage.cause
+        if cause is None or not self._outage.calls or waited < _TOLD_AFTER:
+            return ""
+        left = max(0.0, self._policy.give_up_after - waited)
+        return (
+            f"judge {self._judge}: no answer for {waited:.0f} s ({cause.detail}); "
+            f"{self._outage.answers} calls answered so far; trying again, giving up in {left:.0f} s"
+        )
+
     async def wait(self, call: Call, failure: CallFailedError) -> None:
         """Wait until a call may be made again.
 
@@ -142,7 +154,7 @@ class Patience:
         left = self._policy.give_up_after - self._outage.seconds_without_answer
         if left <= 0:
             raise self._no_progress(call, failure)
-        self._tell(failure, left)
+        self._tell()
         if failure.kind is FailureKind.CIRCUIT:
             most = min(left, self._patience(call)) if call.has_fallback else left
             await self._breaker.wait(self._tools.sleep, most)
@@ -151,22 +163,12 @@ class Patience:
         wait = self._policy.wait_before_next(failure, call.attempts, random)
         await self._tools.sleep(min(wait, left))
 
-    def _tell(self, failure: CallFailedError, left: float) -> None:
+    def _tell(self) -> None:
         """Log why nothing moves: after a few seconds, then every half minute."""
-        now, waited = self._tools.clock(), self._outage.seconds_without_answer
-        if waited < _TOLD_AFTER or now - self._told_at < _TOLD_EVERY:
-            return
-        self._told_at = now
-        cause = self._outage.cause or failure
-        _LOG.warning(
-            "judge %s: no answer for %.0f s (%s); %d calls answered so far; trying again, "
-            "giving up in %.0f s",
-            self._judge,
-            waited,
-            cause.detail,
-            self._outage.answers,
-            left,
-        )
+        now = self._tools.clock()
+        if (waiting := self.waiting) and now - self._told_at >= _TOLD_EVERY:
+            self._told_at = now
+            _LOG.warning("%s", waiting)
 
     def _no_progress(
         self, call: Call, failure: CallFailedError

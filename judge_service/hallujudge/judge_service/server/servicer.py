@@ -13,12 +13,14 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from ..engine import Engine, ScoringSession, metric_names
 from ..engine.extraction import extract, normalize
 from ..engine.ordered import ordered_map
+from ..engine.progress import TICK_SECONDS
 from ..engine.registry import metric_entry
+from ..engine.ticks import with_ticks
 from ..errors import InvalidInputError, Violation
 from ..version import __version__
 from ..wire import convert as _convert
 from ..wire.metrics import metric_info
-from ..wire.reports import pieces_of
+from ..wire.reports import pieces_of, shrink
 from ..wire.scene_graphs import without_graphs
 
 if TYPE_CHECKING:
@@ -59,11 +61,13 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         _convert.check_unique(items)
         results = without_graphs(await session.score(items))
         report = await asyncio.to_thread(session.report)
-        return pb.ScoreResponse(
+        response = pb.ScoreResponse(
             results=[_convert.result_to_proto(result) for result in results],
             report=_convert.report_to_proto(report),
             statistic_names=session.statistic_names,
         )
+        shrink(response, self._settings.max_message_bytes)
+        return response
 
     async def ScoreStream(
         self,
@@ -77,6 +81,18 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         yield pb.ScoreStreamResponse(
             accepted=pb.StreamAccepted(statistic_names=session.statistic_names)
         )
+        responses = with_ticks(self._scored(spec, session, requests), TICK_SECONDS)
+        async with aclosing(responses):
+            async for response in responses:
+                yield _progress(session) if response is None else response
+
+    async def _scored(
+        self,
+        spec: ScoreSpec,
+        session: ScoringSession,
+        requests: AsyncIterator[pb.ScoreStreamRequest],
+    ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
+        """Yield the results of each batch, then the report."""
 
         async def work(request: pb.ScoreStreamRequest) -> pb.ScoreStreamResponse:
             return await self._score_batch(spec, session, request)
@@ -177,6 +193,13 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
                 metadata={"count": str(count), "limit": str(limit)},
                 violations=(Violation(field=field, description=problem),),
             )
+
+
+def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:
+    progress = session.progress()
+    return pb.ScoreStreamResponse(
+        progress=pb.StreamProgress(answers=progress.answers, waiting=progress.waiting)
+    )
 
 
 async def _spec_of(requests: AsyncIterator[pb.ScoreStreamRequest]) -> ScoreSpec:

@@ -12,8 +12,9 @@ from hallujudge.metrics import Report, Score
 
 from .fields import Rearranged
 
-__all__ = ["REARRANGED", "joined", "pieces_of"]
+__all__ = ["REARRANGED", "joined", "pieces_of", "shrink"]
 
+_NOTE_BYTES = 1024
 _Groups = Mapping[str, Mapping[str, Mapping[str, Score]]]
 
 
@@ -67,6 +68,36 @@ def pieces_of(report: scoring_pb2.Report, max_bytes: int) -> Iterator[pb.ScoreSt
         yield pb.ScoreStreamResponse(groups=batch)
         report.ClearField("groups")
     yield pb.ScoreStreamResponse(report=report)
+
+
+def shrink(response: pb.ScoreResponse, max_bytes: int) -> None:
+    """Leave out what does not fit into one message, and say so in the report's notes.
+
+    First the groups of the report, then the evidence of items: what was scored is kept.
+
+    Args:
+        response: The response; it is changed.
+        max_bytes: The largest message.
+    """
+    for name, remove in (("groups", _remove_groups), ("the evidence of items", _remove_evidence)):
+        # A note is a few hundred bytes.
+        if (size := response.ByteSize()) <= max_bytes - _NOTE_BYTES:
+            return
+        remove(response)
+        response.report.notes.append(
+            f"This response leaves out {name}: with them it has {size} bytes, and a message may "
+            f"have {max_bytes} (max_message_bytes). ScoreStream sends them in pieces."
+        )
+
+
+def _remove_groups(response: pb.ScoreResponse) -> None:
+    response.report.ClearField("groups")
+
+
+def _remove_evidence(response: pb.ScoreResponse) -> None:
+    for result in response.results:
+        if (kind := result.WhichOneof("evidence")) is not None:
+            result.ClearField(kind)
 
 
 def joined(

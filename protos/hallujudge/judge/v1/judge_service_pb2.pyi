@@ -172,6 +172,7 @@ class ScoreStreamResponse(google.protobuf.message.Message):
     BATCH_FIELD_NUMBER: builtins.int
     GROUPS_FIELD_NUMBER: builtins.int
     REPORT_FIELD_NUMBER: builtins.int
+    PROGRESS_FIELD_NUMBER: builtins.int
     @property
     def accepted(self) -> Global___StreamAccepted:
         """The spec is valid. First, and once."""
@@ -188,6 +189,10 @@ class ScoreStreamResponse(google.protobuf.message.Message):
     def report(self) -> hallujudge.judge.v1.scoring_pb2.Report:
         """The scores of all items. Last, and once. Groups that were sent before are not repeated."""
 
+    @property
+    def progress(self) -> Global___StreamProgress:
+        """Sent every few seconds in which there is nothing else to send. Any number of times."""
+
     def __init__(
         self,
         *,
@@ -195,10 +200,11 @@ class ScoreStreamResponse(google.protobuf.message.Message):
         batch: Global___ResultBatch | None = ...,
         groups: Global___GroupBatch | None = ...,
         report: hallujudge.judge.v1.scoring_pb2.Report | None = ...,
+        progress: Global___StreamProgress | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["accepted", b"accepted", "batch", b"batch", "groups", b"groups", "message", b"message", "report", b"report"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["accepted", b"accepted", "batch", b"batch", "groups", b"groups", "message", b"message", "report", b"report"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["message", b"message"]) -> typing.Literal["accepted", "batch", "groups", "report"] | None: ...
+    def HasField(self, field_name: typing.Literal["accepted", b"accepted", "batch", b"batch", "groups", b"groups", "message", b"message", "progress", b"progress", "report", b"report"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["accepted", b"accepted", "batch", b"batch", "groups", b"groups", "message", b"message", "progress", b"progress", "report", b"report"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["message", b"message"]) -> typing.Literal["accepted", "batch", "groups", "report", "progress"] | None: ...
 
 Global___ScoreStreamResponse: typing_extensions.TypeAlias = ScoreStreamResponse
 
@@ -221,6 +227,28 @@ class StreamAccepted(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["statistic_names", b"statistic_names"]) -> None: ...
 
 Global___StreamAccepted: typing_extensions.TypeAlias = StreamAccepted
+
+@typing.final
+class StreamProgress(google.protobuf.message.Message):
+    """What a run is doing while it has no results to send."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ANSWERS_FIELD_NUMBER: builtins.int
+    WAITING_FIELD_NUMBER: builtins.int
+    answers: builtins.int
+    """Answers that the language models of this run's judges and extractors gave so far, to any run."""
+    waiting: builtins.str
+    """What is waited for, in one sentence. Empty: nothing, the server is at work."""
+    def __init__(
+        self,
+        *,
+        answers: builtins.int = ...,
+        waiting: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["answers", b"answers", "waiting", b"waiting"]) -> None: ...
+
+Global___StreamProgress: typing_extensions.TypeAlias = StreamProgress
 
 @typing.final
 class ResultBatch(google.protobuf.message.Message):

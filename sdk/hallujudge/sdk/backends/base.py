@@ -10,6 +10,7 @@ from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Repor
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import FoundClaim
+    from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
 
@@ -80,10 +81,11 @@ class ScoringBackend(Protocol):
 
     def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch], *, report: bool = True
-    ) -> AsyncGenerator[BatchResult | Report, None]:
+    ) -> AsyncGenerator[BatchResult | RunProgress | Report, None]:
         """Yield the results of each batch in input order, then the report if it is wanted.
 
-        Closing the generator early cancels the work.
+        Every few seconds without results, progress is yielded. Closing the generator early cancels
+        the work.
         """
         ...
 

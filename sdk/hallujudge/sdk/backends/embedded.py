@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.extraction import extract, normalize
 from hallujudge.judge_service.engine.ordered import ordered_map
+from hallujudge.judge_service.engine.progress import TICK_SECONDS, RunProgress
 from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.engine.ticks import with_ticks
 from hallujudge.judge_service.version import __version__
 from hallujudge.metrics import Report
 
@@ -68,9 +70,17 @@ class EmbeddedBackend:
 
     async def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch], *, report: bool = True
-    ) -> AsyncGenerator[BatchResult | Report, None]:
+    ) -> AsyncGenerator[BatchResult | RunProgress | Report, None]:
         """Yield the results of each batch in input order, then the report if it is wanted."""
         session = await self._engine.open(spec)
+        parts = with_ticks(self._scored(session, batches, report=report), TICK_SECONDS)
+        async with aclosing(parts):
+            async for part in parts:
+                yield session.progress() if part is None else part
+
+    async def _scored(
+        self, session: ScoringSession, batches: AsyncIterable[Batch], *, report: bool
+    ) -> AsyncGenerator[BatchResult | Report, None]:
         score = session.score if report else session.evaluate
 
         async def work(batch: Batch) -> BatchResult:

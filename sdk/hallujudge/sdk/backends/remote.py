@@ -13,6 +13,7 @@ import grpc
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service.engine.ticks import with_ticks
 from hallujudge.judge_service.version import __version__
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc
@@ -24,12 +25,14 @@ from ..errors import InternalError, UnsupportedError, VersionMismatchError
 from .address import checked_address
 from .base import Batch, BatchResult, RunHeader, ServerInfo
 from .headers import header_of
+from .progress_watch import PROGRESS_SECONDS, STREAM_SECONDS, ProgressWatch, progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from hallujudge.judge.v1 import scoring_pb2 as scoring_pb
     from hallujudge.judge_service.engine.entry import FoundClaim
+    from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
@@ -81,6 +84,8 @@ class RemoteBackend:
         target: Host and port, or any target that gRPC supports.
         timeout: How long a unary call may take, in seconds.
         stream_timeout: How long a whole scoring stream may take, in seconds.
+        progress_timeout: How long a server may be at work without results, answers of its judges
+            or a reason to wait, in seconds.
         keepalive: How often a server at work is asked whether it is alive, and how long it may
             take to answer, in seconds. A server that froze is noticed after twice this time.
 
@@ -93,13 +98,16 @@ class RemoteBackend:
         target: str,
         *,
         timeout: float = 60.0,
-        stream_timeout: float = 86_400.0,
+        stream_timeout: float = STREAM_SECONDS,
+        progress_timeout: float = PROGRESS_SECONDS,
         keepalive: float = _KEEPALIVE_SECONDS,
     ) -> None:
         self._keepalive_ms = int(keepalive * 1000)
         self._target = checked_address(target)
         self._timeout = timeout
         self._stream_timeout = stream_timeout
+        self._progress_timeout = progress_timeout
+        ProgressWatch(self._target, progress_timeout)  # refuses a time that is not above 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._greeted = False
 
@@ -117,8 +125,12 @@ class RemoteBackend:
 
     async def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch], *, report: bool = True
-    ) -> AsyncGenerator[BatchResult | Report, None]:
-        """Yield the results of each batch in input order, then the report if it is wanted."""
+    ) -> AsyncGenerator[BatchResult | RunProgress | Report, None]:
+        """Yield the results of each batch in input order, then the report if it is wanted.
+
+        Raises:
+            DeadlineError: The server made no progress for ``progress_timeout`` seconds.
+        """
         await self._greet()
         window = _Window(MAX_IN_FLIGHT)
         sent: deque[Batch] = deque()
@@ -137,17 +149,26 @@ class RemoteBackend:
         feed = _Feed(requests())
         with self._errors(feed), closing(window):
             call = self._connect().ScoreStream(feed, timeout=self._stream_timeout)
-            async with aclosing(_answers(call)) as answers:
+            watch = ProgressWatch(self._target, self._progress_timeout)
+            async with aclosing(with_ticks(_answers(call), watch.tick)) as answers:
                 async for response in answers:
+                    watch.check(response, outstanding=bool(sent) or feed.ended)
+                    if response is None:
+                        continue
                     kind = response.WhichOneof("message")
                     if kind == "batch":
                         done = _paired(sent.popleft(), response.batch.results)
                         window.leave(len(done.items))
                         yield done
+                    elif kind == "progress":
+                        yield progress_of(response.progress)
                     elif kind == "groups":
                         groups.extend(response.groups.groups)
                     elif kind == "report" and report:
                         yield _convert.report_from_proto(joined(groups, response.report))
+                    if kind != "progress":
+                        # The caller may have taken its time.
+                        watch.moved()
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Return the claims of each text, without verdicts."""
@@ -329,6 +350,8 @@ class _Feed:
     def __init__(self, source: AsyncIterator[pb.ScoreStreamRequest]) -> None:
         self._source = source
         self.error: Exception | None = None
+        self.ended = False
+        """Whether all batches are sent."""
 
     def __aiter__(self) -> _Feed:
         return self
@@ -337,6 +360,7 @@ class _Feed:
         try:
             return await anext(self._source)
         except StopAsyncIteration:
+            self.ended = True
             raise
         except Exception as err:
             self.error = err

@@ -141,6 +141,13 @@ class RunOptions:
         ),
     ] = None
     """Host and port of the server."""
+    progress_timeout: Annotated[
+        float,
+        server_option(
+            "--progress-timeout", help="Seconds without progress of the server that end a run."
+        ),
+    ] = 600.0
+    """Seconds for which the server may be at work without progress."""
 
     def of(
         self, run: ScoreRun, judges: Mapping[str, object] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from hallujudge.metrics import Outcome, Report
 from ..archives import ItemSource
 from ..client import Client
 from ..errors import InvalidInputError
-from ..progress import progress_bar
+from ..progress import Bar, NoBar, progress_bar
 from ..runs import RunFolder
 from ..runs.parts import Part
 from ..runs.unscored import UnscoredCounts
@@ -31,6 +31,7 @@ from .unscored import unscored_notes
 from .wording import in_flags
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import ScoreSpec
 
     from ..runs.folder import Started
@@ -53,6 +54,8 @@ class ScoreCommand:
     """Folder for results."""
     server: str | None = None
     """Host and port of the server; None scores in this process."""
+    progress_timeout: float = 600.0
+    """Seconds for which the server may be at work without progress."""
     judges: Mapping[str, object] = field(default_factory=dict)
     """Settings of the judges, for scoring in this process."""
     formats: tuple[str, ...] = ("table",)
@@ -96,8 +99,8 @@ class ScoreCommand:
             client = stack.enter_context(self._client())
             output = stack.enter_context(RunFolder(self.out, inputs=self.run.paths()))
             try:
-                with self._progress(items) as step:
-                    watch = _Watch(self, unscored, step)
+                with self._progress(items) as bar:
+                    watch = _Watch(self, unscored, bar)
                     return client.score_into(output, self.full_run, spec, items, watch)
             except KeyboardInterrupt as err:
                 typer.echo(f"stopped by {stopped_by(err)}: {output.kept(len(items))}", err=True)
@@ -173,15 +176,17 @@ class ScoreCommand:
             typer.echo(render_table(report, width=width, color=color), nl=False)
             typer.echo(f"written to {self.out}")
 
-    def _progress(self, items: ItemSource) -> AbstractContextManager[Callable[[int], None]]:
+    def _progress(self, items: ItemSource) -> AbstractContextManager[Bar]:
         """Return a progress bar on a terminal, and nothing elsewhere."""
         if self.quiet or not _on_terminal(sys.stderr):
-            return nullcontext(lambda _done: None)
+            return nullcontext(NoBar())
         return progress_bar(len(items))
 
     def _client(self) -> Client:
         # An empty address, such as an unset shell variable, is an error; it does not mean None.
-        return Client.embedded(self.judges) if self.server is None else Client(self.server)
+        if self.server is None:
+            return Client.embedded(self.judges)
+        return Client(self.server, progress_timeout=self.progress_timeout)
 
 
 def _check_formats(formats: tuple[str, ...]) -> None:
@@ -196,15 +201,13 @@ class _Watch:
     Args:
         command: Prints.
         unscored: Collects the reasons.
-        step: Moves the progress bar to a number of items.
+        bar: The progress bar.
     """
 
-    def __init__(
-        self, command: ScoreCommand, unscored: UnscoredCounts, step: Callable[[int], None]
-    ) -> None:
+    def __init__(self, command: ScoreCommand, unscored: UnscoredCounts, bar: Bar) -> None:
         self._command = command
         self._unscored = unscored
-        self._step = step
+        self._bar = bar
         self._done = 0
 
     def started(self, started: Started) -> None:
@@ -212,10 +215,13 @@ class _Watch:
 
     def scored(self, part: Part | Entry) -> None:
         self._done += part.items
-        self._step(self._done)
+        self._bar.done(self._done)
         self._unscored.merge(part.unscored)
         if isinstance(part, Part):
             self._command.list_unscored(part.lines)
+
+    def waits(self, progress: RunProgress) -> None:
+        self._bar.waits(progress.waiting)
 
 
 def _claim_notes(report: Report) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import re
 __all__ = ["in_flags"]
 
 _ARGUMENT = re.compile(
-    r"(?:Input|Compare)Options\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…"
+    r"(?:InputOptions|CompareOptions|Client)\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…"
 )
 # All other options have the names of their fields.
 _FLAGS = {
@@ -21,7 +21,8 @@ _FLAGS = {
 def in_flags(message: str) -> str:
     """Replace names of Python arguments in a message by command-line options.
 
-    ``InputOptions(id_key=…)`` becomes ``--id-key``, and ``references=…`` ``--references``.
+    ``InputOptions(id_key=…)`` becomes ``--id-key``, ``Client(progress_timeout=…)``
+    ``--progress-timeout``, and ``references=…`` ``--references``.
     """
     return _ARGUMENT.sub(_flag, message)
 

@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from hallujudge.metrics import Report, Tally
 
+from ..backends.base import BatchResult
 from ..errors import InternalError
 from .batching import batches_async
 from .parts import Part, PartMaker
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.metrics import Item
 
     from ..archives import ItemSource
-    from ..backends.base import BatchResult, RunHeader, ScoringBackend
+    from ..backends.base import RunHeader, ScoringBackend
     from .folder import RunFolder, Started
     from .parts import Entry
 
 __all__ = ["BackendParts", "PartSource", "RunWatch", "score_parts"]
 
 OnBatch: TypeAlias = "Callable[[BatchResult], None]"
+OnProgress: TypeAlias = "Callable[[RunProgress], None]"
 
 
 class PartSource(Protocol):
@@ -53,6 +56,10 @@ class RunWatch(Protocol):
         """Learn of a part, the kept ones of a resumed run first."""
         ...
 
+    def waits(self, progress: RunProgress) -> None:
+        """Learn, every few seconds without a part, what is waited for."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendParts:
@@ -68,6 +75,8 @@ class BackendParts:
     """Whether responses are kept."""
     on_batch: OnBatch | None = None
     """Callback for each batch of results."""
+    on_progress: OnProgress | None = None
+    """Callback for what is waited for."""
 
     async def parts(self, items: Iterator[Item], first: int) -> AsyncGenerator[Part, None]:
         """Yield the parts of items; see :class:`PartSource`."""
@@ -76,6 +85,10 @@ class BackendParts:
         async with aclosing(stream) as results:
             async for done in results:
                 assert not isinstance(done, Report), "no report was asked for"
+                if not isinstance(done, BatchResult):
+                    if self.on_progress is not None:
+                        self.on_progress(done)
+                    continue
                 if self.on_batch is not None:
                     self.on_batch(done)
                 yield maker.make(done, first)

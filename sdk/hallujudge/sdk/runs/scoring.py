@@ -60,7 +60,7 @@ class FolderScoring:
             started = folder.start(manifest, resume=run.resume)
             if watch is not None:
                 watch.started(started)
-            source = self._source(backend, header)
+            source = self._source(backend, header, watch)
             report = await score_parts(folder, started, source, items, spec, header, watch)
         if not started.complete:
             await asyncio.to_thread(folder.finish, report, html=run.html)
@@ -68,7 +68,9 @@ class FolderScoring:
             await asyncio.to_thread(folder.write_page, report)
         return report
 
-    def _source(self, backend: ScoringBackend, header: RunHeader) -> PartSource:
+    def _source(
+        self, backend: ScoringBackend, header: RunHeader, watch: RunWatch | None
+    ) -> PartSource:
         from ..backends.embedded import EmbeddedBackend
 
         workers = worker_count(self._run, self._items, local=isinstance(backend, EmbeddedBackend))
@@ -86,6 +88,7 @@ class FolderScoring:
             header=header,
             keep_text=self._run.keep_text,
             on_batch=self._run.on_batch,
+            on_progress=watch.waits if watch is not None else None,
         )
 
     @asynccontextmanager

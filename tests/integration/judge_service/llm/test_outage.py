@@ -75,8 +75,10 @@ async def test_why_nothing_moves_is_logged_every_half_minute(
     world = World()
     async with llm.ScriptedLlm(llm.always(llm.error(429, "slow down sk-secret-123"))) as server:
         client = client_of(server, world, retry=RetryPolicy(outage_seconds=1000))
+        assert client.waiting == ""
         with caplog.at_level(logging.WARNING), pytest.raises(UnavailableError):
             await client.ask(REQUEST)
+        assert client.waiting == "", "no call waits any longer"
         await client.close()
     lines = [record.getMessage() for record in caplog.records]
     assert 8 <= len(lines) <= 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 
 import grpc
@@ -14,6 +15,7 @@ from support.threads import PATIENCE, until
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
+from hallujudge.judge_service.engine.progress import RunProgress
 from hallujudge.judge_service.errors import (
     DeadlineError,
     HallujudgeError,
@@ -26,8 +28,9 @@ from hallujudge.judge_service.errors import (
 )
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
-from hallujudge.sdk import AsyncClient
+from hallujudge.sdk import AsyncClient, ScoreRun
 
 
 class GatedEngine(Engine):
@@ -36,6 +39,7 @@ class GatedEngine(Engine):
     def __init__(self, *, let: bool = False, error: Exception | None = None) -> None:
         super().__init__()
         self.error = error
+        self.waiting = ""
         self.cancelled = 0
         self.begun, self.may_score = asyncio.Event(), asyncio.Event()
         if let or error is not None:
@@ -57,6 +61,9 @@ class GatedEngine(Engine):
             return await inner(items)
 
         session.score = score  # type: ignore[method-assign]  # the point of the stand-in
+        if self.waiting:
+            told = RunProgress(answers=7, waiting=self.waiting)
+            session.progress = lambda: told  # type: ignore[method-assign]  # the same
         return session
 
 
@@ -262,3 +269,76 @@ async def test_the_same_error_from_both_backends(
         assert (caught.value.message, caught.value.reason) == (error.message, error.reason)
     finally:
         await server.stop(0)
+
+
+async def test_what_a_server_waits_for_reaches_the_client() -> None:
+    engine = GatedEngine()
+    engine.waiting = "judge m: no answer for 9 s (HTTP 503: starting)"
+    server = await running(engine)
+    told: list[RunProgress] = []
+
+    def note(progress: RunProgress) -> None:
+        told.append(progress)
+        engine.may_score.set()
+
+    run = ScoreRun("chair", responses=RESPONSES, references=REFERENCES)
+    try:
+        async with AsyncClient(server.address) as client:
+            report = await client.score_items(run.spec(), run.items(), on_progress=note)
+    finally:
+        await server.stop(0)
+    assert told[0] == RunProgress(answers=7, waiting=engine.waiting)
+    assert report.chair_i == 0.5
+
+
+async def test_a_server_that_is_alive_without_progress_ends_the_run() -> None:
+    server = await running(GatedEngine())
+    try:
+        async with AsyncClient(server.address, progress_timeout=0.2) as client:
+            with pytest.raises(DeadlineError, match=r"made no progress for 0\.2 s"):
+                await client.score("chair", responses=RESPONSES, references=REFERENCES)
+    finally:
+        await server.stop(0)
+
+
+async def test_a_slow_caller_is_not_a_server_without_progress() -> None:
+    server = await running(GatedEngine(let=True))
+    responses = {str(n): "A dog and a cat." for n in range(300)}
+    try:
+        async with AsyncClient(server.address, progress_timeout=0.2) as client:
+            report = await client.score(
+                "chair",
+                responses=responses,
+                references={key: ["dog"] for key in responses},
+                on_batch=lambda _batch: time.sleep(0.3),
+            )
+    finally:
+        await server.stop(0)
+    assert report.chair_i == 0.5
+
+
+async def test_a_report_that_does_not_fit_discards_no_run() -> None:
+    """Groups go first, then evidence; scores and results arrive."""
+    server = await running(Engine(), max_message_bytes=1 << 16)
+    run = ScoreRun(
+        "chair",
+        responses=[
+            {"image_id": str(n), "caption": "A dog and a cat.", "model": f"m{n}"}
+            for n in range(300)
+        ],
+        references={str(n): ["dog"] for n in range(300)},
+        group_by=["model"],
+    )
+    items = [item_to_proto(item) for item in run.items()]
+    try:
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            stub = pb_grpc.JudgeServiceStub(channel)
+            request = pb.ScoreRequest(spec=spec_to_proto(run.spec()), items=items)
+            response = await stub.Score(request, timeout=PATIENCE)
+    finally:
+        await server.stop(0)
+    assert len(response.results) == 300
+    assert {score.name: score.value for score in response.report.scores}["chair_i"] == 0.5
+    assert not response.report.groups
+    assert "leaves out groups" in response.report.notes[-1]
+    assert "max_message_bytes" in response.report.notes[-1]

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from hallujudge.judge_service.engine.agreement import (
+    KEYWORD_QUALITY,
     agreement_note,
     agreement_table,
     best_measured,
     measured_agreements,
 )
 from hallujudge.judge_service.engine.families.tri_he import ENTRY
+from hallujudge.judge_service.engine.registry import open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.matchers import MatcherSettings
@@ -82,3 +84,31 @@ def test_corrected_has_measured_thresholds() -> None:
     pipeline = ENTRY.open(ScoreSpec(metric="tri-he", variant="corrected"), Resources())
     assert pipeline.settings["judge.matcher_support_above"] == str(best.support_above)
     assert f"{1 - best.true_supported:.0%} of checked true claims" in pipeline.notes[0]
+
+
+@pytest.mark.repo
+def test_the_quality_of_the_keyword_rules_is_the_pages() -> None:
+    page = (ROOT / "docs/explanation/rule-extractor-quality.md").read_text(encoding="utf-8")
+    cells = [f"{number:.3f}" for row in KEYWORD_QUALITY for number in (row.precision, row.recall)]
+    found = " | ".join(f"**{cell}**" for cell in cells)
+    assert f"| **held out, 50** | {found} |" in page
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "told"),
+    [
+        ("mementos", {}, "the rules find 95% of the objects (98% of what they list is right)"),
+        ("mementos", {"extractor": "given"}, "what took them was not measured on known data"),
+        ("hallusion-bench", {"correctness": "given"}, "How their judge does on known data was not"),
+        ("event-hallusion", {}, "How their judge does on known data was not measured"),
+    ],
+)
+def test_every_judged_metric_says_what_is_known_of_its_judge(
+    metric: str, options: dict[str, str], told: str
+) -> None:
+    pipeline = open_pipeline(ScoreSpec(metric=metric, options=options), Resources())
+    assert told in " ".join(pipeline.notes)
+
+
+def test_an_answer_parser_is_not_a_judge() -> None:
+    assert open_pipeline(ScoreSpec(metric="hallusion-bench"), Resources()).notes == ()

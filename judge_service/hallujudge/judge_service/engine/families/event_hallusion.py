@@ -14,6 +14,7 @@ from hallujudge.metrics.event_hallusion.metric import EventHallusionMetric
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import ScoredItem
 
+from ..agreement import asked_judge_note, given_verdicts_note
 from ..entry import MetricEntry, Trial
 from ..judging import (
     JudgingPipeline,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENTRIES", "EventHallusionPipeline"]
 
+_DESCRIBED = "Scores of descriptions rest"
 _SLOTS = ("event", "description")
 
 
@@ -144,7 +146,8 @@ def _open(spec: ScoreSpec, resources: Resources) -> EventHallusionPipeline:
         judge=judge.signature if judge else "",
         **ENTRY.own_options(spec),
     )
-    return EventHallusionPipeline(metric, responses, judge)
+    note = asked_judge_note() if judge else given_verdicts_note(_DESCRIBED, "judgements")
+    return EventHallusionPipeline(metric, responses, judge, (note,))
 
 
 ENTRY = MetricEntry(

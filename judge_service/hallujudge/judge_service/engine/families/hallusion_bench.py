@@ -18,6 +18,7 @@ from hallujudge.metrics.hallusion_bench.items import (
 )
 from hallujudge.metrics.hallusion_bench.metric import JUDGES, HallusionBenchMetric
 
+from ..agreement import asked_judge_note, given_verdicts_note
 from ..entry import MetricEntry, Trial
 from ..items import scored, unscored
 from ..judging import (
@@ -120,9 +121,15 @@ def _correctness_problem(item: HallusionBenchItem) -> Problem | None:
 
 
 def _notes(metric: HallusionBenchMetric) -> tuple[str, ...]:
+    judged: tuple[str, ...] = ()
+    if metric.correctness == "given":
+        judged = (given_verdicts_note("Every score rests", "correctness labels"),)
+    elif metric.correctness in JUDGES:
+        judged = (asked_judge_note(),)
     if metric.variant != "image-only":
-        return ()
+        return judged
     return (
+        *judged,
         "image-only: questions without a figure were read and count in no score; sets of one "
         "subcategory and number are one set, whatever their category, as in VLMEvalKit.",
     )

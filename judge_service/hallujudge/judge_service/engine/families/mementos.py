@@ -27,6 +27,7 @@ from hallujudge.synonym_graphs import (
 
 from ...errors import InvalidInputError
 from ...extractors.values import DescriptionPair
+from ..agreement import keywords_note
 from ..cpu import run_cpu
 from ..entry import FoundClaim, MetricEntry, Trial
 from ..items import checked, scored, unscored
@@ -98,8 +99,6 @@ class MementosPipeline:
         responses: Recognises missing descriptions.
     """
 
-    notes: tuple[str, ...] = ()
-
     def __init__(
         self,
         metric: MementosMetric,
@@ -112,6 +111,7 @@ class MementosPipeline:
         self._responses = responses
         self._graphs = (objects, behaviors)
         self._source = source
+        self.notes = (keywords_note(source.name),)
         variant: KeywordVariant = "published" if metric.variant == "published" else "corrected"
         # Two predictions in a row are read together for behaviours only, as the release does.
         self._objects = _matchers(objects, variant, pairs=False)

@@ -1,0 +1,40 @@
+"""Reports that are too large for one message."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.judge.v1 import chair_pb2, scoring_pb2
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge_service.wire.reports import shrink
+
+
+def response() -> pb.ScoreResponse:
+    """About 60 kB of groups, 30 kB of evidence, and little else."""
+    evidence = chair_pb2.ChairEvidence(missed=["x" * 300])
+    return pb.ScoreResponse(
+        results=[pb.ItemResult(id=str(n), chair=evidence) for n in range(100)],
+        report=scoring_pb2.Report(
+            groups=[scoring_pb2.GroupScores(key="k", value="y" * 600) for _ in range(100)]
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "left_out"),
+    [
+        (200_000, []),
+        (60_000, ["groups"]),
+        (20_000, ["groups", "the evidence of items"]),
+    ],
+)
+def test_a_response_leaves_out_what_does_not_fit(limit: int, left_out: list[str]) -> None:
+    made = response()
+    shrink(made, limit)
+    assert made.ByteSize() <= limit
+    assert [result.id for result in made.results] == [str(n) for n in range(100)]
+    notes = made.report.notes
+    assert len(notes) == len(left_out)
+    assert all(f"leaves out {name}: " in note for name, note in zip(left_out, notes, strict=True))
+    assert bool(made.report.groups) == ("groups" not in left_out)
+    assert made.results[0].HasField("chair") == (len(left_out) < 2)
