@@ -67,7 +67,7 @@ class ScoreDefinition:
     value: Callable[[Sums], FloatArray]
     """Function from sums to scores, elementwise; NaN if the score is undefined."""
     smooth: Callable[[Sums], FloatArray] | None = None
-    """For a score that rounds its parts: the same without rounding, for its interval."""
+    """For a score that rounds its parts or adds to them: the same without, for its interval."""
     count: str = ""
     """Column whose sum is ``n``; empty: ``n`` counts the scored items."""
     bounded: bool = True

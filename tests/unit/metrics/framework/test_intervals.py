@@ -207,6 +207,27 @@ def test_a_score_that_one_cluster_defines_has_no_interval() -> None:
     assert score_interval(np.vstack([alone, [0, 2, 0, 1]]), score, INTERVALS) is not None
 
 
+def chance(failures: int, answers: int, rate: float) -> float:
+    return math.comb(answers, failures) * rate**failures * (1 - rate) ** (answers - failures)
+
+
+@pytest.mark.parametrize("answers", [24, 50, 200, 1000])
+def test_intervals_of_rare_failures_hold_the_true_value(answers: int) -> None:
+    """Exact coverage for rates at which 0.01 to 10 failures are expected, and for the opposite."""
+    most = 40 if answers > 40 else answers
+    wrong = [ends([(1, 1)] * n + [(0, 1)] * (answers - n)) for n in range(most + 1)]
+    right = [ends([(0, 1)] * n + [(1, 1)] * (answers - n)) for n in range(most + 1)]
+    for expected in np.linspace(0.01, 10, 300):
+        rate = float(expected) / answers
+        shares = [chance(n, answers, rate) for n in range(most + 1)]
+        held = sum(p for p, (low, high) in zip(shares, wrong, strict=True) if low <= rate <= high)
+        assert held >= 0.925, expected
+        mirrored = sum(
+            p for p, (low, high) in zip(shares, right, strict=True) if low <= 1 - rate <= high
+        )
+        assert mirrored == pytest.approx(held, abs=1e-6), expected
+
+
 ORDERS = {score.name: score for score in VidhalOrderingMetric().scores}
 
 
