@@ -54,6 +54,13 @@ def test_causes_are_not_defined_without_same(tmp_path: Path) -> None:
     assert values["question_mixed"] == 1
 
 
+@pytest.mark.parametrize("label", [1, 1.0, True, "1", "yes", "Yes.", " YES "])
+def test_labels_are_read_in_any_form(tmp_path: Path, label: object) -> None:
+    rows = [{**row, "gt_answer": label, "correctness": None} for row in SET]
+    assert score(tmp_path, rows).returncode == 0
+    assert values_of(tmp_path / "out")["question_accuracy"] == 0.75
+
+
 def test_an_unscored_answer_leaves_its_pair_open(tmp_path: Path) -> None:
     rows = [{**row, "correctness": None} if row is SET[1] else row for row in SET]
     assert score(tmp_path, rows, "--correctness-key", "correctness").returncode == 3

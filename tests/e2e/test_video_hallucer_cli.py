@@ -39,6 +39,13 @@ def test_published_finds_the_label_anywhere_and_corrected_reads_the_answer(tmp_p
     assert report["coverage"]["bounds"]["pair_accuracy"]["worst"] == pytest.approx(1 / 3)
 
 
+def test_labels_may_end_in_a_full_stop_and_pairs_may_have_ids(tmp_path: Path) -> None:
+    written = pair()
+    written["basic"]["answer"], written["hallucination"]["answer"] = "Yes.", "NO."
+    assert score(tmp_path, {"temporal": {"a": written}}, name="all.json").returncode == 0
+    assert values_of(tmp_path / "out")["pair_accuracy"] == 1
+
+
 @pytest.mark.parametrize(
     ("name", "found"),
     [
@@ -86,7 +93,7 @@ BROKEN["basic"]["answer"] = "maybe"
 @pytest.mark.parametrize(
     ("content", "name", "said"),
     [
-        ([pair()], "mine.json", ("name no set", "object_relation")),
+        ([pair()], "mine.json", ("have no set", "object_relation")),
         ([pair(), {"basic": pair()["basic"]}], "temporal.json", ("temporal/1", "hallucination")),
         ([BROKEN], "temporal.json", ("temporal/0", "maybe", "neither yes nor no")),
         ({"other": [pair()]}, "all.json", ("other", "not a set")),
@@ -102,7 +109,7 @@ def test_a_folder_holds_one_file_for_each_set(tmp_path: Path) -> None:
     folder = tmp_path / "answers"
     folder.mkdir()
     given = ("score", "video-hallucer", "--responses", folder, "--out", tmp_path / "out")
-    assert_refused(here(*given), "no JSON file")
+    assert_refused(here(*given), "no file that could be an archive")
     for name in ("obj_rel_A.json", "obj_rel_B.json"):
         (folder / name).write_text(json.dumps([pair()]))
     assert_refused(here(*given), "obj_rel_A.json", "obj_rel_B.json", "object_relation")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeGuard
+from typing import TypeAlias, TypeGuard
 
 from hallujudge.metrics.event_hallusion.items import SPLITS, EventHallusionItem, EventQuestion
 
@@ -16,6 +16,7 @@ from .tables import structured
 
 __all__ = ["READERS", "read_event_hallusion"]
 
+_Video: TypeAlias = "tuple[str, Mapping[str, object]]"
 _DESCRIPTION_KEYS = ("desc", "description", "response")
 _JUDGEMENT_KEYS = ("judgement", "judgment")
 _ANSWER_KEYS = ("prediction", "response")
@@ -55,22 +56,38 @@ def read_event_hallusion(
 
 
 def _videos(responses: Responses) -> Iterator[Record]:
-    """Yield one record for each video; in the released layout with its split."""
+    """Yield one record for each video; in the layouts by split with its split."""
     for record in read_records(responses):
-        if not _is_split(record.values):
+        held = list(_splits(record.values))
+        if not held:
             yield record
-            continue
-        split = record.values["id"]
-        for key, video in record.values.items():
-            if isinstance(video, Mapping):
+        for split, videos in held:
+            for key, video in videos:
                 values = {"id": key, **video, "split": split}
                 place = f"{record.place}, {key!r}"
                 yield Record(values=values, position=record.position, place=place)
 
 
-def _is_split(values: Mapping[str, object]) -> bool:
-    videos = [value for key, value in values.items() if key != "id"]
-    return "qa" not in values and bool(videos) and all(isinstance(v, Mapping) for v in videos)
+def _splits(values: Mapping[str, object]) -> Iterator[tuple[object, Iterator[_Video]]]:
+    """Yield the splits that a record holds, each with its videos; a video holds none.
+
+    A split is an object id -> video, as released, or a list of videos.
+    """
+    if "qa" in values:
+        return
+    videos = {key: video for key, video in values.items() if isinstance(video, Mapping)}
+    if videos and len(videos) == len(values) - ("id" in values):
+        yield values.get("id"), iter(videos.items())
+    listed = values.get("text")
+    if values.get("id") in SPLITS and _are_records(listed):
+        yield values["id"], _numbered(listed)
+    for split in SPLITS:
+        if _are_records(found := values.get(split)):
+            yield split, _numbered(found)
+
+
+def _numbered(videos: Sequence[Mapping[str, object]]) -> Iterator[_Video]:
+    return ((str(number), video) for number, video in enumerate(videos))
 
 
 def _item(record: Record, options: InputOptions, group_by: tuple[str, ...]) -> EventHallusionItem:

@@ -217,7 +217,7 @@ def _label(value: object) -> str | None:
     if value is None or value == "":
         return ""
     text = str(_number(value)) if isinstance(value, float) else str(value)
-    return _LABELS.get(text.strip().casefold())
+    return _LABELS.get(text.strip().rstrip(".").casefold())
 
 
 def _number(value: object) -> int | None:

@@ -122,8 +122,10 @@ def _pairs_in(path: Path) -> Iterator[Record]:
 
 
 def _sets_of(content: Mapping[str, object], place: str) -> Iterator[_Part]:
-    for key, pairs in content.items():
+    for key, held in content.items():
         name = _set_in(key)
+        # A list of pairs, or an object id -> pair.
+        pairs = list(held.values()) if isinstance(held, Mapping) else held
         if not name or not isinstance(pairs, Sequence) or isinstance(pairs, str):
             raise ArchiveError(
                 f"{place}: {key!r:.60} is not a set with a list of pairs; sets are "
@@ -212,7 +214,7 @@ class _Gathering:
         )
         return VideoHallucerRun(
             response=text_of(record, self._text_key),
-            label=_text(record.values.get("answer")).strip().casefold(),
+            label=_text(record.values.get("answer")).strip().rstrip(".").casefold(),
             question=_text(record.values.get("question")),
             video=_text(record.values.get("video")),
         )

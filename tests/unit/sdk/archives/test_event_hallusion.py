@@ -37,6 +37,25 @@ def test_a_file_and_its_content_give_equal_items(tmp_path: Path) -> None:
     assert found[4].judgement is None
 
 
+def test_splits_may_hold_lists_of_videos(tmp_path: Path) -> None:
+    listed = {
+        split: [{"id": key, **video} for key, video in videos.items()]
+        for split, videos in VIDEOS.items()
+    }
+    path = tmp_path / "predictions.json"
+    path.write_text(json.dumps(listed))
+    assert items(listed) == items(VIDEOS)
+    assert items(path) == items(VIDEOS)
+
+
+def test_the_event_is_what_the_released_judge_is_told() -> None:
+    about = {"caption": "A dog runs.", "unexpected": "It falls."}
+    (entire,) = items([{**VIDEO, "event_info": about}])
+    (other,) = items([{**VIDEO, "split": "interleave", "event_info": about}])
+    (own,) = items([{**VIDEO, "event": "A cat."}])
+    assert [each.event for each in (entire, other, own)] == ["A dog runs.", "It falls.", "A cat."]
+
+
 def test_records_name_their_split_and_may_share_a_video() -> None:
     (item,) = items([{**VIDEO, "video": "v1"}])
     assert (item.split, item.group_id, item.questions[0].label) == ("entire", "v1", "no")
