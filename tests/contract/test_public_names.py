@@ -65,9 +65,11 @@ NAMES = {
         "changed_items",
         "compare",
         "errors",
+        "merge_runs",
         "read_items",
         "read_run",
         "recompute",
+        "rescore_run",
     ],
     "hallujudge.sdk.errors": [
         "ArchiveError",

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         changed_items,
         compare,
     )
+    from .rescoring import rescore_run
     from .runs import (
         Manifest,
         RunFolder,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         RunReport,
         RunWatch,
         StoredRun,
+        merge_runs,
         read_run,
         recompute,
     )
@@ -128,9 +130,11 @@ __all__ = [
     "changed_items",
     "compare",
     "errors",
+    "merge_runs",
     "read_items",
     "read_run",
     "recompute",
+    "rescore_run",
 ]
 
 _HOMES = {
@@ -186,7 +190,9 @@ _HOMES = {
     "analyze_results": ".analysis",
     "changed_items": ".comparison",
     "compare": ".comparison",
+    "merge_runs": ".runs",
     "read_items": ".archives",
+    "rescore_run": ".rescoring",
     "read_run": ".runs",
     "recompute": ".runs",
 }

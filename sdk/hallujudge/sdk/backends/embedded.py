@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,20 @@ class EmbeddedBackend:
         self.settings = dict(settings or {})
         """The settings of the judges that were given."""
         self._engine = Engine(Resources(lambda: _judges(self.settings)))
+
+    def judge_settings(self) -> dict[str, object]:
+        """Return the settings of the judges that are not at their defaults; no keys are in it."""
+        from hallujudge.judge_service.settings.judges import JudgeSettings
+        from hallujudge.judge_service.settings.server import load_settings
+
+        settings, default = load_settings(self.settings).judges, JudgeSettings()
+        values = {entry.name: getattr(settings, entry.name) for entry in fields(settings)}
+        return {
+            name: value
+            for name, value in values.items()
+            # An address may hold a password.
+            if value != getattr(default, name) and not (name.endswith("url") and "@" in str(value))
+        }
 
     def with_cache(self, path: Path) -> EmbeddedBackend | None:
         """Return a backend that keeps verdicts in a file; None: the settings name one already."""

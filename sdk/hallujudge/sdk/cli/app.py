@@ -31,6 +31,9 @@ class ExitCode(enum.IntEnum):
 _COMMANDS = (
     "score",
     "archive",
+    "report",
+    "merge",
+    "rescore",
     "compare",
     "gate",
     "leaderboard",

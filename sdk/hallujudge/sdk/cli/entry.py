@@ -37,7 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command_tree() -> typer.Typer:
     """Return the command line with all its commands."""
     # Importing a module adds its commands to the tree; families are imported when they are used.
-    from . import analyze, archive, build, compare, doctor, graph, metrics, serve  # noqa: F401
+    from . import (  # noqa: F401
+        analyze,
+        archive,
+        build,
+        compare,
+        doctor,
+        graph,
+        metrics,
+        serve,
+        stored,
+    )
 
     return app
 

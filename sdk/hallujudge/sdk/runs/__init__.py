@@ -3,6 +3,7 @@
 from .driver import RunWatch
 from .folder import RunFolder
 from .manifest import Manifest
+from .merge import merge_runs
 from .read import StoredRun, read_run
 from .recompute import recompute
 from .report import RunItem, RunItems, RunReport
@@ -15,6 +16,7 @@ __all__ = [
     "RunReport",
     "RunWatch",
     "StoredRun",
+    "merge_runs",
     "read_run",
     "recompute",
 ]

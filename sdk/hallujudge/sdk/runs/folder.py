@@ -18,8 +18,8 @@ from .lines import signed
 from .lock import FolderLock
 from .manifest import Manifest
 from .names import ITEMS, JOURNAL, MANIFEST, PAGE, PARQUET, REPORT, STALE, partial, staged
+from .page import render_page
 from .parts import Part
-from .shown import selected, unpacked
 
 __all__ = ["RunFolder", "Started"]
 
@@ -155,7 +155,7 @@ class RunFolder:
             self._stage(MANIFEST, [partial(self.folder, MANIFEST).read_bytes()])
             self._stage(REPORT, [report.to_text().encode()])
             if html:
-                self._stage(PAGE, [self._page(report).encode()])
+                self._stage(PAGE, [render_page(report, self._shown).encode()])
             self._swap(made)
         finally:
             for name in made:
@@ -168,7 +168,7 @@ class RunFolder:
         Raises:
             OutputError: The file can't be written.
         """
-        self._stage(PAGE, [self._page(report).encode()])
+        self._stage(PAGE, [render_page(report, self._shown).encode()])
         with self._errors(self.folder / PAGE):
             staged(self.folder, PAGE).replace(self.folder / PAGE)
 
@@ -246,14 +246,6 @@ class RunFolder:
             while piece := file.read(_PIECE):
                 # Whole lines only, since what is replaced ends a line.
                 yield signed(piece + file.readline(), signature)
-
-    def _page(self, report: Report) -> str:
-        from ..report import HtmlPage
-
-        page = HtmlPage()
-        for entry in selected(unpacked(b"".join(self._shown))):
-            page.add(entry.item, entry.result)
-        return page.render(report)
 
     def _stage(self, name: str, parts: Iterable[bytes]) -> None:
         with self._errors(self.folder / name), staged(self.folder, name).open("wb") as file:

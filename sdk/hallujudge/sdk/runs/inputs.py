@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..backends.base import RunHeader
     from ..score_run import ScoreRun
 
-__all__ = ["manifest_of", "manifest_of_report"]
+__all__ = ["described", "manifest_of", "manifest_of_report"]
 
 _PIECE = 1 << 20
 _FILE_FIELDS = ("id_map", "display", "nouns", "questions", "associations", "safe_words")
@@ -51,7 +51,7 @@ def manifest_of(
     given = _given(run)
     files = {name: Path(str(value)) for name, value in given.items() if _is_file(value)}
     inputs: dict[str, dict[str, JsonValue]] = {
-        name: _described(path) for name, path in files.items()
+        name: described(path) for name, path in files.items()
     }
     if len(files) != len(given):
         inputs["items"] = {"sha256": _hash_of_items(items)}
@@ -86,7 +86,7 @@ def manifest_of_report(report: Report, paths: Iterable[Path], *, keep_text: bool
         variant=report.variant,
         signature=header.signature,
         items=report.coverage.items,
-        inputs={f"file.{number}": _described(path) for number, path in enumerate(files, 1)},
+        inputs={f"file.{number}": described(path) for number, path in enumerate(files, 1)},
         settings={
             "group_by": list(report.groups),
             "keep_text": keep_text,
@@ -114,7 +114,12 @@ def _is_file(value: object) -> bool:
     return isinstance(value, (str, Path)) and Path(value).exists()
 
 
-def _described(path: Path) -> dict[str, JsonValue]:
+def described(path: Path) -> dict[str, JsonValue]:
+    """Return path, size and hash of a file, or of all files of a folder.
+
+    Raises:
+        ArchiveError: A file can't be read.
+    """
     size, digest = 0, hashlib.sha256()
     for file in _files(path):
         size += file.stat().st_size

@@ -10,7 +10,7 @@ from functools import cache
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.result import JsonValue
 
-__all__ = ["item_line", "response_of", "signed"]
+__all__ = ["item_line", "response_of", "signed", "unsigned"]
 
 
 def item_line(
@@ -46,9 +46,17 @@ def item_line(
 
 def signed(lines: bytes, signature: str) -> bytes:
     """Return whole lines with the run's signature, which is known when the run is complete."""
-    end = b',"signature":' + _encoder()(signature) + b"}\n"
     # JSON escapes line feeds within texts, so that these two bytes end a line and nothing else.
-    return lines.replace(b"}\n", end)
+    return lines.replace(b"}\n", _end(signature))
+
+
+def unsigned(lines: bytes, signature: str) -> bytes:
+    """Return whole lines without the run's signature."""
+    return lines.replace(_end(signature), b"}\n")
+
+
+def _end(signature: str) -> bytes:
+    return b',"signature":' + _encoder()(signature) + b"}\n"
 
 
 def response_of(item: Item) -> str | Mapping[str, str | None] | None:

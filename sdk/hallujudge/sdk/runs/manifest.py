@@ -104,13 +104,7 @@ class Manifest:
         Raises:
             InvalidInputError: Something differs; the message says what.
         """
-        before, after = self._compared(), now._compared()
-        names = [*before, *(name for name in after if name not in before)]
-        differences = [
-            f"{name}: {_shown(before.get(name, _ABSENT))} → {_shown(after.get(name, _ABSENT))}"
-            for name in names
-            if before.get(name, _ABSENT) != after.get(name, _ABSENT)
-        ]
+        differences = _differences(self._compared(), now._compared())
         if not differences:
             return
         shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
@@ -123,17 +117,37 @@ class Manifest:
             metadata={"folder": str(folder)},
         )
 
-    def _compared(self) -> dict[str, object]:
-        """Return what decides whether two runs are the same; paths do not."""
-        compared: dict[str, object] = {
+    def other_settings(self, other: Manifest) -> list[str]:
+        """Return in which settings another run differs, whatever its items are."""
+        return _differences(self._scoring(), other._scoring())
+
+    def _scoring(self) -> dict[str, object]:
+        return {
             "metric": self.metric,
             "variant": self.variant,
             "release": self.release,
+            **self.settings,
+            "signature": self.signature,
         }
-        for name, values in self.inputs.items():
-            compared |= {f"{name}.{key}": v for key, v in values.items() if key != "path"}
-        compared |= dict(self.settings)
-        return compared | {"items": self.items, "signature": self.signature}
+
+    def _compared(self) -> dict[str, object]:
+        """Return what decides whether two runs are the same; paths do not."""
+        inputs = {
+            f"{name}.{key}": value
+            for name, values in self.inputs.items()
+            for key, value in values.items()
+            if key != "path"
+        }
+        return {**self._scoring(), **inputs, "items": self.items}
+
+
+def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    names = [*before, *(name for name in after if name not in before)]
+    return [
+        f"{name}: {_shown(before.get(name, _ABSENT))} → {_shown(after.get(name, _ABSENT))}"
+        for name in names
+        if before.get(name, _ABSENT) != after.get(name, _ABSENT)
+    ]
 
 
 def _shown(value: object) -> str:

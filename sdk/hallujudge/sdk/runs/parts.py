@@ -17,7 +17,7 @@ from .unscored import UnscoredCounts
 if TYPE_CHECKING:
     from ..backends.base import BatchResult, RunHeader
 
-__all__ = ["Part", "PartMaker"]
+__all__ = ["Entry", "Part", "PartMaker"]
 
 _SIZE = 4
 
@@ -38,6 +38,24 @@ class Part:
     """Why items and claims are unscored."""
     shown: bytes = b""
     """Items that the HTML page may show."""
+
+    @classmethod
+    def of(cls, entry: Entry, lines: bytes, *, shown: bytes) -> Part:
+        """Return the part of an entry, for another run.
+
+        Args:
+            entry: The entry.
+            lines: Its lines, without a signature.
+            shown: Items that the HTML page may show, with their positions in the other run.
+        """
+        return cls(
+            items=entry.items,
+            lines=lines,
+            lines_crc=zlib.crc32(lines),
+            tally=entry.tally,
+            unscored=entry.unscored,
+            shown=shown,
+        )
 
     def entry(self, offset: int) -> bytes:
         """Return the journal's entry of the part: everything but the lines.

@@ -11,8 +11,11 @@ from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Report, Tal
 
 from ..archives.records import Record
 from ..errors import ArchiveError
+from .kept import read_kept
 from .manifest import Manifest
-from .names import ITEMS, MANIFEST, REPORT
+from .names import ITEMS, JOURNAL, MANIFEST, REPORT
+from .page import render_page
+from .parts import Entry
 from .stored import head_of, interval_of, metric_of_head, records_of, result_of, stored_report
 
 __all__ = ["StoredRun", "read_run"]
@@ -60,6 +63,40 @@ class StoredRun:
             ArchiveError: A line can't be read, or is from another run.
         """
         return (result_of(record, self.metric.columns) for record in self._records())
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the entries of the journal.
+
+        Raises:
+            ArchiveError: The journal is damaged, or covers other items than the report.
+        """
+        kept = read_kept(self.folder / JOURNAL, self.folder / ITEMS, trust=True)
+        if kept.items != len(self):
+            raise ArchiveError(
+                f"{self.folder / JOURNAL}: {kept.items} items, but the report covers {len(self)}; "
+                "the file is damaged: score again"
+            )
+        return kept.entries()
+
+    def tally_of_journal(self) -> Tally:
+        """Return the statistics of all items in the groups of the run, without reading its lines.
+
+        Raises:
+            ArchiveError: See :meth:`entries`.
+        """
+        groups = self.manifest.settings.get("group_by", ()) if self.manifest else ()
+        tally = Tally(self.metric, groups)
+        for entry in self.entries():
+            tally.merge_bytes(entry.tally)
+        return tally
+
+    def page(self) -> str:
+        """Return the report as an HTML page.
+
+        Raises:
+            ArchiveError: See :meth:`entries`.
+        """
+        return render_page(self.report, (entry.shown for entry in self.entries()))
 
     def tally(self, group_by: Sequence[str] = ()) -> Tally:
         """Return the statistics of all items.

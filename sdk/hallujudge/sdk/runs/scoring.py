@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics import Report
 
@@ -56,7 +56,8 @@ class FolderScoring:
         async with self._keeping_verdicts(folder) as backend:
             header = await backend.header(spec)
             # Hashing reads every file; other work on the event loop goes on.
-            manifest = await asyncio.to_thread(manifest_of, run, spec, items, header)
+            repeat = _repeat(backend)
+            manifest = await asyncio.to_thread(manifest_of, run, spec, items, header, repeat)
             started = folder.start(manifest, resume=run.resume)
             if watch is not None:
                 watch.started(started)
@@ -106,3 +107,12 @@ class FolderScoring:
             yield made
         finally:
             await made.close()
+
+
+def _repeat(backend: ScoringBackend) -> dict[str, Any]:
+    """Return where a run is scored, and the settings of judges that are not at their defaults."""
+    from ..backends.embedded import EmbeddedBackend
+
+    if not isinstance(backend, EmbeddedBackend):
+        return {"server": True}
+    return {"judges": backend.judge_settings()}

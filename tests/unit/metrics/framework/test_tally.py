@@ -210,6 +210,50 @@ def test_very_many_items_are_folded_without_changing_a_score(
     assert pieces[0].finish(IntervalSettings(), version="1") == folded
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("fold_above", [10**6, 300])
+def test_a_tally_of_parts_that_were_bytes_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, size: int, fold_above: int
+) -> None:
+    monkeypatch.setattr(_rows, "FOLD_ABOVE", fold_above)
+    rng = random.Random(4)
+    results = [
+        result(
+            str(rng.randrange(90)),
+            m := rng.randrange(9),
+            m // 2,
+            1,
+            1,
+            3,
+            9,
+            model=rng.choice("abc"),
+        )
+        for _ in range(900)
+    ]
+    results[5] = unscored("A")
+    total = Tally(METRIC, ["model"])
+    for start in range(0, len(results), size):
+        part = Tally(METRIC, ["model"])
+        part.add_all(results[start : start + size])
+        total.merge_bytes(part.to_bytes())
+    again = Tally(METRIC, ["model"])
+    again.merge_bytes(total.to_bytes())
+    for tally in (total, again):
+        assert tally.finish(INTERVALS, version="1") == report_of(results)
+
+
+def test_damaged_bytes_of_a_tally_are_refused() -> None:
+    tally = Tally(METRIC, ["model"])
+    tally.add_all(RESULTS)
+    data = tally.to_bytes()
+    other = Tally(METRIC, ["category"])
+    for damaged in (b"", data[:10], data[:-1], data + b"x", data.replace(b"rows", b"cows")):
+        with pytest.raises(MergeError):
+            tally.merge_bytes(damaged)
+    with pytest.raises(MergeError, match="can't merge"):
+        other.merge_bytes(data)
+
+
 def test_adding_one_by_one_or_at_once() -> None:
     metric = PopeMetric(variant="strict")
     results = []

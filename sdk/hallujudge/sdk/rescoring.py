@@ -1,0 +1,152 @@
+"""Scoring of a run by another variant, with the claims and verdicts that the run has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hallujudge.judge_service.llm.estimate import Estimate
+from hallujudge.metrics import Report
+
+from .archives.inputs import InputOptions
+from .errors import ArchiveError, InvalidInputError, UnsupportedError
+from .runs.inputs import described
+from .runs.names import VERDICTS
+from .runs.read import StoredRun, read_run
+from .score_run import ScoreRun
+from .spec import calls_models
+
+if TYPE_CHECKING:
+    from .client import Client
+
+__all__ = ["rescore_run"]
+
+
+def rescore_run(
+    folder: str | Path,
+    out: str | Path,
+    *,
+    variant: str,
+    html: bool = False,
+) -> Report:
+    """Score the items of a run by another variant, without calling a language model.
+
+    Claims and verdicts come from the run's verdict cache. Everything else is computed again from
+    the inputs, which must not have changed.
+
+    Args:
+        folder: Folder of a complete run.
+        out: Folder for the new run; created if it does not exist.
+        variant: The variant.
+        html: Whether to write ``report.html`` too.
+
+    Returns:
+        The report.
+
+    Raises:
+        ArchiveError: The folder does not hold a complete run, or an input has changed.
+        InvalidInputError: The run was scored from values in memory.
+        UnsupportedError: A language model would have to be called; the message says how often.
+        OutputError: The new run can't be written.
+    """
+    from .client import Client
+
+    run = read_run(folder)
+    scoring = replace(scoring_of(run), variant=variant, folder=out, html=html)
+    _refuse_same_folder(run.folder, Path(out))
+    with Client.embedded(judges_of(run)) as client:
+        if calls_models(scoring.options or {}):
+            _refuse_calls(client, scoring, run)
+        return client.score(
+            **{entry.name: getattr(scoring, entry.name) for entry in fields(scoring)}
+        )
+
+
+def scoring_of(run: StoredRun) -> ScoreRun:
+    """Return what a run scored and how, with inputs that are known to be the same.
+
+    Raises:
+        ArchiveError: An input is gone or has changed.
+        InvalidInputError: The run was scored from values in memory.
+    """
+    repeat = dict(run.manifest.run) if run.manifest is not None else {}
+    if not repeat or run.manifest is None:
+        raise InvalidInputError(
+            f"{run.folder}: its items can't be read again, since they were values in memory or "
+            "were merged; score them with the other variant"
+        )
+    for name, before in run.manifest.inputs.items():
+        _refuse_changed(name, before)
+    return ScoreRun(
+        repeat["metric"],
+        responses=repeat["responses"],
+        references=_references(repeat["references"]),
+        variant=repeat["variant"],
+        graph=_graph(repeat["graph"]),
+        options=repeat["options"],
+        group_by=tuple(repeat["group_by"]),
+        confidence=repeat["confidence"],
+        inputs=_inputs(repeat["inputs"]),
+        keep_text=bool(run.manifest.settings["keep_text"]),
+    )
+
+
+def judges_of(run: StoredRun) -> dict[str, object]:
+    """Return the settings of a run's judges, with its verdict cache and no call allowed."""
+    repeat = run.manifest.run if run.manifest is not None else {}
+    settings = dict(repeat.get("judges", {}))
+    if (run.folder / VERDICTS).exists():
+        settings["verdict_cache"] = str(run.folder / VERDICTS)
+    return settings | {"max_calls": 0}
+
+
+def _refuse_calls(client: Client, scoring: ScoreRun, run: StoredRun) -> None:
+    if run.manifest is not None and run.manifest.run.get("server"):
+        raise UnsupportedError(
+            f"{run.folder} was scored at a server, which has its verdicts; score there again with "
+            f"--variant {scoring.variant}: what was judged before costs nothing"
+        )
+    spec = scoring.spec()
+    rows = client.estimate_items(spec, scoring.items())
+    if missing := [_told(row) for row in rows if row.calls or row.unknown_texts]:
+        raise UnsupportedError(
+            f"{run.folder} does not have all verdicts that variant {scoring.variant} needs: "
+            f"{'; '.join(missing)}. Score again with hallujudge score"
+        )
+
+
+def _told(row: Estimate) -> str:
+    texts = f" and the claims of {row.unknown_texts} texts" if row.unknown_texts else ""
+    return f"{row.judge} would be called {row.calls} times{texts}"
+
+
+def _refuse_changed(name: str, before: Mapping[str, Any]) -> None:
+    path = Path(str(before.get("path", "")))
+    if "path" not in before or not path.exists():
+        raise ArchiveError(f"{path}: the {name} of the run are gone; put the file back")
+    now = described(path)
+    if now["sha256"] != before.get("sha256"):
+        raise ArchiveError(
+            f"{path}: the {name} have changed since the run (sha256 {before.get('sha256')!s:.12} → "
+            f"{now['sha256']!s:.12}); score again"
+        )
+
+
+def _refuse_same_folder(folder: Path, out: Path) -> None:
+    if out.resolve() == folder.resolve():
+        raise InvalidInputError(f"{out} holds the run itself; give another folder for the results")
+
+
+def _references(paths: Sequence[str]) -> str | list[str] | None:
+    return None if not paths else paths[0] if len(paths) == 1 else list(paths)
+
+
+def _graph(graphs: Mapping[str, str]) -> str | Mapping[str, str] | None:
+    return graphs.get("") or graphs or None
+
+
+def _inputs(values: Mapping[str, Any]) -> InputOptions:
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return InputOptions(**{**values, **lists})

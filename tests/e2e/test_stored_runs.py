@@ -1,0 +1,106 @@
+"""Complete runs: printed in other formats, merged, and scored by another variant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import scripted_llm as llm
+from support.tri_he_samples import FALSE, TRUE, answer, here, score
+
+
+@pytest.fixture
+def captions(tmp_path: Path) -> Path:
+    rows = [{"image_id": n, "caption": "A dog and no cat."} for n in range(5)]
+    (tmp_path / "captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "objects.json").write_text(json.dumps({str(n): ["dog"] for n in range(5)}))
+    return tmp_path
+
+
+def chair(folder: Path, name: str, *more: str) -> Path:
+    given = ("-r", folder / "captions.jsonl", "-R", folder / "objects.json", "-o", folder / name)
+    run = here("score", "chair", *given, *more)
+    assert run.returncode == 0, run.stderr
+    return folder / name
+
+
+def test_a_run_is_printed_in_any_format(captions: Path) -> None:
+    run = chair(captions, "run", "-f", "html")
+    page = (run / "report.html").read_bytes()
+    (run / "report.html").unlink()
+    for name in ("json", "markdown", "csv", "latex"):
+        printed = here("report", run, "--format", name)
+        scored = here(
+            *("score", "chair", "-r", captions / "captions.jsonl"),
+            *("-R", captions / "objects.json", "-o", captions / "again", "-f", name),
+        )
+        assert printed.stdout == scored.stdout
+    assert here("report", run, "-f", "html").returncode == 0
+    assert (run / "report.html").read_bytes() == page
+    refused = here("report", run, "-f", "pdf")
+    assert refused.returncode == 2
+    assert "choose from table, json" in refused.stderr
+
+
+def test_shards_are_merged(captions: Path) -> None:
+    run = chair(captions, "run")
+    merged = here("merge", run, "-o", captions / "merged", "--html")
+    assert merged.returncode == 0, merged.stderr
+    for name in ("items.jsonl", "report.json"):
+        assert (captions / "merged" / name).read_bytes() == (run / name).read_bytes()
+    assert (captions / "merged" / "report.html").exists()
+
+
+def test_a_run_is_scored_by_another_variant(captions: Path) -> None:
+    run = chair(captions, "run")
+    direct = chair(captions, "direct", "--variant", "corrected")
+    other = here("rescore", run, "--variant", "corrected", "-o", captions / "other")
+    assert other.returncode == 0, other.stderr
+    for name in ("items.jsonl", "report.json"):
+        assert (captions / "other" / name).read_bytes() == (direct / name).read_bytes()
+    refused = here("rescore", run, "--variant", "corrected", "-o", run)
+    assert refused.returncode == 2
+    assert "holds the run itself" in refused.stderr
+
+
+def test_changed_inputs_are_not_scored_again(captions: Path) -> None:
+    run = chair(captions, "run")
+    with (captions / "captions.jsonl").open("a") as stream:
+        stream.write("\n")
+    rescore = ("rescore", run, "--variant", "corrected", "-o", captions / "other")
+    changed = here(*rescore)
+    assert changed.returncode == 2
+    assert "the responses have changed since the run" in changed.stderr
+    (captions / "captions.jsonl").unlink()
+    gone = here(*rescore)
+    assert gone.returncode == 2
+    assert "the responses of the run are gone" in gone.stderr
+
+
+@pytest.fixture
+def model() -> Iterator[llm.ScriptedLlm]:
+    server = llm.ScriptedLlm(llm.honest)
+    stop = server.in_thread()
+    yield server
+    stop()
+
+
+def test_verdicts_are_reused(tmp_path: Path, model: llm.ScriptedLlm) -> None:
+    answers = [answer("1", TRUE, FALSE, question=f"{n}?") for n in range(3)]
+    judged = score(tmp_path, answers, "--judge", "llm", "--llm-url", model.url, "--llm-model", "m")
+    assert judged.returncode == 0, judged.stderr
+    calls = model.chats
+    rescore = ("rescore", tmp_path / "out", "--variant", "corrected", "-o", tmp_path / "other")
+    other = here(*rescore)
+    assert other.returncode == 0, other.stderr
+    assert model.chats == calls
+    report = json.loads((tmp_path / "other" / "report.json").read_text())
+    assert report["variant"] == "corrected"
+    assert report["coverage"]["scored"] == 3
+    (tmp_path / "out" / "verdicts.sqlite").unlink()
+    missing = here(*rescore)
+    assert missing.returncode == 2
+    assert "llm would be called 2 times" in missing.stderr
+    assert model.chats == calls
