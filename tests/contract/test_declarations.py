@@ -104,7 +104,7 @@ def test_the_readme_table_is_the_declaration() -> None:
     for name in metric_names():
         entry = metric_entry(name)
         scores = re.findall(r"`([^`]+)`", rows[name][3])
-        patterns = [re.escape(score).replace("<operator>", r"\w+") for score in scores]
+        patterns = [re.sub(r"<\w+>", r"\\w+", re.escape(score)) for score in scores]
         for score in entry.score_names:
             assert any(re.fullmatch(pattern, score) for pattern in patterns), score
         assert all(

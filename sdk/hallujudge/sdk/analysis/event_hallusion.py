@@ -1,4 +1,4 @@
-"""EventHallusion analyses: agreement of a judge of descriptions with held judgements."""
+"""EventHallusion analyses: agreement of a judge of descriptions with given judgements."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ def agreement_tables(
             pairs.setdefault(name, []).append(pair)
     compared = len(pairs[_ALL])
     if not compared:
-        return [], ["no agreement: no item has both a verdict of this run and a held judgement"]
+        return [], ["no agreement: no item has both a verdict of this run and a given judgement"]
     left_out = f"{items - compared} of {items} scored items have no two verdicts and are left out"
-    notes = [f"agreement with held judgements: {left_out}"] if compared < items else []
+    notes = [f"agreement with given judgements: {left_out}"] if compared < items else []
     groups = {name: pairs[name] for name in (_ALL, *sorted(pairs.keys() - {_ALL}))}
     return [_kappas(field, groups), _counts(field, groups)], notes
 

@@ -41,7 +41,7 @@ def analyze(
         bool, output_option("--json", help="Content of analysis.json instead of tables.")
     ] = False,
 ) -> ExitCode:
-    """Analyses of a run: the papers' tables, and agreement with held judgements."""
+    """Analyze a run: the papers' tables, and agreement with given judgements."""
     from ..analysis import ANALYSIS_FILE, AnalysisOptions
     from ..analysis import analyze as analyze_run
     from ..report import render_analysis

@@ -69,7 +69,7 @@ def compare(
         output_option("--items", metavar="FILE", help="JSON lines file of all changed items."),
     ] = None,
 ) -> ExitCode:
-    """Differences between runs, with intervals and tests; nothing is judged again."""
+    """Compare runs: differences with intervals and tests."""
     from ..comparison import CompareOptions
     from ..comparison import compare as compare_folders
 

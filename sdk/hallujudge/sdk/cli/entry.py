@@ -40,7 +40,6 @@ def command_tree() -> typer.Typer:
     from . import (  # noqa: F401
         analyze,
         archive,
-        build,
         compare,
         doctor,
         graph,

@@ -23,7 +23,7 @@ FORMATS = ("table", "json")
 _WIDTH = 80
 
 metrics_app = typer.Typer(
-    help="List metrics and what they declare.",
+    help="List metrics, and show their scores, variants and options.",
     no_args_is_help=True,
     epilog=examples("hallujudge metrics list"),
 )
@@ -34,7 +34,7 @@ Format = Annotated[str, output_option("--format", help="Format: table or json.")
 
 @metrics_app.command("list", epilog=examples("hallujudge metrics list"))
 def list_command(format: Format = "table") -> ExitCode:  # the option's name
-    """Print every metric in one line."""
+    """Print every metric on one line."""
     _check(format)
     entries = [metric_entry(name) for name in metric_names()]
     if format == "json":

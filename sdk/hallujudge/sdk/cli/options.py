@@ -123,7 +123,7 @@ class RunOptions:
     """Processes that score."""
     no_text: Annotated[
         bool,
-        output_option("--no-text", help="SHA-256 of responses in items.jsonl, not their text."),
+        output_option("--no-text", help="Hashes of responses in items.jsonl, not their text."),
     ] = False
     """Whether items.jsonl holds a hash of each response instead of its text."""
     quiet: Annotated[bool, output_option("--quiet", "-q", help="Scores only.")] = False

@@ -93,7 +93,7 @@ def build_pope_command(
         int, metric_option("--questions", help="Questions about each image; even.")
     ] = 6,
     images: Annotated[
-        int | None, metric_option("--images", help="Number of images to draw; all without it.")
+        int | None, metric_option("--images", help="Number of images to draw; default: all.")
     ] = None,
     min_objects: Annotated[
         int | None, metric_option("--min-objects", help="Fewest objects that an image shows.")
@@ -101,12 +101,12 @@ def build_pope_command(
     template: Annotated[
         str, metric_option("--template", help="Question with {object} and its article {a}.")
     ] = TEMPLATES[0],
-    seed: Annotated[int, statistics_option("--seed", help="Seed of what is drawn.")] = 0,
+    seed: Annotated[int, statistics_option("--seed", help="Seed of the draw.")] = 0,
     out: Annotated[
         Path, output_option("--out", "-o", help="File of questions to write, as JSON lines.")
     ],
 ) -> ExitCode:
-    """POPE: balanced questions about objects that images show and lack."""
+    """POPE: balanced questions about objects in images."""
     shown = _read_objects(objects)
     try:
         built = build_pope(
