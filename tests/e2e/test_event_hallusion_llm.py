@@ -14,7 +14,7 @@ from support.qa_running import assert_refused, here, report_of
 from support.running import ServerProcess, read_rows
 
 JUDGE = step({"runs": "yes", "sleeps": "no"}, "DESCRIPTION")
-# Split -> description, held judgement, and whether it is right.
+# Split -> description, given judgement, and whether it is right.
 VIDEOS: dict[str, list[tuple[str, str, str | None]]] = {
     "entire": [("A dog runs.", "Yes. It does.", "yes"), ("A dog sleeps.", "Yes.", "no")],
     "interleave": [("A cat runs.", "No.", "yes"), ("REFUSE", "Yes.", None)],
@@ -32,8 +32,8 @@ def archive(folder: Path, **change: Any) -> Path:
     asked = {"qa": [{"question": "Is it so?", "answer": "No.", "prediction": "No."}]}
     made = {
         split: {
-            f"{split}_{number}": {**about, **asked, "desc": text, "judgement": held, **change}
-            for number, (text, held, _) in enumerate(videos)
+            f"{split}_{number}": {**about, **asked, "desc": text, "judgement": given, **change}
+            for number, (text, given, _) in enumerate(videos)
         }
         for split, videos in VIDEOS.items()
     }
@@ -72,13 +72,13 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
     lines = read_rows(tmp_path / "here" / "items.jsonl")
     judged = [line["evidence"]["judgement"] for line in lines]
     assert judged == [choice for videos in VIDEOS.values() for *_, choice in videos]
-    assert [line["evidence"].get("held") for line in lines] == [
+    assert [line["evidence"].get("given") for line in lines] == [
         "yes", "yes", "no", "yes", None, None,
     ]  # fmt: skip
     (part,) = lines[3]["evidence"]["judging"]
     assert part["declined"]["JUDGE_REFUSED"]["claims"] == 1
     run = here("analyze", tmp_path / "here", "--json")
-    table = json.loads(run.stdout)["analyses"]["held_judgements"]["rows"]
+    table = json.loads(run.stdout)["analyses"]["given_judgements"]["rows"]
     agreements = {row["split"]: (row["items"], row["agreement"]) for row in table}
     assert agreements == {"all": (3, 1 / 3), "entire": (2, 0.5), "interleave": (1, 0.0)}
     assert "3 of 6 scored items have no two verdicts" in run.stderr

@@ -89,7 +89,7 @@ def test_verdicts_failures_and_the_same_bytes_from_the_cache_and_at_a_server(
     ]
     assert found == [expected for *_, expected in ROWS]
     assert "JUDGE_SERVER_ERROR: " in lines[5]["detail"]
-    assert lines[2]["evidence"]["held"] == 1
+    assert lines[2]["evidence"]["given"] == 1
     (part,) = lines[2]["evidence"]["judging"]
     assert (part["judge"], part["answered"], part["calls"]) == ("llm", 1, 1)
     report = report_of(tmp_path / "here")
@@ -107,17 +107,17 @@ def test_agreement_with_given_labels_is_one_command(tmp_path: Path) -> None:
         assert score(tmp_path, "out", *flags, *key).returncode == 3
     run = here("analyze", tmp_path / "out")
     assert run.returncode == 0, run.stderr
-    assert "held judgements (Cohen 1960" in run.stdout
+    assert "given judgements (Cohen 1960" in run.stdout
     analysis = json.loads((tmp_path / "out" / "analysis.json").read_text())["analyses"]
-    rows = {row["category"]: row for row in analysis["held_judgements"]["rows"]}
+    rows = {row["category"]: row for row in analysis["given_judgements"]["rows"]}
     # Right, wrong and unclear once each by the labels; the judge calls one wrong answer unclear.
     assert rows["all"]["items"] == 4
     assert rows["all"]["agreement"] == 0.75
     assert rows["all"]["kappa"] == pytest.approx((12 - 5) / (16 - 5))
     assert rows["all"]["ci_low"] < rows["all"]["kappa"] < rows["all"]["ci_high"]
     assert rows["VS"]["kappa"] == 1
-    counts = analysis["held_judgement_counts"]["rows"]
-    assert {"category": "VD", "held": "wrong", "judge": "unclear", "items": 1} in counts
+    counts = analysis["given_judgement_counts"]["rows"]
+    assert {"category": "VD", "given": "wrong", "judge": "unclear", "items": 1} in counts
 
 
 def test_agreement_needs_two_verdicts(tmp_path: Path) -> None:

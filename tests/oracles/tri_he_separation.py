@@ -5,8 +5,8 @@
 
 Every annotated answer is scored twice by rules and matcher: against its own image's scene graph,
 and against that of another image, drawn by a seeded shuffle in which no image keeps its answers.
-The answers are the same both times, and so are their style, length and claims; only what they are
-held against differs.
+The answers are the same both times, and so are their style, length and claims; only the scene
+graphs differ.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class EventHallusionEvidence:
     """The parsed judgement, ``yes`` or ``no``; None if it is missing or unparsed."""
     description_correct: bool | None
     """Whether the description counts as right; None if it does not count."""
-    held: str | None = None
+    given: str | None = None
     """The parsed judgement that came with the video, where another judge was asked."""
     margin: float | None = None
     """The judge's log-probability of its choice minus that of the runner-up."""
@@ -48,5 +48,5 @@ class EventHallusionEvidence:
             "description_correct": self.description_correct,
         }
         if self.judging:
-            line |= {"held": self.held, "margin": self.margin, "judging": list(self.judging)}
+            line |= {"given": self.given, "margin": self.margin, "judging": list(self.judging)}
         return line

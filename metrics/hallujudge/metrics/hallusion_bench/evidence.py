@@ -23,7 +23,7 @@ class HallusionBenchEvidence:
     """Whether it counts as right; an unclear answer does if there is no figure."""
     how: str
     """Where the correctness comes from: ``given``, ``llm``, ``router`` or the answer parser."""
-    held: int | None = None
+    given: int | None = None
     """The correctness that came with the answer, where another source was chosen."""
     margin: float | None = None
     """The judge's log-probability of its choice minus that of the runner-up."""
@@ -39,8 +39,8 @@ class HallusionBenchEvidence:
             "correct": self.correct,
             "how": self.how,
         }
-        if self.held is not None:
-            line["held"] = self.held
+        if self.given is not None:
+            line["given"] = self.given
         if self.judging:
             line |= {"margin": self.margin, "judging": list(self.judging)}
         return line

@@ -144,7 +144,7 @@ class HallusionBenchMetric(MetricBase):
                 correctness=verdict,
                 correct=correct,
                 how=self.correctness,
-                held=None if self.correctness == "given" else item.correctness,
+                given=None if self.correctness == "given" else item.correctness,
             ),
         )
 

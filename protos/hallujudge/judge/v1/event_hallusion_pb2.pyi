@@ -97,14 +97,14 @@ class EventHallusionEvidence(google.protobuf.message.Message):
     ANSWERS_FIELD_NUMBER: builtins.int
     JUDGEMENT_FIELD_NUMBER: builtins.int
     DESCRIPTION_CORRECT_FIELD_NUMBER: builtins.int
-    HELD_FIELD_NUMBER: builtins.int
+    GIVEN_FIELD_NUMBER: builtins.int
     MARGIN_FIELD_NUMBER: builtins.int
     JUDGING_FIELD_NUMBER: builtins.int
     judgement: builtins.str
     """The parsed judgement, yes or no. Absent: unparsed, or no judgement."""
     description_correct: builtins.bool
     """Whether the description counts as right. Absent: it does not count."""
-    held: builtins.str
+    given: builtins.str
     """The given judgement, parsed, if another judge was chosen. Absent: unparsed, or not given."""
     margin: builtins.float
     """The judge's lead over the second-best choice, in log-probability. Absent: not reported."""
@@ -122,16 +122,16 @@ class EventHallusionEvidence(google.protobuf.message.Message):
         answers: collections.abc.Iterable[Global___EventVerdict] | None = ...,
         judgement: builtins.str | None = ...,
         description_correct: builtins.bool | None = ...,
-        held: builtins.str | None = ...,
+        given: builtins.str | None = ...,
         margin: builtins.float | None = ...,
         judging: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.JudgePart] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_held", b"_held", "_judgement", b"_judgement", "_margin", b"_margin", "description_correct", b"description_correct", "held", b"held", "judgement", b"judgement", "margin", b"margin"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_held", b"_held", "_judgement", b"_judgement", "_margin", b"_margin", "answers", b"answers", "description_correct", b"description_correct", "held", b"held", "judgement", b"judgement", "judging", b"judging", "margin", b"margin"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_given", b"_given", "_judgement", b"_judgement", "_margin", b"_margin", "description_correct", b"description_correct", "given", b"given", "judgement", b"judgement", "margin", b"margin"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_given", b"_given", "_judgement", b"_judgement", "_margin", b"_margin", "answers", b"answers", "description_correct", b"description_correct", "given", b"given", "judgement", b"judgement", "judging", b"judging", "margin", b"margin"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_description_correct", b"_description_correct"]) -> typing.Literal["description_correct"] | None: ...
     @typing.overload
-    def WhichOneof(self, oneof_group: typing.Literal["_held", b"_held"]) -> typing.Literal["held"] | None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_given", b"_given"]) -> typing.Literal["given"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_judgement", b"_judgement"]) -> typing.Literal["judgement"] | None: ...
     @typing.overload

@@ -99,7 +99,7 @@ class HallusionBenchEvidence(google.protobuf.message.Message):
     CORRECTNESS_FIELD_NUMBER: builtins.int
     CORRECT_FIELD_NUMBER: builtins.int
     HOW_FIELD_NUMBER: builtins.int
-    HELD_FIELD_NUMBER: builtins.int
+    GIVEN_FIELD_NUMBER: builtins.int
     MARGIN_FIELD_NUMBER: builtins.int
     JUDGING_FIELD_NUMBER: builtins.int
     answer: builtins.str
@@ -112,7 +112,7 @@ class HallusionBenchEvidence(google.protobuf.message.Message):
     """Whether it counts as right. An unclear answer does if there is no figure."""
     how: builtins.str
     """Where the correctness comes from: given, llm, router, or the answer parser."""
-    held: builtins.int
+    given: builtins.int
     """The given correctness, if another source was chosen. Absent: not given."""
     margin: builtins.float
     """The judge's lead over the second-best choice, in log-probability. Absent: not reported."""
@@ -128,16 +128,16 @@ class HallusionBenchEvidence(google.protobuf.message.Message):
         correctness: builtins.int = ...,
         correct: builtins.bool = ...,
         how: builtins.str = ...,
-        held: builtins.int | None = ...,
+        given: builtins.int | None = ...,
         margin: builtins.float | None = ...,
         judging: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.JudgePart] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_answer", b"_answer", "_held", b"_held", "_margin", b"_margin", "answer", b"answer", "held", b"held", "margin", b"margin"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_answer", b"_answer", "_held", b"_held", "_margin", b"_margin", "answer", b"answer", "correct", b"correct", "correctness", b"correctness", "held", b"held", "how", b"how", "judging", b"judging", "label", b"label", "margin", b"margin"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_answer", b"_answer", "_given", b"_given", "_margin", b"_margin", "answer", b"answer", "given", b"given", "margin", b"margin"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_answer", b"_answer", "_given", b"_given", "_margin", b"_margin", "answer", b"answer", "correct", b"correct", "correctness", b"correctness", "given", b"given", "how", b"how", "judging", b"judging", "label", b"label", "margin", b"margin"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_answer", b"_answer"]) -> typing.Literal["answer"] | None: ...
     @typing.overload
-    def WhichOneof(self, oneof_group: typing.Literal["_held", b"_held"]) -> typing.Literal["held"] | None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_given", b"_given"]) -> typing.Literal["given"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..archives.records import Record
-from .held import Verdicts, agreement_tables, evidence_of
+from .given import Verdicts, agreement_tables, evidence_of
 from .options import AnalysisOptions
 from .runs import Run
 from .values import AnalysisTable
@@ -25,7 +25,8 @@ def event_hallusion_tables(
 
 def _verdicts(record: Record) -> Verdicts:
     evidence = evidence_of(record, "judgement")
-    ours, held = evidence.get("judgement"), evidence.get("held")
+    ours, given = evidence.get("judgement"), evidence.get("given")
     return Verdicts(
-        judge=ours if isinstance(ours, str) else None, held=held if isinstance(held, str) else None
+        judge=ours if isinstance(ours, str) else None,
+        given=given if isinstance(given, str) else None,
     )

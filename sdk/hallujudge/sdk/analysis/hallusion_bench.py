@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..archives.records import Record
-from .held import Verdicts, agreement_tables, evidence_of
+from .given import Verdicts, agreement_tables, evidence_of
 from .options import AnalysisOptions
 from .runs import Run
 from .values import AnalysisTable
@@ -28,8 +28,8 @@ def hallusion_bench_tables(
 def _verdicts(record: Record) -> Verdicts:
     # The evidence of an item that counts in no score is empty.
     evidence = evidence_of(record, "correctness")
-    ours, held = evidence.get("correctness"), evidence.get("held")
+    ours, given = evidence.get("correctness"), evidence.get("given")
     return Verdicts(
         judge=_WORDS.get(ours) if isinstance(ours, int) else None,
-        held=_WORDS.get(held) if isinstance(held, int) else None,
+        given=_WORDS.get(given) if isinstance(given, int) else None,
     )

@@ -21,7 +21,7 @@ def _body(item: Item, result: ItemResult) -> Markup:
     evidence = result.evidence
     assert isinstance(evidence, HallusionBenchEvidence)
     assert isinstance(item, HallusionBenchItem)
-    held = [] if evidence.held is None else [_WORDS[evidence.held]]
+    given = [] if evidence.given is None else [_WORDS[evidence.given]]
     right = ": ".join(text for text in (evidence.label, item.details) if text)
     return joined(
         [
@@ -33,7 +33,7 @@ def _body(item: Item, result: ItemResult) -> Markup:
             ),
             *listing("About", [_SHOWN[item.visual_input]]),
             *listing("Verdict of", [evidence.how]),
-            *listing("Given label", held),
+            *listing("Given label", given),
             *without_verdict(evidence.judging),
         ]
     )

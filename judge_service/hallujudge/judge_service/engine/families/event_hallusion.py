@@ -1,4 +1,4 @@
-"""EventHallusion: answers and held judgements -> yes or no -> comparison with the labels."""
+"""EventHallusion: answers and given judgements -> yes or no -> comparison with the labels."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
             result,
             evidence=replace(
                 result.evidence,
-                held=parse_judgement(item.judgement, self.metric.variant),
+                given=parse_judgement(item.judgement, self.metric.variant),
                 margin=chosen.margin,
                 judging=chosen.judging(),
             ),

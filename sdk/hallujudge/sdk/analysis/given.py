@@ -20,18 +20,18 @@ _ALL = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """What our judge and the archive say of an item; None: nothing that can be read."""
+    """Verdicts of the judge and of the archive on an item; None if missing or unparsed."""
 
     judge: str | None
-    """Our verdict."""
-    held: str | None
-    """The archive's."""
+    """The judge's verdict."""
+    given: str | None
+    """The archive's verdict."""
 
 
 def agreement_tables(
     run: Run, field: str, verdicts_of: Callable[[Record], Verdicts]
 ) -> tuple[list[AnalysisTable], list[str]]:
-    """Return kappa with its interval, over all items and for each group, and the counts behind it.
+    """Return kappa with its interval, over all items and for each group, and its counts.
 
     Args:
         run: The run.
@@ -46,15 +46,17 @@ def agreement_tables(
     for record in run.scored():
         items += 1
         found = verdicts_of(record)
-        if found.judge is None or found.held is None:
+        if found.judge is None or found.given is None:
             continue
-        pair = JudgedTwice(str(record.values.get("group_id")), found.held, found.judge)
+        pair = JudgedTwice(str(record.values.get("group_id")), found.given, found.judge)
         for name in (_ALL, _field(record, field)):
             pairs.setdefault(name, []).append(pair)
     compared = len(pairs[_ALL])
     if not compared:
         return [], ["no agreement: no item has both a verdict of this run and a given judgement"]
-    left_out = f"{items - compared} of {items} scored items have no two verdicts and are left out"
+    left_out = (
+        f"{items - compared} of {items} scored items lack one of the verdicts and are left out"
+    )
     notes = [f"agreement with given judgements: {left_out}"] if compared < items else []
     groups = {name: pairs[name] for name in (_ALL, *sorted(pairs.keys() - {_ALL}))}
     return [_kappas(field, groups), _counts(field, groups)], notes
@@ -75,7 +77,7 @@ def _kappas(field: str, groups: Mapping[str, list[JudgedTwice]]) -> AnalysisTabl
             }
         )
     return AnalysisTable(
-        name="held_judgements",
+        name="given_judgements",
         source="Cohen 1960: this run's verdicts with the archive's; 95 % interval by cluster",
         rows=tuple(rows),
     )
@@ -83,13 +85,13 @@ def _kappas(field: str, groups: Mapping[str, list[JudgedTwice]]) -> AnalysisTabl
 
 def _counts(field: str, groups: Mapping[str, Iterable[JudgedTwice]]) -> AnalysisTable:
     rows: list[Mapping[str, Cell]] = [
-        {field: name, "held": held, "judge": judge, "items": count}
+        {field: name, "given": given, "judge": judge, "items": count}
         for name, pairs in groups.items()
-        for (held, judge), count in sorted(Counter((p.one, p.other) for p in pairs).items())
+        for (given, judge), count in sorted(Counter((p.one, p.other) for p in pairs).items())
     ]
     return AnalysisTable(
-        name="held_judgement_counts",
-        source="how often each pair of verdicts occurs",
+        name="given_judgement_counts",
+        source="counts of each pair of verdicts",
         rows=tuple(rows),
     )
 
