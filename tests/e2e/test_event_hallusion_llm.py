@@ -81,7 +81,7 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
     table = json.loads(run.stdout)["analyses"]["given_judgements"]["rows"]
     agreements = {row["split"]: (row["items"], row["agreement"]) for row in table}
     assert agreements == {"all": (3, 1 / 3), "entire": (2, 0.5), "interleave": (1, 0.0)}
-    assert "3 of 6 scored items have no two verdicts" in run.stderr
+    assert "3 of 6 scored items lack one of the verdicts" in run.stderr
     report = report_of(tmp_path / "here")
     # A failed judgement and an empty description count as wrong in `published`.
     assert report["scores"]["description_accuracy"]["value"] == 2 / 6
