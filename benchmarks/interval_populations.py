@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import needs
 import numpy as np
@@ -123,8 +123,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         yield record
 
 
-@dataclass(frozen=True, slots=True)
-class _Mention:
+class _Mention(NamedTuple):
     word: str
     object: str
     start: int = 0

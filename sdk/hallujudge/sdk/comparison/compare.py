@@ -19,9 +19,9 @@ from .options import CompareOptions, RunSource
 from .pairing import PairedRuns
 from .result import Comparison
 from .runs import RunData, checked_scores, read_runs
-from .values import Finding, Pair, PairCoverage, ScoreDifference
+from .values import Finding, Pair, ScoreDifference
 
-__all__ = ["allowed_notes", "compare", "compare_runs", "corrected", "finding_of", "pair_of"]
+__all__ = ["compare", "compare_runs", "corrected", "coverage_notes", "data_notes", "pair_of"]
 
 
 def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparison:
@@ -62,7 +62,7 @@ def compare_runs(runs: Sequence[RunData], options: CompareOptions) -> Comparison
         tests=tests,
         confidence=settings.confidence,
         method=settings.text,
-        notes=(*allowed_notes(runs, options), *_notes(pairs)),
+        notes=(*data_notes(runs, options), *_notes(pairs)),
     )
 
 
@@ -126,12 +126,12 @@ def corrected(pairs: Sequence[Pair], level: float) -> tuple[Pair, ...]:
         if difference.p is None:
             return difference
         p = next(adjusted)
-        return replace(difference, p_corrected=p, finding=finding_of(difference, p, level))
+        return replace(difference, p_corrected=p, finding=_finding(difference, p, level))
 
     return tuple(replace(pair, differences=tuple(map(settled, pair.differences))) for pair in pairs)
 
 
-def finding_of(difference: ScoreDifference, p: float, level: float) -> Finding:
+def _finding(difference: ScoreDifference, p: float, level: float) -> Finding:
     """Return what a p-value shows of the second run, in the score's own direction."""
     if p > level or not difference.difference:
         return "none"
@@ -141,7 +141,7 @@ def finding_of(difference: ScoreDifference, p: float, level: float) -> Finding:
     return "better" if higher == (difference.direction == "higher") else "worse"
 
 
-def allowed_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str]:
+def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str]:
     """Yield a note for each field that differs and was allowed to, and on other references."""
     if len({run.references for run in runs if run.references}) > 1:
         yield (
@@ -159,7 +159,7 @@ def allowed_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[
 
 def _notes(pairs: Iterable[Pair]) -> Iterable[str]:
     for pair in pairs:
-        yield from _coverage_notes(pair, pair.coverage)
+        yield from coverage_notes(pair)
         few = {d.clusters for d in pair.differences if d.clusters < FEW_CLUSTERS}
         if few:
             yield (
@@ -168,7 +168,9 @@ def _notes(pairs: Iterable[Pair]) -> Iterable[str]:
             )
 
 
-def _coverage_notes(pair: Pair, coverage: PairCoverage) -> Iterable[str]:
+def coverage_notes(pair: Pair) -> Iterable[str]:
+    """Yield a note on items that are not compared."""
+    coverage = pair.coverage
     out = {
         f"unscored in {pair.first} only": coverage.unscored_first,
         f"unscored in {pair.second} only": coverage.unscored_second,

@@ -101,7 +101,7 @@ class PairedRuns:
         answers could not be parsed are the exception: they count just these items.
         """
         scores = tuple(scores)
-        about_unscored = self._about_unscored(scores)
+        about_unscored = self.about_unscored(scores)
         rest = tuple(score for score in scores if score not in about_unscored)
         if rest:
             yield rest, self._paired(self._masked())
@@ -145,7 +145,7 @@ class PairedRuns:
         assert (first.keys == second.keys).all(), "the same items have the same clusters"
         return PairedClusters(first=first.columns, second=second.columns)
 
-    def _about_unscored(self, scores: Sequence[ScoreDefinition]) -> tuple[ScoreDefinition, ...]:
+    def about_unscored(self, scores: Sequence[ScoreDefinition]) -> tuple[ScoreDefinition, ...]:
         """Return the scores that are defined over unscored items alone."""
         rows = [
             (result, result)

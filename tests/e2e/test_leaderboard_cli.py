@@ -1,0 +1,67 @@
+"""``hallujudge leaderboard``: every format, and errors in one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.comparison_runs import chair_run, pope_run
+
+from hallujudge.sdk.cli import main
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for name, wrong in (("a", 0.9), ("b", 0.2), ("c", 0.5)):
+        chair_run(folder / name, wrong, seed=len(name))
+    pope_run(folder / "pope", 0.9)
+    return folder
+
+
+def ranked(*words: str) -> int:
+    return main(["leaderboard", *words, "--replicates", "300"])
+
+
+def test_every_format(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs)
+    shown = {}
+    for name in ("table", "json", "markdown", "csv", "latex", "html"):
+        assert ranked("a", "b", "c", "-f", name) == 0
+        shown[name] = capsys.readouterr().out
+    assert [row["run"] for row in json.loads(shown["json"])["rows"]] == ["b", "c", "a"]
+    assert shown["table"].splitlines()[5].startswith("1      b ")
+    assert shown["csv"].splitlines()[1].startswith("1,b,")
+    assert "\n| 1 | b | " in shown["markdown"]
+    assert r"\toprule" in shown["latex"]
+    assert shown["html"].startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("a",), "at least 2"),
+        (("a", "none"), "no such folder"),
+        (("a", "pope"), "the metrics are chair and pope"),
+        (("a", "b", "--score", "mean_words"), "no better end"),
+        (("a", "b", "--score", "f1"), "chair has no score 'f1'"),
+        (("a", "b", "--name", "x"), "1 names for 2 runs"),
+        (("a", "b", "--confidence", "2"), "confidence is 2.0"),
+    ],
+)
+def test_errors(
+    runs: Path,
+    words: tuple[str, ...],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(runs)
+    assert ranked(*words) == 2
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert said in error
+    assert error.count("\n") == 1

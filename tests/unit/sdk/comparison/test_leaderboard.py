@@ -1,0 +1,95 @@
+"""Leaderboards: ranks, groups, and items that count."""
+
+from __future__ import annotations
+
+import pytest
+from support.comparison_runs import chair_run, pope_run
+
+from hallujudge.sdk import CompareOptions, RunReport, compare, leaderboard
+from hallujudge.sdk.errors import InvalidInputError
+
+FAST = CompareOptions(replicates=500, names=("bad", "good", "same", "fair"))
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[RunReport]:
+    rates = ((0.95, 1), (0.05, 2), (0.06, 3), (0.5, 4))
+    return [chair_run(None, wrong, seed=seed) for wrong, seed in rates]
+
+
+def test_ranks_and_groups(runs: list[RunReport]) -> None:
+    board = leaderboard(*runs, options=FAST)
+    assert (board.score, board.direction, board.items) == ("chair_i", "lower", 60)
+    assert [row.run for row in board.rows][2:] == ["fair", "bad"]
+    letters = {row.run: row.groups for row in board.rows}
+    assert letters == {"good": "a", "same": "a", "fair": "b", "bad": "c"}
+    assert len(board.tests) == 6
+
+
+def test_scores_and_intervals_are_the_reports(runs: list[RunReport]) -> None:
+    board = leaderboard(*runs, score="recall", options=FAST)
+    best = board.rows[0]
+    report = runs[FAST.names.index(best.run)]
+    score = report["recall"]
+    assert (best.value, best.ci_low, best.ci_high) == (score.value, score.ci_low, score.ci_high)
+    assert board.direction == "higher"
+    assert best.value == max(run.recall or 0 for run in runs)
+
+
+def test_tests_are_those_of_compare(runs: list[RunReport]) -> None:
+    board = leaderboard(*runs[:2], options=CompareOptions(replicates=500))
+    [test] = board.tests
+    options = CompareOptions(replicates=500, scores=("chair_i",))
+    found = compare(runs[1], runs[0], options=options)["chair_i"]
+    assert (test.first, test.second) == ("run 2", "run 1")
+    assert (test.difference, test.ci_low, test.p) == (found.difference, found.ci_low, found.p)
+
+
+def test_equal_runs_share_rank_and_letter(runs: list[RunReport]) -> None:
+    board = leaderboard(runs[0], runs[0], options=CompareOptions(replicates=500, names=("a", "b")))
+    assert [(row.rank, row.groups) for row in board.rows] == [(1, "a"), (1, "a")]
+
+
+def test_runs_are_ranked_over_the_items_that_all_have_scored(runs: list[RunReport]) -> None:
+    holes = chair_run(None, 0.05, seed=2, missing=("0", "1"))
+    board = leaderboard(runs[0], holes, options=CompareOptions(replicates=500))
+    assert board.items == 58
+    assert [row.unscored for row in board.rows] == [2, 0]
+    assert "2 items are not scored in every run" in board.notes[0]
+    kept = [item.result.statistics for item in runs[0].items if item.id not in ("0", "1")]
+    assert board.rows[1].value == sum(s[1] for s in kept) / sum(s[0] for s in kept)
+
+
+def test_shares_of_unread_answers_are_ranked_over_all_answers() -> None:
+    clear, unclear = pope_run(None, 0.9, unclear=0.1), pope_run(None, 0.9, seed=1, unclear=0.5)
+    board = leaderboard(
+        unclear, clear, score="unparsed_rate", options=CompareOptions(replicates=500)
+    )
+    assert [row.value for row in board.rows] == [clear.unparsed_rate, unclear.unparsed_rate]
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [("mean_words", "mean_words has no better end"), ("f1", "chair has no score 'f1'")],
+)
+def test_wrong_scores_are_refused(runs: list[RunReport], score: str, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        leaderboard(*runs, score=score, options=FAST)
+
+
+def test_runs_without_a_commonly_scored_item_are_refused() -> None:
+    first = chair_run(None, 0.2, images=2, missing=("0",))
+    second = chair_run(None, 0.2, images=2, missing=("1",))
+    with pytest.raises(InvalidInputError, match="no item is scored in all runs"):
+        leaderboard(first, second)
+
+
+def test_one_run_is_too_few(runs: list[RunReport]) -> None:
+    with pytest.raises(InvalidInputError, match="at least 2"):
+        leaderboard(runs[0])
+
+
+def test_an_undefined_score_is_refused() -> None:
+    silent = [pope_run(None, 0.9, unclear=1.0), pope_run(None, 0.9)]
+    with pytest.raises(InvalidInputError, match="no item is scored in all runs"):
+        leaderboard(*silent)
