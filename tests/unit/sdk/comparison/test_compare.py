@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from operator import methodcaller
 from pathlib import Path
 
 import pytest
 from support.comparison_runs import chair_run, pope_run
+from support.running import read_rows
 
 from hallujudge.sdk import (
     CompareOptions,
@@ -195,7 +197,9 @@ def test_an_id_that_appears_twice_is_refused(tmp_path: Path, better: RunReport) 
 def test_an_item_of_another_image_is_refused(tmp_path: Path, better: RunReport) -> None:
     better.save(tmp_path / "a")
     items = tmp_path / "a" / "items.jsonl"
-    items.write_text(items.read_text().replace('"group_id": "5"', '"group_id": "6"'))
+    rows = read_rows(items)
+    rows[5]["group_id"] = "6"
+    items.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     with pytest.raises(InvalidInputError, match="item '5' belongs to '6' in a and to '5'"):
         compare(tmp_path / "a", better, options=CompareOptions(names=("a", "b")))
 
