@@ -62,7 +62,7 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
     given = ("--responses", folder / "orders", "--references", folder / "videos")
     (folder / "events").write_text(json.dumps(EVENT_VIDEOS))
     tables: dict[str, object] = {
-        "nouns": amber.NOUNS,
+        "nouns-file": amber.NOUNS,
         "questions": amber.QUESTIONS,
         "associations": amber.ASSOCIATIONS,
         "references": amber.ANNOTATIONS,
