@@ -13,6 +13,7 @@ RUNS ?= 10
 PYTEST_ARGS ?=
 
 BIN := $(VENV)/bin
+PAGE := npm --prefix web/report
 SETUP := $(PYTHON) tools/setup_env.py
 # Folders that hold Python now: mypy refuses one without.
 TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools examples benchmarks,\
@@ -20,7 +21,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
-  lint-tests lint-protos lint-deploy drift protos format demo docs wheel test-wheel bench clean
+  lint-tests lint-protos lint-deploy lint-page page drift protos format demo docs wheel test-wheel bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +50,7 @@ test-random: setup ## run the suite RUNS times in random order; each run prints 
 	@for run in $$(seq $(RUNS)); do echo "random order, run $$run of $(RUNS)"; \
 	  $(BIN)/pytest -n $(JOBS) --random-order $(PYTEST_ARGS) || exit; done
 
-lint: lint-ruff lint-types lint-imports lint-tests lint-protos drift lint-deploy ## every linter, types, layers, protos, drift
+lint: lint-ruff lint-types lint-imports lint-tests lint-protos drift lint-deploy lint-page ## every linter, types, layers, protos, drift
 
 lint-ruff: setup
 	$(BIN)/ruff check .
@@ -70,6 +71,17 @@ lint-protos: setup
 
 lint-deploy: setup
 	$(BIN)/hadolint deploy/Dockerfile
+
+# Without npm the committed script of the page is used as it is; CI has npm, and checks it.
+lint-page: ## check the script of report.html: types, tests, and that the committed file is what its source makes
+	@if command -v npm >/dev/null; then $(PAGE) ci --silent && $(PAGE) run --silent types && \
+	  $(PAGE) test --silent && $(PAGE) run --silent check; \
+	elif [ -n "$$CI" ]; then echo "npm is missing: apt-get install npm" >&2; exit 1; \
+	else echo "the script of report.html was not checked: npm is not installed"; fi
+
+page: ## build the script and the style sheet of report.html from web/report (needs npm)
+	$(PAGE) ci --silent
+	$(PAGE) run build
 
 drift: setup-protos ## check that the committed protobuf code is what the generator makes
 	$(PROTOS_VENV)/bin/python tools/gen_protos.py --check
@@ -103,5 +115,5 @@ bench: setup ## run every benchmark; one that lacks something says so and is pas
 	  $(BIN)/python "$$script" || { code=$$?; [ $$code -eq 2 ] || status=$$code; }; done; exit $$status
 
 clean: ## remove environments, caches and what was built
-	rm -rf $(VENV) $(PROTOS_VENV) $(DOCS_VENV) dist build demo-out out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PROTOS_VENV) $(DOCS_VENV) web/report/node_modules dist build demo-out out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages without which tests are skipped: a browser for report.html, and WordNet.
+# Installs the Debian packages without which tests are skipped: a browser for report.html, npm for its script, and WordNet.
 # Does nothing where they are present. Where they can't be installed it says so, and the tests say what they skip.
 set -euo pipefail
 
@@ -16,6 +16,7 @@ has_browser() {
 } >/dev/null
 
 missing=()
+command -v npm >/dev/null || missing+=(npm)
 has_browser || missing+=(chromium chromium-driver)
 has_wordnet || missing+=(wordnet-base)
 if [[ ${#missing[@]} -eq 0 ]]; then

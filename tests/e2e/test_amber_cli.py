@@ -10,6 +10,7 @@ import nltk
 import pytest
 from support import amber_samples as amber
 from support.nltk_sample import write_nltk_data
+from support.pages import Page
 from support.qa_running import assert_refused, here, report_of, values_of
 from support.running import read_rows
 from support.spacy_sample import made_model
@@ -42,9 +43,10 @@ def test_descriptions_and_questions(tmp_path: Path) -> None:
     assert corrected["accuracy"] == 3 / 4
     assert corrected["chair"] == 2 / 6
     assert corrected["cover"] == 4 / 5
-    page = (tmp_path / "published" / "report.html").read_text(encoding="utf-8")
-    assert "1 of 3 object words hallucinated" in page
-    assert "Hallucination targets said" in page
+    page = Page((tmp_path / "published" / "report.html").read_text(encoding="utf-8"))
+    assert "1 of 3 object words hallucinated" in page.summaries()
+    lists = {entry["label"] for [item] in page.items() for entry in item["lists"]}
+    assert "Hallucination targets said" in lists
     assert "var:corrected|nouns:given|words:equal" in report_of(tmp_path / "corrected")["signature"]
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from support.event_hallusion_samples import VIDEOS
+from support.pages import Page
 from support.qa_running import here, report_of, values_of
 
 
@@ -26,5 +27,5 @@ def test_both_variants_and_the_page(tmp_path: Path) -> None:
     report = report_of(tmp_path / "corrected")
     assert set(report["groups"]["split"]) == {"entire", "interleave", "misleading"}
     assert report["coverage"]["reasons"] == {"ANSWER_UNPARSED": 2, "REFERENCE_MISSING": 1}
-    page = (tmp_path / "published" / "report.html").read_text(encoding="utf-8")
-    assert "0 of 1 answer right, description wrong" in page
+    page = Page((tmp_path / "published" / "report.html").read_text(encoding="utf-8"))
+    assert "0 of 1 answer right, description wrong" in page.summaries()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.pages import Page
 from support.qa_running import assert_refused, here, report_of, values_of
 
 
@@ -119,4 +120,5 @@ def test_a_folder_holds_one_file_for_each_set(tmp_path: Path) -> None:
 
 def test_the_page_shows_which_answer_is_wrong(tmp_path: Path) -> None:
     assert score(tmp_path, [pair(), pair("No.")], "--format", "html").returncode == 0
-    assert "basic wrong, hallucination right" in (tmp_path / "out" / "report.html").read_text()
+    page = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert "basic wrong, hallucination right" in page.summaries()

@@ -133,6 +133,11 @@ def _item_codec(kind: str) -> _ItemCodec:
     )
 
 
+def has_messages(item: Item) -> bool:
+    """Return whether items of this type can be sent; those of a family without a .proto can't."""
+    return type(item) in _KINDS
+
+
 def item_to_proto(item: Item) -> pb.Item:
     """Return an item as a message.
 

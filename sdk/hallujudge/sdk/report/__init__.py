@@ -10,14 +10,15 @@ from hallujudge.metrics import Report
 
 from .analysis import render_analysis
 from .data import render_csv, render_latex, render_scores
-from .html import HtmlPage
 from .markdown import render_markdown
+from .page import HtmlPage, PageAbout
 from .table import render_table
 from .variants import render_variants
 
 __all__ = [
     "PRINTED",
     "HtmlPage",
+    "PageAbout",
     "render_analysis",
     "render_csv",
     "render_latex",

@@ -1,63 +1,75 @@
-"""View of AMBER's descriptions."""
+"""View of AMBER's descriptions; a question is shown as any answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from hallujudge.metrics import Evidence, Item, ItemResult
-from hallujudge.metrics.amber.evidence import AmberEvidence
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.amber.evidence import AmberEvidence, AmberWord
 
-from .markup import Markup, joined
-from .pieces import Mark, listing, marked
+from .item_view import Claim, Facet, ItemView, Listing, Mark, Passage, Shade
 from .text import counted
 from .views import View
 
 __all__ = ["VIEWS"]
 
+_REASONS = {
+    "true": "an object of the image, or associated with one",
+    "safe": "a word that counts as no object",
+    "hallucinated": "neither an object of the image nor associated with one",
+}
 
-def _body(item: Item, result: ItemResult) -> Markup:
+
+def _shade(word: AmberWord) -> Shade:
+    return Shade.WRONG if word.verdict == "hallucinated" else Shade.RIGHT
+
+
+def _marks(response: str, words: tuple[AmberWord, ...]) -> Iterator[Mark]:
+    """Yield marks of the words where the response has them as whole words, in its order."""
+    found = re.finditer(r"\w+", response.lower())
+    places = [(match[0], *match.span()) for match in found]
+    at = 0
+    for index, word in enumerate(words):
+        forms = {word.word, f"{word.word}s", f"{word.word}es"}
+        hit = next((n for n in range(at, len(places)) if places[n][0] in forms), None)
+        if hit is not None:
+            yield Mark(places[hit][1], places[hit][2], _shade(word), index)
+            at = hit + 1
+
+
+def _show(item: Item, result: ItemResult) -> ItemView:
     evidence = result.evidence
     assert isinstance(evidence, AmberEvidence)
-    response = getattr(item, "response", None)
-    wrong = dict.fromkeys(word.word for word in evidence.words if word.verdict == "hallucinated")
-    return joined(
-        [
-            *([marked(response, list(_marks(response, wrong)))] if response else []),
-            *listing("Hallucinated", wrong, "wrong"),
-            *listing("Hallucination targets said", evidence.targets_said, "wrong"),
-            *listing("Covered", evidence.covered),
-            *listing("Missed", evidence.missed),
-        ]
+    response: str = getattr(item, "response", None) or ""
+    wrong = [word.word for word in evidence.words if word.verdict == "hallucinated"]
+    return ItemView(
+        summary=f"{len(wrong):,} of {counted(len(evidence.words), 'object word')} hallucinated",
+        passages=[Passage(text=response, marks=list(_marks(response, evidence.words)))],
+        claims=[
+            Claim(text=word.word, shade=_shade(word), reasons=[("word", _REASONS[word.verdict])])
+            for word in evidence.words
+        ],
+        lists=[
+            Listing(label="Hallucinated", entries=dict.fromkeys(wrong), style="wrong"),
+            Listing(
+                label="Hallucination targets said", entries=evidence.targets_said, style="wrong"
+            ),
+            Listing(label="Covered", entries=evidence.covered),
+            Listing(label="Missed", entries=evidence.missed, style="missed"),
+        ],
+        wrong=len(wrong),
+        total=len(evidence.words),
+        facets={"cognition": "says a target" if evidence.targets_said else "says no target"},
+        terms={"hallucinated": wrong, "missed": evidence.missed},
     )
-
-
-def _marks(response: str, wrong: Iterable[str]) -> Iterator[Mark]:
-    """Return marks of hallucinated words; a plural of another form is in the list alone."""
-    words = "|".join(sorted(map(re.escape, wrong), key=len, reverse=True))
-    for found in (
-        re.finditer(rf"\b(?:{words})(?:s|es)?\b", response, re.IGNORECASE) if words else ()
-    ):
-        yield Mark(*found.span(), wrong=True, title="not in the image")
-
-
-def _weight(evidence: Evidence) -> int:
-    assert isinstance(evidence, AmberEvidence)
-    return sum(word.verdict == "hallucinated" for word in evidence.words)
-
-
-def _summary(evidence: Evidence) -> str:
-    assert isinstance(evidence, AmberEvidence)
-    return f"{_weight(evidence):,} of {counted(len(evidence.words), 'object word')} hallucinated"
 
 
 VIEWS: dict[type[object], View] = {
     AmberEvidence: View(
-        body=_body,
-        weight=_weight,
-        summary=_summary,
-        order="those with the most hallucinated words first",
-        legend=True,
+        show=_show,
+        facets={"cognition": Facet("Hallucination targets")},
+        terms={"hallucinated": "Most hallucinated words", "missed": "Most missed objects"},
     ),
 }
 """View of each kind of evidence."""

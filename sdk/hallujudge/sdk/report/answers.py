@@ -4,72 +4,85 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hallujudge.metrics import Evidence, Item, ItemResult
+from hallujudge.metrics import Item, ItemResult, JsonValue
 from hallujudge.metrics.answers.evidence import AnswerEvidence
-from hallujudge.metrics.framework.result import JsonValue
 
-from .markup import Markup, joined
-from .pieces import listing
-from .views import View, general_body
+from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
+from .views import ANSWER_WORDS, View
 
-__all__ = ["VIEWS", "question_and_answer", "without_verdict"]
+__all__ = [
+    "ANSWER_FACETS",
+    "VIEWS",
+    "answer_claim",
+    "answer_facets",
+    "answer_passages",
+    "declined_facts",
+]
+
+ANSWER_FACETS = {"outcome": Facet("Outcome", rates=False), "answer": Facet("Answer", rates=False)}
+"""Facets of :func:`answer_facets` with the titles of their charts."""
 
 
-def question_and_answer(
-    question: str, response: str | None, label: str, *, correct: bool | None
-) -> Iterator[Markup]:
-    """Return a question, its answer and, unless the answer is right, the right one.
+def _verdict(evidence: AnswerEvidence) -> str:
+    return "right" if evidence.correct else f"wrong: it is {evidence.label}"
+
+
+def answer_claim(evidence: AnswerEvidence, text: str = "") -> Claim:
+    """Return an answer as a claim with its label and parser.
 
     Args:
-        question: The question; may be empty.
-        response: What the model wrote.
-        label: The right answer; empty where it is not known.
-        correct: Whether the answer counts as right; None: it does not count.
+        evidence: The answer.
+        text: What the claim is called; the parsed answer if empty.
     """
-    yield from listing("Question", [question] if question else [])
-    said = "no answer" if response is None else response or "empty"
-    yield from listing("Answer", [said], "wrong" if correct is False else "")
-    yield from listing("Right answer", [] if correct or not label else [label])
+    answer = evidence.answer or "unreadable"
+    return Claim(
+        text=text or f"answer: {answer}",
+        shade=Shade.RIGHT if evidence.correct else Shade.WRONG,
+        reasons=[("parsed as", answer), ("label", evidence.label), ("parser", evidence.how)],
+    )
 
 
-def without_verdict(judging: Sequence[Mapping[str, JsonValue]]) -> Iterator[Markup]:
+def answer_facets(evidence: AnswerEvidence) -> dict[str, str]:
+    """Return the cell of the confusion matrix, and the answer, which shows a bias to yes."""
+    answer = evidence.answer or "unreadable"
+    return {"outcome": f"said {answer}, is {evidence.label}", "answer": answer}
+
+
+def declined_facts(judging: Sequence[Mapping[str, JsonValue]]) -> list[tuple[str, str]]:
     """Return the judges that gave no verdict, each with its reason."""
-    reasons = [
-        f"{part['judge']}: {reason}"
+    return [
+        ("no verdict from", f"{part['judge']}: {reason}")
         for part in judging
         if isinstance(part["declined"], Mapping)
         for reason in part["declined"]
     ]
-    yield from listing("No verdict from", reasons)
 
 
-def _answer_body(item: Item, result: ItemResult) -> Markup:
-    """Return the question with its answer; items without a question get the general view."""
+def answer_passages(item: Item, evidence: AnswerEvidence) -> Iterator[Passage]:
+    """Yield the question and the response, marked as a whole."""
+    if question := getattr(item, "question", ""):
+        yield Passage(text=question, label="Question")
+    if response := getattr(item, "response", None):
+        shade = Shade.RIGHT if evidence.correct else Shade.WRONG
+        marks = [Mark(0, len(response), shade, 0)]
+        yield Passage(text=response, label="Response" if question else "", marks=marks)
+
+
+def _show(item: Item, result: ItemResult) -> ItemView:
     evidence = result.evidence
     assert isinstance(evidence, AnswerEvidence)
-    question, response = getattr(item, "question", ""), getattr(item, "response", None)
-    if not question:
-        return general_body(item, result)
-    parts = [
-        *question_and_answer(question, response, evidence.label, correct=evidence.correct),
-        *listing("Parsed as", [evidence.answer or "neither"]),
-        *listing("Parser", [evidence.how]),
-    ]
-    return joined(parts)
-
-
-def _answer_weight(evidence: Evidence) -> int:
-    assert isinstance(evidence, AnswerEvidence)
-    return int(not evidence.correct)
-
-
-def _answer_summary(evidence: Evidence) -> str:
-    assert isinstance(evidence, AnswerEvidence)
-    verdict = "right" if evidence.correct else f"wrong: it is {evidence.label}"
-    return f"{evidence.answer or 'unreadable'}, {verdict}"
+    return ItemView(
+        summary=f"{evidence.answer or 'unreadable'}, {_verdict(evidence)}",
+        passages=list(answer_passages(item, evidence)),
+        claims=[answer_claim(evidence)],
+        facts=item_facts(item, without=("question", "label")),
+        wrong=int(not evidence.correct),
+        total=1,
+        facets=answer_facets(evidence),
+    )
 
 
 VIEWS: dict[type[object], View] = {
-    AnswerEvidence: View(body=_answer_body, weight=_answer_weight, summary=_answer_summary),
+    AnswerEvidence: View(show=_show, words=ANSWER_WORDS, facets=ANSWER_FACETS)
 }
 """View of each kind of evidence."""

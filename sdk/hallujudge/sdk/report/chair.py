@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hallujudge.metrics import ChairEvidence, Evidence, Item, ItemResult, MentionVerdict
+from hallujudge.metrics import ChairEvidence, Item, ItemResult, MentionVerdict
 
-from .markup import Markup, joined
-from .pieces import Mark, listing, marked
+from .item_view import Claim, ItemView, Listing, Mark, Passage, Shade
 from .text import counted
 from .views import View
 
@@ -18,47 +17,45 @@ def _pair(mention: MentionVerdict) -> str:
     return mention.word if mention.word == mention.object else f"{mention.word} → {mention.object}"
 
 
-def _mention_mark(mention: MentionVerdict) -> Mark:
-    word, thing, start, end, wrong = mention
-    verdict = "not among" if wrong else "among"
-    return Mark(start, end, wrong, f"{word} → {thing}, {verdict} the image's reference objects")
+def _shade(mention: MentionVerdict) -> Shade:
+    return Shade.WRONG if mention.hallucinated else Shade.RIGHT
 
 
-def _chair_body(item: Item, result: ItemResult) -> Markup:
-    evidence = result.evidence
-    assert isinstance(evidence, ChairEvidence)
-    response = getattr(item, "response", None) or ""
-    reference: Sequence[str] = getattr(item, "reference_objects", None) or ()
-    wrong = [_pair(mention) for mention in evidence.mentions if mention.hallucinated]
-    return joined(
-        [
-            marked(response, [_mention_mark(mention) for mention in evidence.mentions]),
-            # Tooltips are not visible on touch screens or paper, so the list repeats their text.
-            *listing("Hallucinated", dict.fromkeys(wrong), "wrong"),
-            *listing("Missed", evidence.missed),
-            *listing("Reference", reference),
-        ]
+def _claim(mention: MentionVerdict) -> Claim:
+    verdict = "not among" if mention.hallucinated else "among"
+    return Claim(
+        text=_pair(mention),
+        shade=_shade(mention),
+        reasons=[("object", f"{mention.object}, {verdict} the image's reference objects")],
     )
 
 
-def _chair_weight(evidence: Evidence) -> int:
+def _show(item: Item, result: ItemResult) -> ItemView:
+    evidence = result.evidence
     assert isinstance(evidence, ChairEvidence)
-    return sum(mention.hallucinated for mention in evidence.mentions)
-
-
-def _chair_summary(evidence: Evidence) -> str:
-    assert isinstance(evidence, ChairEvidence)
-    total = counted(len(evidence.mentions), "mention")
-    return f"{_chair_weight(evidence):,} of {total} hallucinated"
+    mentions = evidence.mentions
+    reference: Sequence[str] = getattr(item, "reference_objects", None) or ()
+    wrong = [mention for mention in mentions if mention.hallucinated]
+    marks = [Mark(m.start, m.end, _shade(m), index) for index, m in enumerate(mentions)]
+    return ItemView(
+        summary=f"{len(wrong):,} of {counted(len(mentions), 'mention')} hallucinated",
+        passages=[Passage(text=getattr(item, "response", None) or "", marks=marks)],
+        claims=[_claim(mention) for mention in mentions],
+        lists=[
+            Listing(label="Hallucinated", entries=dict.fromkeys(map(_pair, wrong)), style="wrong"),
+            Listing(label="Missed", entries=evidence.missed, style="missed"),
+            Listing(label="Reference objects", entries=reference),
+        ],
+        wrong=len(wrong),
+        total=len(mentions),
+        terms={"hallucinated": [m.object for m in wrong], "missed": evidence.missed},
+    )
 
 
 VIEWS: dict[type[object], View] = {
     ChairEvidence: View(
-        body=_chair_body,
-        weight=_chair_weight,
-        summary=_chair_summary,
-        order="those with the most hallucinated mentions first",
-        legend=True,
+        show=_show,
+        terms={"hallucinated": "Most hallucinated objects", "missed": "Most missed objects"},
     ),
 }
 """View of each kind of evidence."""

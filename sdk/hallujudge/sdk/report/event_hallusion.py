@@ -2,57 +2,89 @@
 
 from __future__ import annotations
 
-from hallujudge.metrics import Evidence, Item, ItemResult
-from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
-from hallujudge.metrics.event_hallusion.items import EventHallusionItem
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from .answers import question_and_answer, without_verdict
-from .markup import Markup, joined
-from .pieces import listing, marked
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence, EventVerdict
+
+from .answers import declined_facts
+from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
 from .text import counted
-from .views import View
+from .views import ANSWER_WORDS, View
 
 __all__ = ["VIEWS"]
 
 
-def _body(item: Item, result: ItemResult) -> Markup:
+def _shade(correct: bool | None) -> Shade:
+    if correct is None:
+        return Shade.UNSCORED
+    return Shade.RIGHT if correct else Shade.WRONG
+
+
+def _claim(verdict: EventVerdict) -> Claim:
+    answer = verdict.answer or "unreadable"
+    return Claim(
+        text=verdict.question or f"answer: {answer}",
+        shade=_shade(verdict.correct),
+        reasons=[("parsed as", answer), ("label", verdict.label)],
+    )
+
+
+def _claims(evidence: EventHallusionEvidence) -> Iterator[Claim]:
+    yield from map(_claim, evidence.answers)
+    if evidence.description_correct is not None:
+        reasons = [
+            ("judgement", evidence.judgement or "unreadable"),
+            ("given judgement", evidence.given or ""),
+            ("margin", "" if evidence.margin is None else f"{evidence.margin:.4f}"),
+            *declined_facts(evidence.judging),
+        ]
+        yield Claim(text="description", shade=_shade(evidence.description_correct), reasons=reasons)
+
+
+def _passages(item: Item, evidence: EventHallusionEvidence) -> Iterator[Passage]:
+    questions: Sequence[Any] = getattr(item, "questions", ())
+    for index, (asked, verdict) in enumerate(zip(questions, evidence.answers, strict=False)):
+        if asked.response:
+            marks = [Mark(0, len(asked.response), _shade(verdict.correct), index)]
+            yield Passage(text=asked.response, label=asked.question, marks=marks)
+    if response := getattr(item, "response", None):
+        yield Passage(text=response, label="Description")
+    if judgement := getattr(item, "judgement", None):
+        yield Passage(text=judgement, label="Given judgement")
+
+
+def _show(item: Item, result: ItemResult) -> ItemView:
     evidence = result.evidence
     assert isinstance(evidence, EventHallusionEvidence)
-    assert isinstance(item, EventHallusionItem)
-    parts: list[Markup] = []
-    for asked, verdict in zip(item.questions, evidence.answers, strict=True):
-        parts += question_and_answer(
-            verdict.question, asked.response, verdict.label, correct=verdict.correct
-        )
-    if item.response is not None:
-        wrong = "wrong" if evidence.description_correct is False else ""
-        parts += listing("Event", [item.event] if item.event else [])
-        parts += listing("Description", [_VERDICTS[evidence.description_correct]], wrong)
-        parts.append(marked(item.response, ()))
-        parts += listing("Held judgement", [item.judgement] if item.judgement else [])
-        parts += without_verdict(evidence.judging)
-    return joined(parts)
-
-
-_VERDICTS = {True: "right", False: "wrong", None: "does not count"}
-
-
-def _weight(evidence: Evidence) -> int:
-    assert isinstance(evidence, EventHallusionEvidence)
-    wrong = [verdict.correct is False for verdict in evidence.answers]
-    return sum(wrong) + (evidence.description_correct is False)
-
-
-def _summary(evidence: Evidence) -> str:
-    assert isinstance(evidence, EventHallusionEvidence)
+    claims = list(_claims(evidence))
     right = sum(verdict.correct is True for verdict in evidence.answers)
-    answers = f"{right} of {counted(len(evidence.answers), 'answer')} right"
-    if evidence.description_correct is None:
-        return answers
-    return f"{answers}, description {'right' if evidence.description_correct else 'wrong'}"
+    summary = f"{right} of {counted(len(evidence.answers), 'answer')} right"
+    if evidence.description_correct is not None:
+        summary += f", description {'right' if evidence.description_correct else 'wrong'}"
+    return ItemView(
+        summary=summary,
+        passages=list(_passages(item, evidence)),
+        claims=claims,
+        facts=item_facts(item, without=("questions", "judgement")),
+        wrong=sum(claim.shade is Shade.WRONG for claim in claims),
+        total=sum(claim.shade is not Shade.UNSCORED for claim in claims),
+        facets={
+            "split": getattr(item, "split", ""),
+            "description": _shade(evidence.description_correct).name.lower(),
+        },
+    )
 
 
 VIEWS: dict[type[object], View] = {
-    EventHallusionEvidence: View(body=_body, weight=_weight, summary=_summary),
+    EventHallusionEvidence: View(
+        show=_show,
+        words=ANSWER_WORDS,
+        facets={
+            "split": Facet("Split"),
+            "description": Facet("Outcome of the description", rates=False),
+        },
+    ),
 }
 """View of each kind of evidence."""

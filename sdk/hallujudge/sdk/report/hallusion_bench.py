@@ -2,56 +2,77 @@
 
 from __future__ import annotations
 
-from hallujudge.metrics import Evidence, Item, ItemResult
-from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
-from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
+from collections.abc import Iterator
 
-from .answers import question_and_answer, without_verdict
-from .markup import Markup, joined
-from .pieces import listing
-from .views import View
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
+
+from .answers import declined_facts
+from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
+from .views import ANSWER_WORDS, View
 
 __all__ = ["VIEWS"]
 
 _WORDS = ("wrong", "right", "unclear")
-_SHOWN = ("no figure", "the original figure", "an edited figure")
+_FIGURES = ("no figure", "the original figure", "an edited figure")
+# Shown in passages, in reasons or as facets.
+_ELSEWHERE = ("question", "details", "label", "correctness", "visual_input")
 
 
-def _body(item: Item, result: ItemResult) -> Markup:
+def _shade(evidence: HallusionBenchEvidence) -> Shade:
+    return Shade.RIGHT if evidence.correct else Shade.WRONG
+
+
+def _passages(item: Item, evidence: HallusionBenchEvidence) -> Iterator[Passage]:
+    if question := getattr(item, "question", ""):
+        yield Passage(text=question, label="Question")
+    if response := getattr(item, "response", None):
+        marks = [Mark(0, len(response), _shade(evidence), 0)]
+        yield Passage(text=response, label="Response", marks=marks)
+    if details := getattr(item, "details", ""):
+        yield Passage(text=details, label="Reference answer")
+
+
+def _show(item: Item, result: ItemResult) -> ItemView:
     evidence = result.evidence
     assert isinstance(evidence, HallusionBenchEvidence)
-    assert isinstance(item, HallusionBenchItem)
-    given = [] if evidence.given is None else [_WORDS[evidence.given]]
-    right = ": ".join(text for text in (evidence.label, item.details) if text)
-    return joined(
-        [
-            *question_and_answer(
-                item.question,
-                item.response,
-                right,
-                correct=evidence.correct,
-            ),
-            *listing("About", [_SHOWN[item.visual_input]]),
-            *listing("Verdict of", [evidence.how]),
-            *listing("Given label", given),
-            *without_verdict(evidence.judging),
-        ]
+    word = _WORDS[evidence.correctness]
+    reasons = [
+        ("correctness", word),
+        ("parsed as", evidence.answer or ""),
+        ("label", evidence.label),
+        ("verdict of", evidence.how),
+        ("margin", "" if evidence.margin is None else f"{evidence.margin:.4f}"),
+        ("given label", "" if evidence.given is None else _WORDS[evidence.given]),
+        *declined_facts(evidence.judging),
+    ]
+    return ItemView(
+        summary=word,
+        passages=list(_passages(item, evidence)),
+        claims=[Claim(text=f"answer: {word}", shade=_shade(evidence), reasons=reasons)],
+        facts=item_facts(item, without=_ELSEWHERE),
+        wrong=int(not evidence.correct),
+        total=1,
+        facets={
+            "correctness": word,
+            "category": getattr(item, "category", ""),
+            "subcategory": getattr(item, "subcategory", ""),
+            "figure": _FIGURES[getattr(item, "visual_input", 0)],
+        },
+        measures={} if evidence.margin is None else {"margin": evidence.margin},
     )
-
-
-def _weight(evidence: Evidence) -> int:
-    assert isinstance(evidence, HallusionBenchEvidence)
-    return int(not evidence.correct)
-
-
-def _summary(evidence: Evidence) -> str:
-    assert isinstance(evidence, HallusionBenchEvidence)
-    return _WORDS[evidence.correctness]
 
 
 VIEWS: dict[type[object], View] = {
     HallusionBenchEvidence: View(
-        body=_body, weight=_weight, summary=_summary, order="wrong answers first"
+        show=_show,
+        words=ANSWER_WORDS,
+        facets={
+            "correctness": Facet("Outcome", rates=False),
+            "category": Facet("Category"),
+            "subcategory": Facet("Subcategory"),
+            "figure": Facet("Asked about"),
+        },
     ),
 }
 """View of each kind of evidence."""

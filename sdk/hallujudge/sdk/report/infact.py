@@ -2,20 +2,70 @@
 
 from __future__ import annotations
 
-from hallujudge.metrics import Evidence
-from hallujudge.metrics.infact.evidence import InfactEvidence
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from .views import View, general_body
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
+
+from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
+from .views import ANSWER_WORDS, View
 
 __all__ = ["VIEWS"]
 
 
-def _infact_weight(evidence: Evidence) -> int:
+def _shade(run: RunVerdict) -> Shade:
+    if run.correct is None:
+        return Shade.UNSCORED
+    return Shade.RIGHT if run.correct else Shade.WRONG
+
+
+def _claim(run: RunVerdict, label: str) -> Claim:
+    answer = run.answer or "unreadable"
+    reasons = [("parsed as", answer), ("label", label), ("parser", run.how)]
+    return Claim(text=f"{run.operator}: {answer}", shade=_shade(run), reasons=reasons)
+
+
+def _passages(item: Item, evidence: InfactEvidence) -> Iterator[Passage]:
+    runs: Mapping[str, Any] = getattr(item, "runs", {})
+    for index, run in enumerate(evidence.runs):
+        response = getattr(runs.get(run.operator), "response", None)
+        if response:
+            marks = [Mark(0, len(response), _shade(run), index)]
+            yield Passage(text=response, label=run.operator, marks=marks)
+
+
+def _show(item: Item, result: ItemResult) -> ItemView:
+    evidence = result.evidence
     assert isinstance(evidence, InfactEvidence)
-    return sum(not run.correct for run in evidence.runs)
+    wrong = [run.operator for run in evidence.runs if run.correct is False]
+    base = next((run for run in evidence.runs if run.operator == "base"), None)
+    return ItemView(
+        summary=f"wrong: {', '.join(wrong)}" if wrong else "right in every mode",
+        passages=list(_passages(item, evidence)),
+        claims=[_claim(run, evidence.label) for run in evidence.runs],
+        facts=item_facts(item, without=("runs", "label")),
+        wrong=len(wrong),
+        total=sum(run.correct is not None for run in evidence.runs),
+        facets={
+            "dimension": getattr(item, "dimension", ""),
+            "category": getattr(item, "category", ""),
+            "base": "no base run" if base is None else _shade(base).name.lower(),
+        },
+        terms={"hallucinated": wrong},
+    )
 
 
 VIEWS: dict[type[object], View] = {
-    InfactEvidence: View(body=general_body, weight=_infact_weight),
+    InfactEvidence: View(
+        show=_show,
+        words=ANSWER_WORDS,
+        facets={
+            "dimension": Facet("Dimension"),
+            "category": Facet("Category"),
+            "base": Facet("Outcome of the base run", rates=False),
+        },
+        terms={"hallucinated": "Modes answered wrongly"},
+    ),
 }
 """View of each kind of evidence."""

@@ -1,11 +1,15 @@
-"""How many items the HTML page shows."""
+"""How much the HTML page shows."""
 
 from __future__ import annotations
 
-__all__ = ["SHOWN_ITEMS", "SHOWN_UNSCORED"]
+__all__ = ["KEPT_ITEMS", "MOST_BYTES", "MOST_ITEMS"]
 
-SHOWN_ITEMS = 200
-"""Most scored items: those with the most hallucinations, and of equal ones the earliest."""
+MOST_ITEMS = 50_000
+"""Most items of a page, the first ones; those after them are only in ``items.jsonl``."""
 
-SHOWN_UNSCORED = 50
-"""Most unscored items: the earliest."""
+KEPT_ITEMS = 10_000
+"""Items that a run keeps for a page where none was asked for. Keeping one costs about 30 µs, which
+a large run without a page would spend for nothing."""
+
+MOST_BYTES = 64 << 20
+"""Compressed size from which on a page holds no more items."""

@@ -2,87 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from hallujudge.metrics import Evidence, Item, ItemResult
+from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.mementos.evidence import KeywordEvidence, MementosEvidence
 
-from .markup import Markup, joined
-from .pieces import Mark, listing, marked
+from .item_view import Claim, Facet, ItemView, Listing, Mark, Passage, Shade
 from .text import counted
 from .views import View
 
 __all__ = ["VIEWS"]
 
 
-def _keyword_marks(found: KeywordEvidence) -> Iterator[Mark]:
-    """Return marks of the keywords in the response; keywords that match no reference are wrong."""
-    named = dict(found.matched)
-    wrong = set(found.hallucinated)
-    for word, (start, end) in zip(found.predicted, found.predicted_spans, strict=False):
-        if end:
-            verdict = "not in the human description" if word in wrong else "right"
-            told = f"{word} → {named[word]}" if word in named else word
-            yield Mark(start, end, word in wrong, f"{told}, {verdict}")
-
-
-def _without_overlaps(marks: Iterable[Mark]) -> list[Mark]:
-    kept: list[Mark] = []
-    for mark in sorted(marks):
-        if not kept or mark[0] >= kept[-1][1]:
-            kept.append(mark)
-    return kept
-
-
-def _mementos_body(item: Item, result: ItemResult) -> Markup:
-    evidence = result.evidence
-    assert isinstance(evidence, MementosEvidence)
-    response: str = getattr(item, "response", None) or ""
-    reference: str = getattr(item, "reference", None) or ""
-    kinds = {"objects": evidence.objects, "behaviours": evidence.behaviors}
-    marks = _without_overlaps(mark for found in kinds.values() for mark in _keyword_marks(found))
-    listings: list[Markup] = []
-    for name, found in kinds.items():
-        listings += listing(f"Hallucinated {name}", found.hallucinated, "wrong")
-        listings += listing(f"Missed {name}", found.missed)
-        listings += listing(f"Right {name}", [_named(*pair) for pair in found.matched])
-        near = [f"{miss.predicted} ≈ {miss.reference} ({miss.why})" for miss in found.near]
-        listings += listing(f"Near misses, {name}", near)
-        listings += listing(f"Unknown to the graph, {name}", found.unknown)
-    return joined(
-        [
-            *([marked(response, marks)] if response else []),
-            *listing("Human description", [reference] if reference else []),
-            *listings,
-        ]
-    )
-
-
 def _named(predicted: str, reference: str) -> str:
     return predicted if predicted == reference else f"{predicted} → {reference}"
 
 
-def _mementos_weight(evidence: Evidence) -> int:
-    assert isinstance(evidence, MementosEvidence)
-    return len(evidence.objects.hallucinated) + len(evidence.behaviors.hallucinated)
+def _claims(kind: str, found: KeywordEvidence) -> Iterator[Claim]:
+    """Yield one claim for each predicted keyword, in order."""
+    names = dict(found.matched)
+    wrong = set(found.hallucinated)
+    near = {miss.predicted: miss for miss in found.near}
+    unknown = set(found.unknown)
+    for word in found.predicted:
+        reasons = [("kind", kind), ("names", names.get(word, ""))]
+        if word in wrong:
+            reasons.append(("human description", "has no synonym of it"))
+        if word in near:
+            reasons.append(("near miss", f"{near[word].reference} ({near[word].why})"))
+        if word in unknown:
+            reasons.append(("synonym graph", "does not know the word"))
+        yield Claim(
+            text=_named(word, names.get(word, word)),
+            shade=Shade.WRONG if word in wrong else Shade.RIGHT,
+            reasons=reasons,
+        )
 
 
-def _mementos_summary(evidence: Evidence) -> str:
+def _marks(found: KeywordEvidence, first: int) -> Iterator[Mark]:
+    wrong = set(found.hallucinated)
+    spans = zip(found.predicted, found.predicted_spans, strict=False)
+    for index, (word, (start, end)) in enumerate(spans, first):
+        if end:
+            yield Mark(start, end, Shade.WRONG if word in wrong else Shade.RIGHT, index)
+
+
+def _reference_marks(found: KeywordEvidence) -> Iterator[Mark]:
+    matched = {pair.reference for pair in found.matched}
+    for word, (start, end) in zip(found.reference, found.reference_spans, strict=False):
+        if end and word in matched:
+            yield Mark(start, end, Shade.RIGHT)
+
+
+def _passages(
+    item: Item, objects: KeywordEvidence, behaviors: KeywordEvidence
+) -> Iterator[Passage]:
+    if response := getattr(item, "response", None):
+        marks = [*_marks(objects, 0), *_marks(behaviors, len(objects.predicted))]
+        yield Passage(text=response, label="Model's description", marks=marks)
+    if reference := getattr(item, "reference", None):
+        marks = [*_reference_marks(objects), *_reference_marks(behaviors)]
+        yield Passage(text=reference, label="Human description", marks=marks)
+
+
+def _lists(kind: str, found: KeywordEvidence) -> Iterator[Listing]:
+    yield Listing(label=f"Hallucinated {kind}", entries=found.hallucinated, style="wrong")
+    yield Listing(label=f"Missed {kind}", entries=found.missed, style="missed")
+    yield Listing(label=f"Unknown to the graph, {kind}", entries=found.unknown)
+
+
+def _show(item: Item, result: ItemResult) -> ItemView:
+    evidence = result.evidence
     assert isinstance(evidence, MementosEvidence)
+    kinds = {"objects": evidence.objects, "behaviours": evidence.behaviors}
     parts = [
         f"{len(found.hallucinated):,} of {counted(len(found.predicted), noun)}"
-        for found, noun in ((evidence.objects, "object"), (evidence.behaviors, "behaviour"))
+        for noun, found in (("object", evidence.objects), ("behaviour", evidence.behaviors))
     ]
-    return f"{' and '.join(parts)} hallucinated"
+    claims = [claim for kind, found in kinds.items() for claim in _claims(kind, found)]
+    words = {
+        name: [word for found in kinds.values() for word in getattr(found, name)]
+        for name in ("hallucinated", "missed", "unknown")
+    }
+    return ItemView(
+        summary=f"{' and '.join(parts)} hallucinated",
+        passages=list(_passages(item, evidence.objects, evidence.behaviors)),
+        claims=claims,
+        lists=[listing for kind, found in kinds.items() for listing in _lists(kind, found)],
+        wrong=len(words["hallucinated"]),
+        total=len(claims),
+        facets={"domain": evidence.domain},
+        terms=words,
+    )
 
 
 VIEWS: dict[type[object], View] = {
     MementosEvidence: View(
-        body=_mementos_body,
-        weight=_mementos_weight,
-        summary=_mementos_summary,
-        order="those with the most hallucinated keywords first",
-        legend=True,
+        show=_show,
+        facets={"domain": Facet("Domain")},
+        terms={
+            "hallucinated": "Most hallucinated keywords",
+            "missed": "Most missed keywords",
+            "unknown": "Keywords unknown to the graph",
+        },
     ),
 }
 """View of each kind of evidence."""

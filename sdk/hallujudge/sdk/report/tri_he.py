@@ -2,71 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from hallujudge.metrics import Evidence, Item, ItemResult
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 
-from .markup import Markup, joined
-from .pieces import Mark, listing, marked
+from .item_view import Claim, ItemView, Listing, Mark, Passage, Shade, facts
 from .text import counted
 from .views import View
 
 __all__ = ["VIEWS"]
 
-
-def _claims(evidence: Evidence, verdict: Verdict) -> Iterator[ClaimVerdict]:
-    assert isinstance(evidence, TriHeEvidence)
-    return (claim for claim in evidence.claims if claim.verdict is verdict)
-
-
-def _claim_text(claim: ClaimVerdict) -> str:
-    about = claim.part.value if claim.part else claim.reason
-    return " · ".join(claim.triplet) + (f" ({about})" if about else "")
+_SHADES = {
+    Verdict.SUPPORTED: Shade.RIGHT,
+    Verdict.NOT_SUPPORTED: Shade.WRONG,
+    Verdict.UNSCORED: Shade.UNSCORED,
+}
+_REFERENCES = 12
+_SUBJECT, _RELATION, _OBJECT = range(3)
 
 
-def _claim_marks(evidence: TriHeEvidence) -> Iterator[Mark]:
-    for claim in evidence.claims:
-        if claim.span and claim.verdict is not Verdict.UNSCORED:
-            wrong = claim.verdict is Verdict.NOT_SUPPORTED
-            verdict = "not supported" if wrong else "supported"
-            yield Mark(*claim.span, wrong, f"{_claim_text(claim)}, {verdict} by the scene graph")
+def _text(parts: Sequence[str]) -> str:
+    return " · ".join(parts)
 
 
-def _tri_he_body(item: Item, result: ItemResult) -> Markup:
-    evidence = result.evidence
-    assert isinstance(evidence, TriHeEvidence)
-    shown = {verdict: list(map(_claim_text, _claims(evidence, verdict))) for verdict in Verdict}
-    question: str = getattr(item, "question", "")
-    response = getattr(item, "response", None)
-    return joined(
-        [
-            *listing("Question", [question] if question else []),
-            *([marked(response, list(_claim_marks(evidence)))] if response else []),
-            *listing("Hallucinated", shown[Verdict.NOT_SUPPORTED], "wrong"),
-            *listing("Supported", shown[Verdict.SUPPORTED]),
-            *listing("Without a verdict", shown[Verdict.UNSCORED]),
-        ]
+def _reasons(claim: ClaimVerdict) -> Iterator[tuple[str, str]]:
+    if claim.part:
+        yield "wrong part", claim.part.value
+    if claim.reason:
+        yield "no verdict", f"{claim.reason}: {claim.detail}"
+    shown = [_text(triplet) for triplet in claim.references[:_REFERENCES]]
+    if more := len(claim.references) - _REFERENCES:
+        shown += [f"and {more:,} more"] if more > 0 else []
+    yield "compared with", "; ".join(shown)
+    for name, number in (("similarity", claim.score), ("margin", claim.margin)):
+        if number is not None:
+            yield name, f"{number:.4f}"
+    yield "judge", claim.judge
+
+
+def _claim(claim: ClaimVerdict, places: Mapping[Triplet, int]) -> Claim:
+    return Claim(
+        text=_text(claim.triplet),
+        shade=_SHADES[claim.verdict],
+        reasons=list(_reasons(claim)),
+        matched=sorted({places[t] for t in claim.references if t in places}),
     )
 
 
-def _tri_he_weight(evidence: Evidence) -> int:
-    return sum(1 for _ in _claims(evidence, Verdict.NOT_SUPPORTED))
+def _wrong_objects(claims: Sequence[ClaimVerdict]) -> Iterator[str]:
+    places = {Part.SUBJECT: _SUBJECT, Part.OBJECT: _OBJECT}
+    for claim in claims:
+        if claim.part in places and len(claim.triplet) > _OBJECT:
+            yield claim.triplet[places[claim.part]].strip().lower()
 
 
-def _tri_he_summary(evidence: Evidence) -> str:
+def _wrong_relations(claims: Sequence[ClaimVerdict]) -> Iterator[str]:
+    for claim in claims:
+        if claim.part is Part.RELATION and len(claim.triplet) > _OBJECT:
+            yield claim.triplet[_RELATION].strip().lower()
+
+
+def _passages(item: Item, claims: Sequence[ClaimVerdict]) -> Iterator[Passage]:
+    if question := getattr(item, "question", ""):
+        yield Passage(text=question, label="Question")
+    if response := getattr(item, "response", None):
+        marks = [
+            Mark(*claim.span, _SHADES[claim.verdict], index)
+            for index, claim in enumerate(claims)
+            if claim.span
+        ]
+        yield Passage(text=response, marks=marks, label="Response" if question else "")
+
+
+def _margins(claims: Sequence[ClaimVerdict]) -> dict[str, float]:
+    known = [abs(claim.margin) for claim in claims if claim.margin is not None]
+    return {"margin": min(known)} if known else {}
+
+
+def _show(item: Item, result: ItemResult) -> ItemView:
+    evidence = result.evidence
     assert isinstance(evidence, TriHeEvidence)
-    return f"{_tri_he_weight(evidence):,} of {counted(len(evidence.claims), 'claim')} hallucinated"
+    claims = evidence.claims
+    graph: Sequence[Triplet] = getattr(item, "reference_triplets", None) or evidence.scene_graph
+    places = {triplet: index for index, triplet in enumerate(graph)}
+    wrong = [claim for claim in claims if claim.verdict is Verdict.NOT_SUPPORTED]
+    scored = sum(claim.verdict is not Verdict.UNSCORED for claim in claims)
+    human = {"human scores": list(evidence.human_scores)} if evidence.human_scores else {}
+    judging = {f"judge {n}": entry for n, entry in enumerate(evidence.judging, 1)}
+    return ItemView(
+        summary=f"{len(wrong):,} of {counted(len(claims), 'claim')} hallucinated",
+        passages=list(_passages(item, claims)),
+        claims=[_claim(claim, places) for claim in claims],
+        lists=[
+            Listing(label="Hallucinated", entries=[_text(c.triplet) for c in wrong], style="wrong")
+        ],
+        facts=facts({"extractor": evidence.extractor, **human, **judging}),
+        graph=[list(triplet) for triplet in graph],
+        wrong=len(wrong),
+        total=scored,
+        measures=_margins(claims),
+        terms={
+            "hallucinated": list(_wrong_objects(wrong)),
+            "relations": list(_wrong_relations(wrong)),
+        },
+    )
 
 
 VIEWS: dict[type[object], View] = {
     TriHeEvidence: View(
-        body=_tri_he_body,
-        weight=_tri_he_weight,
-        summary=_tri_he_summary,
-        order="those with the most hallucinated claims first",
-        legend=True,
+        show=_show,
+        terms={
+            "hallucinated": "Most hallucinated objects",
+            "relations": "Most hallucinated relations",
+        },
     ),
 }
 """View of each kind of evidence."""

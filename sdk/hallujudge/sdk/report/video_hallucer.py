@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
-from hallujudge.metrics import Evidence, Item, ItemResult
-from hallujudge.metrics.video_hallucer.evidence import VideoHallucerEvidence
-from hallujudge.metrics.video_hallucer.items import BASIC, HALLUCINATION, VideoHallucerItem
+from collections.abc import Mapping
+from typing import Any
 
-from .answers import question_and_answer
-from .markup import Markup, element, joined
-from .views import View
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.video_hallucer.evidence import VideoHallucerEvidence
+
+from .answers import answer_claim
+from .item_view import Facet, ItemView, Mark, Passage, Shade, item_facts
+from .views import ANSWER_WORDS, View
 
 __all__ = ["VIEWS"]
 
 
-def _body(item: Item, result: ItemResult) -> Markup:
+def _passages(runs: Mapping[str, Any], shades: Mapping[str, Shade]) -> list[Passage]:
+    passages: list[Passage] = []
+    for index, (name, shade) in enumerate(shades.items()):
+        run = runs.get(name)
+        if question := getattr(run, "question", ""):
+            passages.append(Passage(text=question, label=f"Question, {name}"))
+        if response := getattr(run, "response", None):
+            marks = [Mark(0, len(response), shade, index)]
+            passages.append(Passage(text=response, label=f"Response, {name}", marks=marks))
+    return passages
+
+
+def _show(item: Item, result: ItemResult) -> ItemView:
     evidence = result.evidence
     assert isinstance(evidence, VideoHallucerEvidence)
-    assert isinstance(item, VideoHallucerItem)
-    parts: list[Markup] = []
-    # Most pairs are about one video, which the heading names.
-    several = len({run.video for run in item.runs.values()}) > 1
-    for name, verdict in ((BASIC, evidence.basic), (HALLUCINATION, evidence.hallucination)):
-        run = item.runs[name]
-        parts.append(element("p", f"{name}, {run.video}" if several else name, _class="muted"))
-        # An answer that could not be parsed does not count.
-        correct = verdict.correct if verdict.answer is not None or verdict.correct else None
-        parts += question_and_answer(run.question, run.response, run.label, correct=correct)
-    return joined(parts)
-
-
-def _weight(evidence: Evidence) -> int:
-    assert isinstance(evidence, VideoHallucerEvidence)
-    return sum(not each.correct for each in (evidence.basic, evidence.hallucination))
-
-
-def _summary(evidence: Evidence) -> str:
-    assert isinstance(evidence, VideoHallucerEvidence)
-    pairs = (("basic", evidence.basic), ("hallucination", evidence.hallucination))
-    return ", ".join(f"{name} {'right' if each.correct else 'wrong'}" for name, each in pairs)
+    pairs = {"basic": evidence.basic, "hallucination": evidence.hallucination}
+    words = {name: "right" if each.correct else "wrong" for name, each in pairs.items()}
+    claims = [
+        answer_claim(each, f"{name}: {each.answer or 'unreadable'}") for name, each in pairs.items()
+    ]
+    shades = {name: claim.shade for name, claim in zip(pairs, claims, strict=True)}
+    return ItemView(
+        summary=", ".join(f"{name} {word}" for name, word in words.items()),
+        passages=_passages(getattr(item, "runs", {}), shades),
+        claims=claims,
+        facts=item_facts(item, without=("runs",)),
+        wrong=sum(not each.correct for each in pairs.values()),
+        total=len(pairs),
+        facets={
+            "pair": f"basic {words['basic']}, hallucination {words['hallucination']}",
+            "set": getattr(item, "set_name", ""),
+        },
+    )
 
 
 VIEWS: dict[type[object], View] = {
-    VideoHallucerEvidence: View(body=_body, weight=_weight, summary=_summary),
+    VideoHallucerEvidence: View(
+        show=_show,
+        words=ANSWER_WORDS,
+        facets={"pair": Facet("Outcome of the pair", rates=False), "set": Facet("Set")},
+    ),
 }
 """View of each kind of evidence."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,33 +12,40 @@ from typing import TypeAlias
 from hallujudge.metrics import Evidence, Item, ItemResult
 from hallujudge.metrics.families import FAMILIES
 
-from .markup import Markup, joined
-from .pieces import facts, item_facts, marked
+from .item_view import Facet, ItemView, Passage, facts, item_facts
 
-__all__ = ["View", "general_body", "view_of", "weight_of"]
+__all__ = ["ANSWER_WORDS", "View", "response_passage", "view_item", "view_of"]
 
-Body: TypeAlias = "Callable[[Item, ItemResult], Markup]"
+ANSWER_WORDS = ("right", "wrong")
+"""What the page calls the verdicts on answers."""
+
+Show: TypeAlias = "Callable[[Item, ItemResult], ItemView]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Renderer of items with one kind of evidence."""
+    """How items with one kind of evidence are shown."""
 
-    body: Body
-    """Renders an item, without its heading."""
-    weight: Callable[[Evidence], int] = lambda _: 0
-    """Counts what is wrong in the item; the page keeps the items with the highest counts."""
-    summary: Callable[[Evidence], str] = lambda _: ""
-    """Summarizes the item for its heading."""
-    order: str = "the worst first"
-    """Describes the order by weight."""
-    legend: bool = False
-    """Whether responses are marked, so that the page shows a legend."""
+    show: Show
+    """Returns what the page shows of an item."""
+    facets: Mapping[str, Facet] = field(default_factory=dict)
+    """Facet -> its chart."""
+    terms: Mapping[str, str] = field(default_factory=dict)
+    """Kind of term -> title of its chart."""
+    words: tuple[str, str] = ("supported", "hallucinated")
+    """What the page calls a good and a bad verdict."""
 
 
 def view_of(evidence: Evidence | None) -> View:
     """Return the view of a kind of evidence; the general view if its family has none."""
     return _views(tuple(FAMILIES)).get(type(evidence), _GENERAL)
+
+
+def view_item(item: Item, result: ItemResult) -> ItemView:
+    """Return what the page shows of an item."""
+    if result.evidence is None:
+        return _plain(item)
+    return view_of(result.evidence).show(item, result)
 
 
 @cache
@@ -52,22 +59,19 @@ def _views(families: tuple[str, ...]) -> Mapping[type[object], View]:
     return views
 
 
-def weight_of(evidence: Evidence | None) -> int:
-    """Return how much in an item is wrong."""
-    return view_of(evidence).weight(evidence) if evidence is not None else 0
-
-
-def general_body(item: Item, result: ItemResult) -> Markup:
-    """Return the response, the item's other fields, and the evidence as facts."""
+def response_passage(item: Item) -> list[Passage]:
+    """Return the item's response without marks; nothing if it has none."""
     response = getattr(item, "response", None)
+    return [Passage(text=response)] if isinstance(response, str) else []
+
+
+def _general(item: Item, result: ItemResult) -> ItemView:
     evidence = result.evidence.to_json() if result.evidence is not None else {}
-    return joined(
-        [
-            *([marked(response, ())] if isinstance(response, str) else []),
-            item_facts(item),
-            facts(evidence),
-        ]
-    )
+    return ItemView(passages=response_passage(item), facts=[*item_facts(item), *facts(evidence)])
 
 
-_GENERAL = View(body=general_body)
+def _plain(item: Item) -> ItemView:
+    return ItemView(passages=response_passage(item), facts=item_facts(item))
+
+
+_GENERAL = View(show=_general)

@@ -73,6 +73,8 @@ class BackendParts:
     """What is known of the run."""
     keep_text: bool
     """Whether responses are kept."""
+    html: bool = False
+    """Whether an HTML page is made."""
     on_batch: OnBatch | None = None
     """Callback for each batch of results."""
     on_progress: OnProgress | None = None
@@ -80,7 +82,9 @@ class BackendParts:
 
     async def parts(self, items: Iterator[Item], first: int) -> AsyncGenerator[Part, None]:
         """Yield the parts of items; see :class:`PartSource`."""
-        maker = PartMaker.of(self.header, self.spec.group_by, keep_text=self.keep_text)
+        maker = PartMaker.of(
+            self.header, self.spec.group_by, keep_text=self.keep_text, html=self.html
+        )
         stream = self.backend.score_stream(self.spec, batches_async(items), report=False)
         async with aclosing(stream) as results:
             async for done in results:

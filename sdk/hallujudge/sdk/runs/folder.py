@@ -58,7 +58,6 @@ class RunFolder:
     def __init__(self, folder: Path, *, inputs: Iterable[Path] = ()) -> None:
         self.folder = folder
         self.written = 0
-        self._shown: list[bytes] = []
         self._lines: BinaryIO | None = None
         self._journal: BinaryIO | None = None
         self._offset = 0
@@ -134,8 +133,6 @@ class RunFolder:
             self._journal.flush()
         self._offset += len(part.lines)
         self.written += part.items
-        if part.shown:
-            self._shown.append(part.shown)
         if self._offset - self._synced >= _SYNC_BYTES:
             with self._errors(self.lines_path):
                 self._sync()
@@ -155,7 +152,7 @@ class RunFolder:
             self._stage(MANIFEST, [partial(self.folder, MANIFEST).read_bytes()])
             self._stage(REPORT, [report.to_text().encode()])
             if html:
-                self._stage(PAGE, [render_page(report, self._shown).encode()])
+                self._stage(PAGE, [self._page(report).encode()])
             self._swap(made)
         finally:
             for name in made:
@@ -168,7 +165,7 @@ class RunFolder:
         Raises:
             OutputError: The file can't be written.
         """
-        self._stage(PAGE, [render_page(report, self._shown).encode()])
+        self._stage(PAGE, [self._page(report).encode()])
         with self._errors(self.folder / PAGE):
             staged(self.folder, PAGE).replace(self.folder / PAGE)
 
@@ -204,7 +201,6 @@ class RunFolder:
 
     def _take(self, kept: KeptParts) -> None:
         self._offset = self._synced = kept.lines_end
-        self._shown = [entry.shown for entry in kept.entries() if entry.shown]
         self.written = kept.items
 
     def _discarded(self) -> tuple[str, ...]:
@@ -246,6 +242,11 @@ class RunFolder:
             while piece := file.read(_PIECE):
                 # Whole lines only, since what is replaced ends a line.
                 yield signed(piece + file.readline(), signature)
+
+    def _page(self, report: Report) -> str:
+        path = next(filter(Path.exists, (self.journal_path, self.folder / JOURNAL)))
+        kept = read_kept(path, self.lines_path, trust=True)
+        return render_page(report, (entry.shown for entry in kept.entries()))
 
     def _stage(self, name: str, parts: Iterable[bytes]) -> None:
         with self._errors(self.folder / name), staged(self.folder, name).open("wb") as file:

@@ -19,7 +19,7 @@ from .manifest import Manifest
 from .names import ITEMS, JOURNAL, MANIFEST, REPORT
 from .parts import Part
 from .read import StoredRun, read_run
-from .shown import packed, unpacked
+from .shown import kept_of
 
 __all__ = ["merge_runs"]
 
@@ -58,7 +58,7 @@ def _merged(runs: Sequence[StoredRun], out: Path, *, html: bool) -> Report:
     with RunFolder(out, inputs=read) as folder:
         folder.start(_manifest(runs, header))
         for run in runs:
-            for part in _parts(run, folder.written):
+            for part in _parts(run, folder, html=html):
                 folder.add(part)
                 total.merge_bytes(part.tally)
         report = header.report(total, runs[0].interval)
@@ -80,12 +80,13 @@ def header_of_run(run: StoredRun) -> RunHeader:
     )
 
 
-def _parts(run: StoredRun, first: int) -> Iterator[Part]:
-    """Yield the parts of a run, as part of one whose items begin with the first position."""
+def _parts(run: StoredRun, merged: RunFolder, *, html: bool) -> Iterator[Part]:
+    """Yield the parts of a run, as parts of the merged one."""
     with closing((run.folder / ITEMS).open("rb")) as file:
         for entry in run.entries():
             lines = b"".join(_lines(file, entry.items, run))
-            yield Part.of(entry, unsigned(lines, run.signature), shown=_moved(entry.shown, first))
+            shown = kept_of(entry.shown, merged.written, html=html)
+            yield Part.of(entry, unsigned(lines, run.signature), shown=shown)
 
 
 def _lines(file: BinaryIO, count: int, run: StoredRun) -> Iterator[bytes]:
@@ -96,12 +97,6 @@ def _lines(file: BinaryIO, count: int, run: StoredRun) -> Iterator[bytes]:
                 "off: score again"
             )
         yield line
-
-
-def _moved(shown: bytes, by: int) -> bytes:
-    if not shown or not by:
-        return shown
-    return packed([entry._replace(position=entry.position + by) for entry in unpacked(shown)])
 
 
 def _groups(runs: Sequence[StoredRun]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hallujudge.metrics import Report
 
-from .shown import selected, unpacked
+from .shown import unpacked
 
 __all__ = ["render_page"]
 
@@ -21,6 +21,7 @@ def render_page(report: Report, shown: Iterable[bytes]) -> str:
     from ..report import HtmlPage
 
     page = HtmlPage()
-    for entry in selected(unpacked(b"".join(shown))):
-        page.add(entry.item, entry.result)
+    for part in shown:
+        for item, result in unpacked(part):
+            page.add(item, result)
     return page.render(report)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hallujudge.metrics import Item, ItemResult, Metric, Tally
 
 from .lines import item_line
-from .shown import ShownItems
+from .shown import packed
 from .unscored import UnscoredCounts
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Part:
     unscored: UnscoredCounts
     """Why items and claims are unscored."""
     shown: bytes = b""
-    """Items that the HTML page may show."""
+    """Items that the HTML page shows."""
 
     @classmethod
     def of(cls, entry: Entry, lines: bytes, *, shown: bytes) -> Part:
@@ -46,7 +46,7 @@ class Part:
         Args:
             entry: The entry.
             lines: Its lines, without a signature.
-            shown: Items that the HTML page may show, with their positions in the other run.
+            shown: Items that the HTML page shows.
         """
         return cls(
             items=entry.items,
@@ -90,7 +90,7 @@ class Entry:
     unscored: UnscoredCounts
     """Why items and claims are unscored."""
     shown: bytes
-    """Items that the HTML page may show."""
+    """Items that the HTML page shows."""
 
     @classmethod
     def of(cls, data: bytes) -> Entry:
@@ -125,19 +125,24 @@ class PartMaker:
         metric: The run's metric.
         group_by: Fields to report groups by.
         keep_text: Whether responses are kept; otherwise their SHA-256 is.
+        html: Whether an HTML page is made.
     """
 
-    def __init__(self, metric: Metric, group_by: Sequence[str], *, keep_text: bool) -> None:
+    def __init__(
+        self, metric: Metric, group_by: Sequence[str], *, keep_text: bool, html: bool = False
+    ) -> None:
         self._metric = metric
         self._group_by = tuple(group_by)
         self._statistics = tuple(column.name for column in metric.columns)
         self._keep_text = keep_text
-        self._shown = ShownItems(keep_text=keep_text)
+        self._html = html
 
     @classmethod
-    def of(cls, header: RunHeader, group_by: Sequence[str], *, keep_text: bool) -> PartMaker:
+    def of(
+        cls, header: RunHeader, group_by: Sequence[str], *, keep_text: bool, html: bool = False
+    ) -> PartMaker:
         """Return the maker of a run's parts."""
-        return cls(header.metric, group_by, keep_text=keep_text)
+        return cls(header.metric, group_by, keep_text=keep_text, html=html)
 
     def make(self, batch: BatchResult, first: int) -> Part:
         """Return the part of a batch.
@@ -158,7 +163,7 @@ class PartMaker:
             lines_crc=zlib.crc32(lines),
             tally=tally.to_bytes(),
             unscored=unscored,
-            shown=self._shown.packed(pairs, first),
+            shown=packed(pairs, first, keep_text=self._keep_text, html=self._html),
         )
 
     def _line(self, pair: tuple[Item, ItemResult]) -> bytes:

@@ -229,6 +229,7 @@ class RunReport(Report):
             metric_of(self.metric, self.variant, self.settings),
             tuple(self.groups),
             keep_text=keep_text,
+            html=html,
         )
         with RunFolder(Path(folder), inputs=self.inputs) as written:
             written.start(manifest_of_report(self, self.inputs, keep_text=keep_text))

@@ -80,7 +80,10 @@ class FolderScoring:
             from .worker import WorkerSettings
 
             settings = WorkerSettings(
-                spec=self._spec, judges=backend.settings, keep_text=self._run.keep_text
+                spec=self._spec,
+                judges=backend.settings,
+                keep_text=self._run.keep_text,
+                html=self._run.html,
             )
             return PoolParts(settings, workers)
         return BackendParts(
@@ -88,6 +91,7 @@ class FolderScoring:
             spec=self._spec,
             header=header,
             keep_text=self._run.keep_text,
+            html=self._run.html,
             on_batch=self._run.on_batch,
             on_progress=watch.waits if watch is not None else None,
         )

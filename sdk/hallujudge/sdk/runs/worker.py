@@ -31,6 +31,8 @@ class WorkerSettings:
     """Settings of the judges."""
     keep_text: bool
     """Whether responses are kept."""
+    html: bool = False
+    """Whether an HTML page is made."""
 
 
 class _Worker:
@@ -41,7 +43,10 @@ class _Worker:
         backend = EmbeddedBackend(settings.judges)
         self._session: ScoringSession = self._loop.run_until_complete(backend.open(settings.spec))
         self._maker = PartMaker(
-            self._session.metric, settings.spec.group_by, keep_text=settings.keep_text
+            self._session.metric,
+            settings.spec.group_by,
+            keep_text=settings.keep_text,
+            html=settings.html,
         )
 
     def part(self, batch: Batch, first: int) -> Part:

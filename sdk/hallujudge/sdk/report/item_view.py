@@ -1,0 +1,216 @@
+"""What the HTML page shows of an item: passages with marks, claims with reasons, lists, facts."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from hallujudge.metrics import Item, JsonValue
+
+from .text import clean, cut
+
+__all__ = [
+    "Claim",
+    "Facet",
+    "ItemView",
+    "Listing",
+    "Mark",
+    "Passage",
+    "Shade",
+    "facts",
+    "item_facts",
+]
+
+_PASSAGE_CHARS = 20_000
+_ENTRIES = 200
+_ENTRY_CHARS = 400
+# Shown elsewhere: in the heading, and as the marked response.
+_SHOWN_FIELDS = frozenset({"id", "group_id", "fields", "response"})
+
+
+class Shade(enum.IntEnum):
+    """How a mark or claim is shown. The script of the page has the same numbers."""
+
+    RIGHT = 0
+    """Supported by the references."""
+    WRONG = 1
+    """Hallucinated, or a wrong answer."""
+    UNSCORED = 2
+    """Without a verdict."""
+
+
+class Facet(NamedTuple):
+    """A chart that filters items by a value of theirs."""
+
+    title: str
+    """Title of the chart."""
+    rates: bool = True
+    """Whether bars show the share of wrong claims; otherwise the number of items."""
+
+
+class Mark(NamedTuple):
+    """A marked span of a passage."""
+
+    start: int
+    """Position of the first character."""
+    end: int
+    """Position after the last character."""
+    shade: Shade
+    """How the span is shown."""
+    claim: int = -1
+    """Index of the claim that explains the mark; -1 without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A text with marks, such as a response."""
+
+    text: str
+    """The text."""
+    label: str = ""
+    """What the text is; empty for the one response of an item."""
+    marks: Sequence[Mark] = ()
+    """Marks, which may overlap; hallucinated ones cover others."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the passage, cut to a bounded length, as the page's script reads it."""
+        return {
+            "label": clean(self.label),
+            "text": cut(clean(self.text), _PASSAGE_CHARS),
+            "marks": [list(mark) for mark in self.marks if mark.start < _PASSAGE_CHARS],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A claim, mention, keyword or answer with its verdict and the reasons for it."""
+
+    text: str
+    """The claim in words."""
+    shade: Shade
+    """Its verdict."""
+    reasons: Sequence[tuple[str, str]] = ()
+    """Names and values that explain the verdict."""
+    matched: Sequence[int] = ()
+    """Indices of the triplets of the scene graph that it was compared with."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the claim as the page's script reads it."""
+        return {
+            "text": _entry(self.text),
+            "verdict": int(self.shade),
+            "reasons": [[_entry(name), _entry(value)] for name, value in self.reasons if value],
+            "matched": list(self.matched),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A labelled list of short texts."""
+
+    label: str
+    """What the entries are."""
+    entries: Iterable[str]
+    """The entries."""
+    style: str = ""
+    """``wrong``, ``missed`` or empty."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the list, cut to a bounded length, as the page's script reads it."""
+        entries = list(self.entries)
+        shown: list[JsonValue] = [_entry(entry) for entry in entries[:_ENTRIES]]
+        if len(entries) > _ENTRIES:
+            shown.append(f"and {len(entries) - _ENTRIES:,} more")
+        return {"label": self.label, "style": self.style, "entries": shown}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemView:
+    """Everything that the page shows of an item."""
+
+    summary: str = ""
+    """One line about the item."""
+    passages: Sequence[Passage] = ()
+    """Texts with marks."""
+    claims: Sequence[Claim] = ()
+    """Claims with verdicts."""
+    lists: Sequence[Listing] = ()
+    """Lists, such as missed objects; empty ones are left out."""
+    facts: Sequence[tuple[str, str]] = ()
+    """Other names and values."""
+    graph: Sequence[Sequence[str]] = ()
+    """The scene graph: subject, relation, object."""
+    wrong: int = 0
+    """How many claims are hallucinated, or answers wrong."""
+    total: int = 0
+    """How many claims have a verdict."""
+    facets: Mapping[str, str] = field(default_factory=dict)
+    """Values to filter by, by the name of the facet."""
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """Numbers to filter by, such as the judge's smallest margin."""
+    terms: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Words to count over items, such as hallucinated objects, by kind."""
+
+    def detail(self) -> dict[str, JsonValue]:
+        """Return what the detail view of the page reads."""
+        lists = [listing.to_json() for listing in self.lists]
+        return {
+            "summary": clean(self.summary),
+            "passages": [passage.to_json() for passage in self.passages],
+            "claims": [claim.to_json() for claim in islice(self.claims, 2 * _ENTRIES)],
+            "lists": [listing for listing in lists if listing["entries"]],
+            "facts": [[_entry(name), _entry(value)] for name, value in self.facts if value],
+            "graph": [[_entry(part) for part in triplet] for triplet in self.graph],
+        }
+
+
+def item_facts(item: Item, *, without: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """Return an item's fields other than its response, by name.
+
+    Args:
+        item: The item.
+        without: Names of fields that are shown elsewhere.
+    """
+    left_out = _SHOWN_FIELDS.union(without)
+    return facts(
+        {
+            entry.name.replace("_", " "): value
+            for entry in fields(item)
+            if entry.name not in left_out and (value := getattr(item, entry.name)) not in (None, ())
+        }
+    )
+
+
+def facts(told: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Return names and values of any type as text."""
+    return [(name, "\n".join(_lines(value))) for name, value in islice(told.items(), _ENTRIES)]
+
+
+def _entry(text: str) -> str:
+    return cut(clean(text), _ENTRY_CHARS)
+
+
+def _lines(value: object) -> Iterator[str]:
+    """Yield the lines of a value: one line for a scalar, else one line for each entry."""
+    if isinstance(value, Mapping):
+        yield from (f"{key}: {_compact(entry)}" for key, entry in value.items())
+    elif isinstance(value, list | tuple):
+        flat = all(isinstance(entry, str | int | float | None) for entry in value)
+        entries = [_compact(entry) for entry in value[:_ENTRIES]]
+        yield from ([", ".join(entries) or "none"] if flat else entries)
+    else:
+        yield _compact(value)
+
+
+def _compact(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, str):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    return json.dumps(value, ensure_ascii=False, default=str)

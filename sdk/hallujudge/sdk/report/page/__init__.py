@@ -1,0 +1,20 @@
+"""The report as one self-contained, interactive HTML page.
+
+The page is written from *parts*: what it shows of a batch of items. A part is a pure function of
+its batch, so that a run that was resumed or merged makes the same page.
+"""
+
+from .about import PageAbout
+from .compared import render_comparison
+from .document import HtmlPage, render_parts
+from .images import Images
+from .parts import page_part
+
+__all__ = [
+    "HtmlPage",
+    "Images",
+    "PageAbout",
+    "page_part",
+    "render_comparison",
+    "render_parts",
+]

@@ -1,0 +1,21 @@
+"""What a page says about its run beside the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PageAbout"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAbout:
+    """What a page says about its run beside the report."""
+
+    title: str = ""
+    """The model, or the name of the run; empty if it is not known."""
+    inputs: tuple[tuple[str, str], ...] = ()
+    """Names of the input files, with their SHA-256."""
+    date: str = ""
+    """Date of the run."""
+    baseline: tuple[str, dict[str, float]] | None = None
+    """A name and its scores, such as a published row, to compare with."""

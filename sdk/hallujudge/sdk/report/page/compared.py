@@ -1,0 +1,181 @@
+"""The page of two runs: their scores, the differences, and their items side by side."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hallujudge.metrics import Report
+
+from ..limits import MOST_ITEMS
+from ..markup import Content, Markup, element
+from ..text import counted, cut, meaning_of, shown
+from .columns import Columns, columns_json
+from .document import app, data_blocks, document, held, image_blocks, page_head
+from .first_screen import table
+from .images import Images
+from .parts import ITEMS_IN_PART, PartColumns, read_columns, read_details
+
+__all__ = ["DifferenceRow", "PageRun", "render_comparison"]
+
+_NAME_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRun:
+    """A run on a page of two."""
+
+    title: str
+    """The model, or the name of the run."""
+    report: Report
+    """Its report."""
+    parts: Sequence[bytes]
+    """What the page shows of its items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceRow:
+    """The difference of a score between the runs, as text."""
+
+    score: str
+    """The score's name."""
+    difference: str
+    """Second minus first."""
+    interval: str
+    """Its interval."""
+    p: str
+    """The corrected p-value."""
+    finding: str
+    """What the test shows of the second run."""
+
+
+@dataclass(slots=True)
+class _Items:
+    """All items of a run, by position."""
+
+    columns: PartColumns
+    details: list[list[dict[str, Any]]]
+    places: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = {name: place for place, name in enumerate(self.columns.ids)}
+
+
+def render_comparison(
+    first: PageRun,
+    second: PageRun,
+    differences: Iterable[DifferenceRow],
+    *,
+    notes: Iterable[str] = (),
+    images: Images | None = None,
+) -> str:
+    """Return the page of two runs. Items are joined by id.
+
+    Args:
+        first: The baseline.
+        second: The run that is compared with it.
+        differences: The differences of the scores.
+        notes: Warnings, one sentence each.
+        images: Where pictures come from; None for no pictures.
+    """
+    runs = (first, second)
+    items = [_read(held(run.parts)) for run in runs]
+    common = [name for name in items[0].columns.ids if name in items[1].places][:MOST_ITEMS]
+    places = [[each.places[name] for name in common] for each in items]
+    columns = [Columns([_chosen(each.columns, at)]) for each, at in zip(items, places, strict=True)]
+    head = page_head([(run.title, run.report) for run in runs], columns)
+    pictures = images or Images()
+    title = f"{first.title} and {second.title} – Hallujudge"
+    body = [*_first_screen(runs, list(differences), list(notes), items, len(common)), app()]
+    data = [
+        *data_blocks(head, columns_json(columns), _details(items, places)),
+        *image_blocks(columns[0], pictures),
+    ]
+    return document(title, body, data, pictures.policy)
+
+
+def _read(parts: Iterable[bytes]) -> _Items:
+    merged = PartColumns()
+    details: list[list[dict[str, Any]]] = []
+    for part in parts:
+        columns = read_columns(part)
+        for name in _column_names():
+            getattr(merged, name).extend(getattr(columns, name))
+        for kind, titles in columns.charts.items():
+            merged.charts.setdefault(kind, {}).update(titles)
+        details += read_details(part)
+    return _Items(merged, details)
+
+
+def _column_names() -> list[str]:
+    return [name for name in PartColumns.__slots__ if name != "charts"]
+
+
+def _chosen(columns: PartColumns, places: Sequence[int]) -> PartColumns:
+    lists = {name: [getattr(columns, name)[at] for at in places] for name in _column_names()}
+    return PartColumns(**lists, charts=columns.charts)
+
+
+def _details(items: Sequence[_Items], places: Sequence[Sequence[int]]) -> Iterator[bytes]:
+    """Yield the details of both runs' items, chunk by chunk."""
+    pairs = list(zip(*places, strict=True))
+    for first in range(0, len(pairs), ITEMS_IN_PART):
+        chunk = [
+            [each.details[at][0] for each, at in zip(items, pair, strict=True)]
+            for pair in pairs[first : first + ITEMS_IN_PART]
+        ]
+        text = json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))
+        yield gzip.compress(text.encode(), compresslevel=6, mtime=0)
+
+
+def _first_screen(
+    runs: Sequence[PageRun],
+    differences: Sequence[DifferenceRow],
+    notes: Sequence[str],
+    items: Sequence[_Items],
+    common: int,
+) -> Iterator[Markup]:
+    first, second = runs
+    names = [cut(run.title, _NAME_CHARS) for run in runs]
+    about = f"{first.report.metric} · {counted(common, 'item')} in both runs"
+    yield element(
+        "header",
+        element("h1", f"{names[0]} and {names[1]}"),
+        element("p", about, _class="muted"),
+    )
+    yield _trust(runs, notes, items, common)
+    headings = ["score", f"A: {names[0]}", f"B: {names[1]}", "B − A", "interval", "p", "B is"]
+    rows = [_row(row, first.report, second.report) for row in differences]
+    yield element("section", element("h2", "Scores"), table(headings, rows))
+    yield element(
+        "section",
+        element("h2", "How these numbers were made"),
+        *(
+            element("p", element("b", f"{letter}: "), run.report.signature, _class="signature")
+            for letter, run in zip("AB", runs, strict=True)
+        ),
+    )
+
+
+def _trust(
+    runs: Sequence[PageRun], notes: Sequence[str], items: Sequence[_Items], common: int
+) -> Markup:
+    told = [element("li", note) for note in notes]
+    for run, each in zip(runs, items, strict=True):
+        if missing := len(each.columns.ids) - common:
+            told.append(element("li", f"{counted(missing, 'item')} only in {run.title}."))
+    return element("section", element("ul", *told), _class="trust") if told else Markup("")
+
+
+def _row(row: DifferenceRow, first: Report, second: Report) -> list[Content]:
+    def cell(report: Report) -> str:
+        return shown(report.scores[row.score]).value if row.score in report.scores else ""
+
+    name = element(
+        "span", element("code", row.score), element("small", meaning_of(first, row.score))
+    )
+    values: list[Content] = [cell(first), cell(second), element("b", row.difference)]
+    return [name, *values, row.interval, row.p, row.finding]

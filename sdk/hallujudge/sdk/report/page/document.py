@@ -1,0 +1,249 @@
+"""The HTML document: head with its security policy, first screen, data and script."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from hallujudge.metrics import Item, ItemResult, Report
+
+from ..limits import MOST_BYTES, MOST_ITEMS
+from ..markup import Markup, element
+from ..text import clean
+from .about import PageAbout
+from .columns import Columns, columns_json, merged
+from .first_screen import first_screen
+from .images import Images
+from .parts import ITEMS_IN_PART, packed_details, page_part, read_columns
+
+__all__ = [
+    "HtmlPage",
+    "app",
+    "data_blocks",
+    "document",
+    "held",
+    "image_blocks",
+    "page_head",
+    "render_parts",
+]
+
+_MEASURES = {"words": "Words of the response", "margin": "Smallest margin of a verdict"}
+
+
+class HtmlPage:
+    """Collects what the page shows of items, then renders it.
+
+    The page loads nothing: its content security policy allows only its own script and style sheet.
+    It holds at most 50,000 items, the first ones, so that its size stays bounded.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._waiting: list[tuple[Item, ItemResult]] = []
+        self._bytes = 0
+
+    def add(self, item: Item, result: ItemResult) -> None:
+        """Add an item.
+
+        Args:
+            item: The scored item.
+            result: Its result.
+        """
+        if ITEMS_IN_PART * len(self._parts) >= MOST_ITEMS or self._bytes > MOST_BYTES:
+            return
+        self._waiting.append((item, result))
+        if len(self._waiting) == ITEMS_IN_PART:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._parts.append(page_part(self._waiting))
+            self._bytes += len(self._parts[-1])
+            self._waiting = []
+
+    def render(
+        self, report: Report, about: PageAbout | None = None, images: Images | None = None
+    ) -> str:
+        """Return the page.
+
+        Args:
+            report: The report of the run.
+            about: Title, inputs and baseline.
+            images: Where pictures come from; None for no pictures.
+
+        Returns:
+            A complete HTML document that can be encoded as UTF-8.
+        """
+        self._flush()
+        return render_parts(self._parts, report, about or PageAbout(), images or Images())
+
+
+def render_parts(parts: Sequence[bytes], report: Report, about: PageAbout, images: Images) -> str:
+    """Return the page of a run.
+
+    Args:
+        parts: What the page shows of the items, in order.
+        report: The report of the run.
+        about: Title, inputs and baseline.
+        images: Where pictures come from.
+    """
+    parts = held(parts)
+    columns = merged(map(read_columns, parts))
+    name = about.title or report.metric
+    head = page_head([(name, report)], [columns])
+    body = [*first_screen(report, about), _more(report, head["count"]), app()]
+    data = [
+        *data_blocks(head, columns_json([columns]), map(packed_details, parts)),
+        *image_blocks(columns, images),
+    ]
+    title = f"{name} ({report.variant}) – Hallujudge"
+    return document(title, body, data, images.policy)
+
+
+def held(parts: Iterable[bytes]) -> list[bytes]:
+    """Return the parts that a page holds: the first ones, up to its limits."""
+    kept: list[bytes] = []
+    size = 0
+    for part in parts:
+        if ITEMS_IN_PART * len(kept) >= MOST_ITEMS or size > MOST_BYTES:
+            break
+        kept.append(part)
+        size += len(part)
+    return kept
+
+
+def page_head(runs: Sequence[tuple[str, Report]], columns: Sequence[Columns]) -> dict[str, Any]:
+    """Return the head of a page's data: titles, charts and the number of items.
+
+    Args:
+        runs: Title and report of each run.
+        columns: The columns of each run.
+    """
+    first = columns[0]
+    signatures = clean("\n".join(report.signature for _, report in runs))
+    return {
+        "runs": [{"title": clean(t), "signature": clean(r.signature)} for t, r in runs],
+        "count": len(first.of("ids")),
+        "chunk": ITEMS_IN_PART,
+        "measures": _measures(first),
+        "facets": [
+            {"name": name, "label": title, "rates": rates}
+            for name, (title, rates) in first.charts("facets").items()
+        ],
+        "words": first.charts("words").get("words", ["supported", "hallucinated"]),
+        "terms": [{"name": n, "label": title} for n, title in first.charts("terms").items()],
+        "key": f"hallujudge:labels:{hashlib.sha256(signatures.encode()).hexdigest()[:16]}",
+    }
+
+
+def _measures(columns: Columns) -> list[dict[str, str]]:
+    score = columns.charts("score").get("name", "")
+    titles = {"score": f"{score} of an item", **_MEASURES}
+    held = {name for of in columns.of("measures") for name in of}
+    return [{"name": name, "label": title} for name, title in titles.items() if name in held]
+
+
+def data_blocks(
+    head: dict[str, Any], columns: dict[str, Any], details: Iterable[bytes]
+) -> Iterator[Markup]:
+    """Yield the data of a page as script elements that the browser does not run.
+
+    Args:
+        head: The head.
+        columns: The columns of all items.
+        details: Compressed details of each chunk.
+    """
+    # Text inside a script element must not end it.
+    text = json.dumps(head, ensure_ascii=False).replace("<", "\\u003c")
+    yield element("script", Markup(text), type="application/json", id="page-head")
+    packed = gzip.compress(_compact(columns).encode(), compresslevel=9, mtime=0)
+    yield _block("page-columns", packed)
+    for number, chunk in enumerate(details):
+        yield _block(f"page-chunk-{number}", chunk)
+
+
+def image_blocks(columns: Columns, images: Images) -> Iterator[Markup]:
+    """Yield the sources of the items' pictures, one block for each chunk; nothing without any."""
+    pairs = zip(columns.of("ids"), columns.of("groups"), strict=True)
+    sources = [images.source(item_id, group) for item_id, group in pairs]
+    if not any(sources):
+        return
+    for number, first in enumerate(range(0, len(sources), ITEMS_IN_PART)):
+        chunk = _compact(sources[first : first + ITEMS_IN_PART]).encode()
+        yield _block(f"page-images-{number}", gzip.compress(chunk, compresslevel=6, mtime=0))
+
+
+def document(
+    title: str, body: Iterable[Markup], data: Iterable[Markup], pictures: str = "data:"
+) -> str:
+    """Return a complete HTML document.
+
+    Args:
+        title: Title of the page.
+        body: What it shows.
+        data: Its data.
+        pictures: What the content security policy allows as a picture.
+    """
+    css, script = _asset("page.css"), _asset("app.js")
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(css)}'; "
+        f"img-src {pictures}; base-uri 'none'; form-action 'none'"
+    )
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        # Our own CSS and script hold no text that would end their element. Escaping them would
+        # change the text that the policy's digests cover.
+        element("style", Markup(css)),
+    )
+    content = element("body", element("main", *body), *data, element("script", Markup(script)))
+    return "<!doctype html>\n" + element("html", head, content, lang="en")
+
+
+def app() -> Markup:
+    """Return where the script shows the items."""
+    told = "This page needs JavaScript to show the items; the scores above are complete."
+    return element(
+        "section",
+        element("p", "Loading the items…", _class="muted"),
+        element("noscript", element("p", told)),
+        id="app",
+        aria_label="Items",
+    )
+
+
+def _more(report: Report, count: int) -> Markup:
+    if report.coverage.items <= count:
+        return Markup("")
+    note = (
+        f"The page shows the first {count:,} of {report.coverage.items:,} items; items.jsonl has "
+        "all of them."
+    )
+    return element("p", note, _class="muted")
+
+
+def _block(name: str, data: bytes) -> Markup:
+    return element("script", Markup(base64.b64encode(data).decode()), type="text/plain", id=name)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,173 @@
+"""Parts of a page: what it shows of a batch of items, compressed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hallujudge.metrics import Item, ItemResult, JsonValue, Outcome
+
+from ..item_view import Facet, ItemView, Shade
+from ..text import clean, cut
+from ..views import view_item, view_of
+
+__all__ = [
+    "ITEMS_IN_PART",
+    "PartColumns",
+    "packed_details",
+    "page_part",
+    "read_columns",
+    "read_details",
+]
+
+ITEMS_IN_PART = 64
+"""Items in each part but the last; the page's script finds an item's part by its position."""
+
+_SNIPPET = 90
+_REASON = 240
+_NAME = 200
+_TERMS = 200
+_SIZE = 4
+_STATUS = "status"
+
+
+@dataclass(slots=True)
+class PartColumns:
+    """The columns of a part: what charts, filters and the list need of every item."""
+
+    ids: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    unscored: list[str] = field(default_factory=list)
+    """Why an item is unscored; empty if it is scored."""
+    wrong: list[int] = field(default_factory=list)
+    total: list[int] = field(default_factory=list)
+    snippet: list[str] = field(default_factory=list)
+    measures: list[dict[str, float]] = field(default_factory=list)
+    facets: list[dict[str, str]] = field(default_factory=list)
+    terms: list[dict[str, list[str]]] = field(default_factory=list)
+    positions: list[list[int]] = field(default_factory=list)
+    charts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Titles of the charts: of facets, with whether bars show rates, and of terms."""
+
+    def add(self, item: Item, result: ItemResult, view: ItemView) -> None:
+        """Add an item."""
+        scored = result.outcome is Outcome.SCORED
+        self.ids.append(clean(item.id))
+        self.groups.append(clean(item.group_id))
+        reason = f"{result.reason}: {result.detail}" if result.detail else result.reason
+        self.unscored.append("" if scored else cut(clean(reason), _REASON))
+        self.wrong.append(view.wrong)
+        self.total.append(view.total)
+        self.snippet.append(_snippet(view))
+        self.measures.append(_measures(item, result, view))
+        # A mark in the key keeps fields of the input apart from the facets of the metric.
+        own = {f"field:{name}": value for name, value in result.fields.items()}
+        own[_STATUS] = "scored" if scored else result.reason
+        facets = {**view.facets, **own}
+        self.facets.append({name: cut(clean(value), _NAME) for name, value in facets.items()})
+        self.terms.append(
+            {
+                kind: [cut(clean(word), _NAME) for word in list(words)[:_TERMS]]
+                for kind, words in view.terms.items()
+            }
+        )
+        self.positions.append(_positions(view))
+        self._add_charts(result)
+
+    def _add_charts(self, result: ItemResult) -> None:
+        view = view_of(result.evidence)
+        facets = self.charts.setdefault("facets", {})
+        facets.setdefault(_STATUS, list(Facet("Scored", rates=False)))
+        for name in result.fields:
+            facets.setdefault(f"field:{name}", list(Facet(f"By {cut(clean(name), _NAME)}")))
+        for name, facet in view.facets.items():
+            facets.setdefault(name, list(facet))
+        self.charts.setdefault("terms", {}).update(view.terms)
+        if result.evidence is not None:
+            self.charts.setdefault("words", {}).setdefault("words", list(view.words))
+        if result.scores:
+            self.charts.setdefault("score", {}).setdefault("name", next(iter(result.scores)))
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return the columns as a part holds them."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def page_part(pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
+    """Return what the page shows of a batch of items, compressed.
+
+    Args:
+        pairs: Items with their results.
+    """
+    columns = PartColumns()
+    details: list[JsonValue] = []
+    for item, result in pairs:
+        view = view_item(item, result)
+        columns.add(item, result, view)
+        # One for each run on the page; a page of two runs has two.
+        details.append([view.detail()])
+    head = _packed(columns.to_json())
+    return len(head).to_bytes(_SIZE, "little") + head + _packed(details)
+
+
+def read_columns(part: bytes) -> PartColumns:
+    """Return the columns of a part."""
+    return PartColumns(**_unpacked(part[_SIZE : _SIZE + _head_size(part)]))
+
+
+def read_details(part: bytes) -> list[list[dict[str, JsonValue]]]:
+    """Return the details of a part's items, in a list of one for each item."""
+    details: list[list[dict[str, JsonValue]]] = _unpacked(packed_details(part))
+    return details
+
+
+def packed_details(part: bytes) -> bytes:
+    """Return the details of a part as they are, compressed."""
+    return part[_SIZE + _head_size(part) :]
+
+
+def _head_size(part: bytes) -> int:
+    return int.from_bytes(part[:_SIZE], "little")
+
+
+def _packed(value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Without the time of day: equal items make equal bytes.
+    return gzip.compress(text.encode(), compresslevel=6, mtime=0)
+
+
+def _unpacked(data: bytes) -> Any:
+    return json.loads(gzip.decompress(data))
+
+
+def _snippet(view: ItemView) -> str:
+    """Return the beginning of the first passage, or of a question with its short answer."""
+    texts = [p.text[: 2 * _SNIPPET] for p in view.passages]
+    if texts and view.passages[0].label == "Question" and len(texts) > 1:
+        long = len(texts[1]) > _SNIPPET // 2
+        texts = [texts[1]] if long else [f"{texts[0]} – {texts[1]}"]
+    return clean(" ".join((texts[0] if texts else view.summary).split()))[:_SNIPPET]
+
+
+def _measures(item: Item, result: ItemResult, view: ItemView) -> dict[str, float]:
+    response = getattr(item, "response", None)
+    measures = dict(view.measures)
+    if isinstance(response, str):
+        measures["words"] = len(response.split())
+    score = next(iter(result.scores.values()), None)
+    if score is not None:
+        measures["score"] = score
+    return {name: round(number, 6) for name, number in measures.items()}
+
+
+def _positions(view: ItemView) -> list[int]:
+    """Return the places of hallucinated spans, in percent of their passage's length."""
+    return [
+        min(99, 100 * mark.start // len(passage.text))
+        for passage in view.passages
+        for mark in passage.marks
+        if mark.shade is Shade.WRONG and passage.text and mark.end - mark.start < len(passage.text)
+    ]

@@ -1,0 +1,105 @@
+"""Scores with their intervals, drawn on a scale that fits them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from hallujudge.metrics import Score
+
+from ..markup import Markup, element
+
+__all__ = ["bar", "scale"]
+
+_WIDTH, _AXIS = 480, 34
+_BAR = 100
+
+At: TypeAlias = "Callable[[float], str]"
+
+
+def bar(score: Score) -> Markup:
+    """Draw value and interval on a line from 0 to 1; draw nothing for lengths and counts."""
+    ends = [end for end in (score.ci_low, score.ci_high, score.value) if end is not None]
+    if score.value is None or not all(0 <= end <= 1 for end in ends):
+        return Markup("")
+    low, high = min(ends) * _BAR, max(ends) * _BAR
+    return element(
+        "svg",
+        element("rect", x="0", y="5", width=str(_BAR), height="2", _class="scale"),
+        element("rect", x=f"{low:.2f}", y="3", width=f"{high - low:.2f}", height="6", _class="ci"),
+        element("circle", cx=f"{score.value * _BAR:.2f}", cy="6", r="3.5", _class="point"),
+        viewBox=f"-4 0 {_BAR + 8} 12",
+        _class="bar",
+        aria_hidden="true",
+    )
+
+
+def scale(score: Score, baseline: float | None = None) -> Markup:
+    """Draw value, interval and baseline on a scale that just holds them.
+
+    Args:
+        score: The score.
+        baseline: Another value to compare with, drawn as a dashed line.
+    """
+    if score.value is None:
+        return Markup("")
+    known = [n for n in (score.value, score.ci_low, score.ci_high, baseline) if n is not None]
+    ticks = _ticks(min(known), max(known))
+    span = ticks[-1] - ticks[0]
+
+    def at(number: float) -> str:
+        return f"{(number - ticks[0]) / span * _WIDTH:.1f}"
+
+    return element(
+        "svg",
+        *_axis(ticks, at_of=at),
+        *_interval(score, at_of=at),
+        *([_line(at(baseline))] if baseline is not None else []),
+        element("circle", cx=at(score.value), cy="17", r="6", _class="point"),
+        viewBox=f"-24 0 {_WIDTH + 48} 54",
+        role="img",
+        aria_label=_spoken(score, baseline),
+    )
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return round numbers around an interval: at least two, about five."""
+    room = (high - low) * 0.25 or abs(high) * 0.05 or 0.05
+    low, high = max(low - room, min(low, 0.0)), high + room
+    raw = (high - low) / 4
+    power = 10 ** math.floor(math.log10(raw))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.999)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return [round(n * step, 10) for n in range(first, last + 1)]
+
+
+def _axis(ticks: list[float], at_of: At) -> Iterator[Markup]:
+    yield element("line", x1="0", x2=str(_WIDTH), y1=str(_AXIS), y2=str(_AXIS), _class="axis")
+    for tick in ticks:
+        x = at_of(tick)
+        yield element("line", x1=x, x2=x, y1=str(_AXIS), y2=str(_AXIS + 5), _class="axis")
+        yield element("text", f"{tick:g}", x=x, y=str(_AXIS + 18), text_anchor="middle")
+
+
+def _interval(score: Score, at_of: At) -> Iterator[Markup]:
+    if score.ci_low is None or score.ci_high is None:
+        return
+    low, high = at_of(score.ci_low), at_of(score.ci_high)
+    width = f"{float(high) - float(low):.1f}"
+    yield element("rect", x=low, y="11", width=width, height="12", rx="3", _class="ci")
+    for end in (low, high):
+        yield element("line", x1=end, x2=end, y1="8", y2="26", _class="axis")
+
+
+def _line(x: str) -> Markup:
+    return element("line", x1=x, x2=x, y1="2", y2=str(_AXIS), _class="base")
+
+
+def _spoken(score: Score, baseline: float | None) -> str:
+    parts = [f"{score.name} {score.value:.4f}"]
+    if score.ci_low is not None and score.ci_high is not None:
+        parts.append(f"interval {score.ci_low:.4f} to {score.ci_high:.4f}")
+    if baseline is not None:
+        parts.append(f"compared with {baseline:.4f}")
+    return ", ".join(parts)

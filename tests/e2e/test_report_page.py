@@ -1,0 +1,282 @@
+"""report.html in a real browser: search, filters, keys, links, labels, and nothing from outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import report_samples as samples
+from support.browser import AXE, Watched, browser, needs_browser
+
+from hallujudge.metrics import Item, ItemResult, MentionVerdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.sdk.report import HtmlPage
+from hallujudge.sdk.report.page import Images, page_part, render_comparison
+from hallujudge.sdk.report.page.compared import DifferenceRow, PageRun
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.slow, needs_browser]
+
+HOSTILE = "<script>document.title = 'ran'</script><img src=x onerror=\"document.title='ran'\">"
+DOG = MentionVerdict("dog", "dog", 2, 5, True)
+SOFA = MentionVerdict("sofa", "couch", 11, 15, False)
+
+
+def captions() -> Iterator[tuple[Item, ItemResult]]:
+    """300 captions: every third has a dog that isn't there; one is hostile, one unscored."""
+    for number in range(298):
+        wrong = number % 3 == 0
+        text = (
+            "A dog on a sofa." if wrong else f"A sofa number {number}{' and more' * (number % 7)}."
+        )
+        yield samples.caption(f"c{number}", text, (DOG, SOFA) if wrong else ())
+    yield samples.caption(HOSTILE, HOSTILE, ())
+    yield samples.unscored_caption("lost")
+
+
+def scene() -> tuple[Item, ItemResult]:
+    graph = (Triplet("man", "on", "bike"), Triplet("bike", "is", "red"))
+    claim = ClaimVerdict(
+        triplet=Triplet("man", "rides", "horse"),
+        verdict=Verdict.NOT_SUPPORTED,
+        part=Part.OBJECT,
+        score=0.43,
+        margin=-0.17,
+        judge="matcher",
+        references=(graph[0],),
+        span=(2, 19),
+    )
+    item = TriHeItem(
+        id="q", question="What?", response="A man rides a horse.", reference_triplets=graph
+    )
+    _, result = samples.caption("q")
+    evidence = TriHeEvidence(claims=(claim,))
+    values = {name: getattr(result, name) for name in ("outcome", "statistics", "scores")}
+    return item, ItemResult(id="q", group_id="7", evidence=evidence, **values)
+
+
+def write(path: Path, *pairs: tuple[Item, ItemResult], images: Images | None = None) -> Path:
+    page = HtmlPage()
+    for item, result in pairs:
+        page.add(item, result)
+    path.write_text(page.render(samples.report(), images=images), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("page") / "report.html", *captions())
+
+
+@pytest.fixture
+def watched(chromium: Browser) -> Iterator[Watched]:
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    yield Watched(page)
+    page.close()
+
+
+def counted(page: Page) -> str:
+    return (page.text_content(".count") or "").partition(" ·")[0]
+
+
+def test_page_opens_without_errors_and_without_requests(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    assert counted(page) == "All 300 items"
+    assert watched.said == []
+    assert watched.requests == [report.as_uri()]
+    assert page.locator(".row").count() < 60, "only rows in view exist"
+
+
+def test_hostile_text_stays_text(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    page.fill("input[type=search]", "onerror")
+    page.wait_for_function("document.querySelector('.count').textContent.startsWith('1 of 300')")
+    page.click(".row")
+    assert HOSTILE in (page.text_content(".response") or "")
+    assert page.title() == "chair (published) – Hallujudge"
+    assert page.locator("#app img").count() == 0
+    assert watched.said == []
+
+
+def test_search_looks_into_responses(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    page.keyboard.press("/")
+    page.keyboard.type("number 100")
+    page.wait_for_function("document.querySelector('.count').textContent.startsWith('1 of 300')")
+    assert page.text_content(".row-id") == "c100"
+
+
+def test_items_are_sorted_opened_and_explained(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    assert page.text_content(".row-score") == "1 of 2"
+    page.click(".row")
+    assert page.text_content("#detail-id") == "c0"
+    assert page.locator("mark.wrong").text_content() == "dog"
+    page.locator("mark.wrong").focus()
+    assert "not among the image's reference objects" in (page.text_content(".why") or "")
+    assert "Missed bed" in (page.text_content(".detail") or "")
+
+
+def test_a_click_on_a_bar_filters_and_a_link_opens_the_same_view(
+    watched: Watched, report: Path
+) -> None:
+    page = watched.open(report)
+    page.click(".bars button:has-text('dog')")
+    assert counted(page) == "100 of 300 items"
+    page.click(".row >> nth=1")
+    link = page.evaluate("location.hash")
+    page = watched.open(report, link)
+    assert counted(page) == "100 of 300 items"
+    assert page.text_content("#detail-id") == "c3"
+    page.click("text=Clear 1 filter")
+    assert counted(page) == "All 300 items"
+
+
+def test_a_brush_over_a_histogram_filters(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    chart = page.locator("figure:has-text('Words of the response') svg.histogram")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] - 3, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.75, middle)
+    page.mouse.up()
+    assert "of 300 items" in counted(page)
+    assert "r.words=" in page.evaluate("location.hash")
+
+
+def test_keys_move_through_items_and_label_them(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    for key in ("j", "j", "k"):
+        page.keyboard.press(key)
+    assert page.text_content("#detail-id") == "c0"
+    page.keyboard.press("j")
+    page.wait_for_selector("#detail-id:has-text('c3')")
+    page.keyboard.press("c")
+    page.keyboard.press("2")
+    page.keyboard.press("Escape")
+    page.keyboard.press("1")
+    assert "Labels: 2 labels on 1 item" in (page.text_content(".label-panel summary") or "")
+
+
+def test_labels_are_exported_and_imported_again(
+    watched: Watched, report: Path, tmp_path: Path
+) -> None:
+    page = watched.open(report, "#item=c3")
+    page.keyboard.press("1")
+    page.click(".label-panel summary")
+    with page.expect_download() as download:
+        page.click("text=Export labels")
+    saved = tmp_path / "labels.jsonl"
+    download.value.save_as(saved)
+    [line] = map(json.loads, saved.read_text().splitlines())
+    assert (line["item"], line["label"], line["verdict"]) == ("c3", "agree", "not_supported")
+    page.evaluate("localStorage.clear()")
+    page = watched.open(report)
+    assert "Labels: 0 labels" in (page.text_content(".label-panel summary") or "")
+    page.click(".label-panel summary")
+    page.set_input_files("input[type=file]", saved)
+    page.wait_for_selector("text=1 label read from labels.jsonl")
+    assert "Labels: 1 label on 1 item" in (page.text_content(".label-panel summary") or "")
+
+
+def test_a_random_sample_can_be_labelled(watched: Watched, report: Path) -> None:
+    page = watched.open(report, "#sample=20..1")
+    assert counted(page) == "20 of 300 items"
+
+
+def test_unscored_items_can_be_found_by_their_reason(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    page.click(".bars button:has-text('RESPONSE_MISSING')")
+    assert counted(page) == "1 of 300 items"
+    page.click(".row")
+    assert "the caption is null" in (page.text_content(".detail") or "")
+
+
+def test_a_scene_graph_shows_what_a_claim_was_compared_with(
+    watched: Watched, tmp_path: Path
+) -> None:
+    page = watched.open(write(tmp_path / "scene.html", scene()), "#item=q")
+    page.locator("mark.wrong").focus()
+    reasons = page.text_content(".why") or ""
+    for part in ("man · on · bike", "0.4300", "-0.1700", "matcher", "object"):
+        assert part in reasons
+    assert page.locator(".node.lit").count() == 2
+    assert page.locator("tr.lit").text_content() == "manonbike"
+    assert watched.said == []
+
+
+def test_pictures_are_shown_beside_items(watched: Watched, tmp_path: Path) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    (pictures / "c1.gif").write_bytes(
+        bytes.fromhex("47494638396101000100800000ff0000ffffff2c00000000010001000002024401003b")
+    )
+    images = Images.of(str(pictures), page=tmp_path)
+    path = write(tmp_path / "report.html", samples.caption("c1"), images=images)
+    page = watched.open(path, "#item=c1")
+    assert page.get_attribute(".picture", "alt") == "Picture of item c1"
+    page.wait_for_function("document.querySelector('.picture').naturalWidth === 1")
+    assert watched.said == []
+
+
+def test_two_runs_are_shown_side_by_side(watched: Watched, tmp_path: Path) -> None:
+    def run(title: str, wrong: set[str]) -> PageRun:
+        pairs = [
+            samples.caption(name, mentions=(DOG,) if name in wrong else (SOFA,)) for name in "123"
+        ]
+        return PageRun(title=title, report=samples.report(), parts=[page_part(pairs)])
+
+    row = DifferenceRow(score="chair_i", difference="+0.1", interval="", p="", finding="worse")
+    path = tmp_path / "two.html"
+    path.write_text(render_comparison(run("A", {"2"}), run("B", {"1", "2"}), [row]))
+    page = watched.open(path)
+    assert page.text_content(".row-score") == "A right, B wrong, +1", "what changed comes first"
+    page.click(".bars button:has-text('A right, B wrong')")
+    assert counted(page) == "1 of 3 items"
+    page.click(".row")
+    assert page.locator(".side h4").all_text_contents() == ["A", "B"]
+    assert page.locator("mark.wrong").count() == 1
+    assert watched.said == []
+
+
+@pytest.mark.parametrize("width", [390, 1280, 2560])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_window(
+    chromium: Browser, report: Path, width: int, scheme: Any
+) -> None:
+    page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    Watched(page).open(report, "#item=c3")
+    page.wait_for_selector(".detail")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: run make page")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_is_accessible(chromium: Browser, tmp_path: Path, scheme: Any) -> None:
+    page = chromium.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+    path = write(tmp_path / "report.html", scene(), *captions())
+    Watched(page).open(path, "#item=q")
+    page.locator("mark.wrong").focus()
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    told = {each["id"]: [node["html"][:200] for node in each["nodes"][:3]] for each in found}
+    assert told == {}
+    page.close()

@@ -1,0 +1,55 @@
+"""The page of two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from support import report_samples as samples
+from support.pages import Page
+
+from hallujudge.metrics import MentionVerdict
+from hallujudge.sdk.report.page import page_part, render_comparison
+from hallujudge.sdk.report.page.compared import DifferenceRow, PageRun
+
+RIGHT = (MentionVerdict("sofa", "couch", 11, 15, False),)
+WRONG = (MentionVerdict("dog", "dog", 2, 5, True),)
+ROW = DifferenceRow(
+    score="chair_i",
+    difference="−0.0200",
+    interval="[−0.0300, −0.0100]",
+    p="0.0004",
+    finding="better",
+)
+
+
+def run(title: str, verdicts: Mapping[str, tuple[MentionVerdict, ...]]) -> PageRun:
+    pairs = [samples.caption(name, mentions=of) for name, of in verdicts.items()]
+    parts = [page_part(pairs[at : at + 64]) for at in range(0, len(pairs), 64)]
+    return PageRun(title=title, report=samples.report(), parts=parts)
+
+
+def test_items_are_joined_by_id_whatever_their_order() -> None:
+    first = run("A model", {"1": RIGHT, "2": WRONG, "3": RIGHT})
+    second = run("B model", {"9": RIGHT, "2": RIGHT, "1": WRONG})
+    page = Page(render_comparison(first, second, [ROW]))
+    assert page.columns["ids"] == ["1", "2"]
+    assert [side["wrong"] for side in page.columns["sides"]] == [[0, 1], [1, 0]]
+    summaries = [[side["summary"][:6] for side in sides] for sides in page.items()]
+    assert summaries == [["0 of 1", "1 of 1"], ["1 of 1", "0 of 1"]]
+
+
+def test_first_screen_has_both_runs_and_what_is_missing() -> None:
+    first, second = run("A model", {"1": RIGHT, "2": RIGHT}), run("B model", {"1": RIGHT})
+    text = Page(render_comparison(first, second, [ROW], notes=["Paired bootstrap."])).text
+    for part in ("A model", "B model", "−0.0200", "better", "Paired bootstrap.", "0.0004"):
+        assert part in text
+    assert "1 item only in A model." in text
+    assert text.count(samples.SIGNATURE) == 2
+
+
+def test_large_runs_are_joined_in_chunks() -> None:
+    names = {str(n): RIGHT for n in range(150)}
+    page = Page(render_comparison(run("A", names), run("B", dict(reversed(names.items()))), []))
+    assert page.head["count"] == 150
+    assert len(page.items()) == 150
+    assert page.head["runs"][1]["title"] == "B"

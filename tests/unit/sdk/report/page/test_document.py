@@ -1,0 +1,140 @@
+"""The report as one HTML page, as text; tests/e2e/test_report_page.py opens it in a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+
+from support import report_samples as samples
+from support.pages import Page
+
+from hallujudge.metrics import Item, ItemResult, MentionVerdict
+from hallujudge.sdk.report import HtmlPage, PageAbout
+from hallujudge.sdk.report.limits import MOST_BYTES, MOST_ITEMS
+from hallujudge.sdk.report.page import Images, page_part, render_parts
+from hallujudge.sdk.report.page.document import held
+
+ABOUT = PageAbout(
+    title="LLaVA-1.5",
+    inputs=(("captions.json", "ab" * 32),),
+    date="2026-01-02",
+    baseline=("Table 2, LLaVA", {"chair_i": 0.188}),
+)
+
+
+def source_of(*pairs: tuple[Item, ItemResult], **options: object) -> str:
+    page = HtmlPage()
+    for item, result in pairs:
+        page.add(item, result)
+    return page.render(samples.report(**options))  # type: ignore[arg-type]  # the sample's own options
+
+
+def page_of(*pairs: tuple[Item, ItemResult], **options: object) -> Page:
+    return Page(source_of(*pairs, **options))
+
+
+def digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def test_first_screen_has_scores_coverage_notes_signature_and_settings() -> None:
+    text = page_of(unscored=2).text
+    for part in (
+        *("0.1877", "[0.1700, 0.2000]", "1,998 of 2,000 items scored", "graph version"),
+        *("They could make chair_i 0.1000 to 0.3000.", "The graph is not the published table."),
+    ):
+        assert part in text
+    assert samples.SIGNATURE in page_of().text
+
+
+def test_first_screen_says_what_was_scored_and_what_it_is_compared_with() -> None:
+    text = Page(HtmlPage().render(samples.report(), ABOUT)).text
+    for part in ("LLaVA-1.5", "2026-01-02", "captions.json", "ab" * 32, "Table 2, LLaVA", "0.1880"):
+        assert part in text
+
+
+def test_groups_are_shown_with_intervals() -> None:
+    groups = {"category": {"random": {"chair_i": samples.score("chair_i", 0.5, 0.4, 0.6)}}}
+    text = page_of(groups=groups).text
+    assert "By category" in text
+    assert "[0.4000, 0.6000]" in text
+
+
+def test_page_allows_its_own_script_and_style_and_nothing_else() -> None:
+    page = page_of(samples.caption("1"))
+    [script], [style] = page.scripts, page.styles
+    assert page.policy.split("; ") == [
+        "default-src 'none'",
+        f"script-src {digest(script)}",
+        f"style-src {digest(style)}",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    assert "url(" not in style
+    assert "@import" not in style
+    assert not re.search(r"\b(fetch|XMLHttpRequest|eval|importScripts|sendBeacon)\s*\(", script)
+
+
+def test_hostile_text_stays_text() -> None:
+    hostile = f"{samples.HOSTILE}</script><!--"
+    mention = MentionVerdict(hostile, hostile, 0, 30, True)
+    groups = {hostile: {hostile: {hostile: samples.score(hostile, 0.5)}}}
+    page = page_of(
+        samples.caption(hostile, hostile, (mention,), group_id=hostile),
+        samples.unscored_caption(hostile),
+        unscored=1,
+        groups=groups,
+        metric=hostile,
+        signature=hostile,
+    )
+    assert len(page.scripts) == 1
+    assert not [name for name, _ in page.attributes if name.startswith("on") or name == "style"]
+    # The script's own text holds the control characters that it escapes.
+    around = page.source.replace(page.scripts[0], "")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", around)
+    assert page.items()[0][0]["passages"][0]["text"].startswith("<script>alert(1)</script>")
+    assert page.source.encode()
+
+
+def test_page_holds_every_item_in_order() -> None:
+    page = page_of(*(samples.caption(f"i{number}") for number in range(150)))
+    assert page.head["count"] == 150
+    assert page.columns["ids"] == [f"i{number}" for number in range(150)]
+    assert len(page.items()) == 150
+
+
+def test_page_stays_small_whatever_comes() -> None:
+    long = "a dog " * 200_000
+    mentions = tuple(MentionVerdict("dog", "dog", at, at + 3, True) for at in range(2, 60_000, 6))
+    page = page_of(samples.caption("x" * 10_000, long, mentions))
+    assert len(page.source) < 200_000
+    assert "1,180,000 more characters" in page.items()[0][0]["passages"][0]["text"]
+
+
+def test_page_holds_parts_up_to_its_limits() -> None:
+    part = page_part([samples.caption(str(n)) for n in range(64)])
+    assert len(held([part] * 1000)) * 64 == -(-MOST_ITEMS // 64) * 64
+    large = bytes(MOST_BYTES // 2 + 1)
+    assert len(held([large] * 5)) == 2
+
+
+def test_a_run_beyond_the_limit_says_so() -> None:
+    page = render_parts(
+        [page_part([samples.caption("1")])], samples.report(), PageAbout(), Images()
+    )
+    assert "The page shows the first 1 of 2,000 items" in Page(page).text
+
+
+def test_page_is_the_same_for_the_same_run() -> None:
+    pairs = [samples.caption("1"), samples.caption("2")]
+    assert source_of(*pairs) == source_of(*pairs)
+    parts = [page_part(pairs)]
+    assert render_parts(parts, samples.report(), PageAbout(), Images()) == source_of(*pairs)
+
+
+def test_empty_run_has_a_page() -> None:
+    page = page_of()
+    assert page.head["count"] == 0
+    assert page.columns["ids"] == []

@@ -1,0 +1,50 @@
+// Builds the script and the style sheet that report.html embeds, or checks (--check) that the
+// committed files are what the sources make.
+import { readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as esbuild from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const target = join(here, "../../sdk/hallujudge/sdk/report/page");
+
+async function bundle(entry, loader) {
+  const built = await esbuild.build({
+    entryPoints: [join(here, "src", entry)],
+    bundle: true,
+    minify: true,
+    write: false,
+    target: ["chrome103", "firefox113", "safari16.4"],
+    charset: "ascii",
+    legalComments: "none",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    loader,
+  });
+  return built.outputFiles[0].text;
+}
+
+async function licences() {
+  const text = await readFile(join(here, "node_modules/preact/LICENSE"), "utf8");
+  const { version } = JSON.parse(await readFile(join(here, "node_modules/preact/package.json"), "utf8"));
+  return `/*! Contains preact ${version}:\n\n${text.trim()}\n*/\n`;
+}
+
+const files = {
+  "app.js": (await licences()) + (await bundle("main.tsx", {})),
+  "page.css": await bundle("page.css", { ".css": "css" }),
+};
+let stale = 0;
+for (const [name, text] of Object.entries(files)) {
+  // An inline script or style must not hold the text that would end its element.
+  if (/<\/(script|style)|<!--/i.test(text)) throw new Error(`${name} would end its own element`);
+  const path = join(target, name);
+  if (!process.argv.includes("--check")) {
+    await writeFile(path, text);
+    console.log(`${name}: ${text.length} bytes`);
+  } else if ((await readFile(path, "utf8").catch(() => "")) !== text) {
+    console.error(`${name} is not what web/report makes: run make page and commit the result`);
+    stale += 1;
+  }
+}
+process.exitCode = stale ? 1 : 0;

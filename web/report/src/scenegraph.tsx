@@ -1,0 +1,52 @@
+// The scene graph as a picture, with the claim's match lit up, and as a table.
+import { useMemo } from "preact/hooks";
+import type { JSX } from "preact";
+import type { Triplet } from "./data.ts";
+import { layOut, type Node } from "./scene.ts";
+
+const WIDTH = 640, HEIGHT = 360;
+
+export function SceneGraph(props: { graph: Triplet[]; lit: number[] }): JSX.Element {
+  const scene = useMemo(() => layOut(props.graph, new Set(props.lit)), [props.graph, props.lit]);
+  const at = (index: number): [number, number] => {
+    const node = scene.nodes[index] as Node;
+    return [node.x * WIDTH, node.y * HEIGHT];
+  };
+  return (
+    <details class="scene" open={props.lit.length > 0 || props.graph.length <= 12}>
+      <summary>Scene graph, {props.graph.length} triplets{props.lit.length ? `, ${props.lit.length} compared with the claim` : ""}</summary>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label="Scene graph; the table below lists its triplets">
+        {scene.edges.map((edge, i) => {
+          const [[x1, y1], [x2, y2]] = [at(edge.from), at(edge.to)];
+          return (
+            <g key={i} class={edge.lit ? "edge lit" : "edge"}>
+              <line x1={x1} y1={y1} x2={x2} y2={y2} />
+              {(edge.lit || scene.edges.length <= 24) && <text x={(x1 + x2) / 2} y={(y1 + y2) / 2 - 3} text-anchor="middle">{short(edge.label)}</text>}
+            </g>
+          );
+        })}
+        {scene.nodes.map((node, i) => (
+          <g key={i} class={node.lit ? "node lit" : "node"}>
+            <circle cx={node.x * WIDTH} cy={node.y * HEIGHT} r={node.lit ? 6 : 4} />
+            <text x={node.x * WIDTH} y={node.y * HEIGHT - 9} text-anchor={node.x > 0.85 ? "end" : node.x < 0.15 ? "start" : "middle"}>{short(node.name)}</text>
+          </g>
+        ))}
+      </svg>
+      {scene.hidden > 0 && <p class="muted">{scene.hidden} more triplets are in the table.</p>}
+      <div class="scroll short" tabIndex={0} role="region" aria-label="Triplets of the scene graph">
+        <table>
+          <thead><tr><th scope="col">subject</th><th scope="col">relation</th><th scope="col">object</th></tr></thead>
+          <tbody>
+            {props.graph.map((triplet, i) => (
+              <tr key={i} class={props.lit.includes(i) ? "lit" : ""}>{triplet.map((part, j) => <td key={j}>{part}</td>)}</tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}
+
+function short(text: string): string {
+  return text.length > 26 ? `${text.slice(0, 25)}…` : text;
+}

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { gzipSync } from "node:zlib";
+import { test } from "node:test";
+import { Details, unpack, type Detail, type Mark, type Triplet } from "../src/data.ts";
+import { keyAction } from "../src/keys.ts";
+import { layOut } from "../src/scene.ts";
+import { SearchIndex } from "../src/search.ts";
+import { spansOf } from "../src/spans.ts";
+import { columns, head } from "./samples.ts";
+
+const packed = (value: unknown): string => gzipSync(JSON.stringify(value)).toString("base64");
+
+function detail(text: string): Detail {
+  return { summary: "", passages: [{ label: "", text, marks: [] }], claims: [], lists: [], facts: [], graph: [] };
+}
+
+test("data is unpacked", async () => {
+  assert.deepEqual(await unpack(packed({ a: "ü" })), { a: "ü" });
+});
+
+test("details are decoded when they are needed, and only so many are kept", async () => {
+  const decoded: number[] = [];
+  const details = new Details(2, (n) => {
+    decoded.push(n);
+    return packed([[detail(`${2 * n}`)], [detail(`${2 * n + 1}`)]]);
+  }, () => "", 1);
+  assert.equal((await details.of(3))[0]?.passages[0]?.text, "3");
+  await details.of(2);
+  assert.deepEqual(decoded, [1]);
+  await details.of(0);
+  await details.of(3);
+  assert.deepEqual(decoded, [1, 0, 1]);
+  await assert.rejects(new Details(2, () => packed([])).of(0), RangeError);
+});
+
+test("pictures come from blocks of their own", async () => {
+  const details = new Details(2, () => "", (n) => (n ? "" : packed(["a.jpg", ""])));
+  assert.deepEqual([await details.image(0), await details.image(1), await details.image(2)], ["a.jpg", "", ""]);
+});
+
+test("search finds words in responses, ids and evidence", async () => {
+  const texts = ["A DOG runs", "a cat", "dogs and Ünder", ""];
+  const details = new Details(2, (n) => packed([[detail(texts[2 * n] ?? "")], [detail(texts[2 * n + 1] ?? "")]]));
+  const index = new SearchIndex(head(), columns(), details);
+  let steps = 0;
+  await index.fill(() => { steps += 1; });
+  assert.ok(index.ready && steps > 0);
+  const found = (query: string): number[] => [0, 1, 2, 3].filter(index.matcher(query));
+  assert.deepEqual(found("dog"), [0, 2]);
+  assert.deepEqual(found("dog runs"), [0]);
+  assert.deepEqual(found("ünder"), [2]);
+  assert.deepEqual(found("img"), [2]);
+});
+
+test("before texts are read, ids and snippets are searched", () => {
+  const index = new SearchIndex(head(), columns(), new Details(2, () => ""));
+  assert.deepEqual([0, 1, 2, 3].filter(index.matcher("birds")), [2]);
+});
+
+function painted(text: string, marks: Mark[]): [string, number | null][] {
+  return spansOf({ label: "", text, marks }).map((span) => [span.text, span.mark ? span.mark[2] : null]);
+}
+
+test("spans cover the text once; hallucinated marks win, then earlier ones", () => {
+  assert.deepEqual(painted("a dog runs", [[2, 5, 0, 0], [2, 10, 1, 1]]), [["a ", null], ["dog runs", 1]]);
+  assert.deepEqual(painted("abcd", [[0, 3, 0, 0], [1, 4, 0, 1]]), [["abc", 0], ["d", 0]]);
+  assert.deepEqual(painted("abc", [[-5, 99, 1, 0], [2, 1, 0, 0]]), [["abc", 1]]);
+  assert.deepEqual(painted("abc", []), [["abc", null]]);
+});
+
+test("positions count code points, as in Python", () => {
+  assert.deepEqual(painted("😀 dog", [[2, 5, 1, 0]]), [["😀 ", null], ["dog", 1]]);
+});
+
+test("a scene has each name once, inside the picture, the same each time", () => {
+  const graph: Triplet[] = [["Man", "holds", "pen"], ["man", "sits at", "desk"], ["pen", "on", "desk"]];
+  const scene = layOut(graph, new Set([1]));
+  assert.deepEqual(scene.nodes.map((node) => [node.name, node.lit]), [["Man", true], ["pen", false], ["desk", true]]);
+  assert.ok(scene.nodes.every((node) => node.x > 0 && node.x < 1 && node.y > 0 && node.y < 1));
+  assert.deepEqual(layOut(graph, new Set([1])), scene);
+});
+
+test("a large scene keeps the lit triplets", () => {
+  const graph = Array.from({ length: 100 }, (_, i): Triplet => [`a${i}`, "near", `b${i}`]);
+  const scene = layOut(graph, new Set([99]));
+  assert.ok(scene.nodes.some((node) => node.name === "a99" && node.lit));
+  assert.ok(scene.nodes.length <= 28 && scene.hidden > 80);
+});
+
+test("keys act, unless someone types or the browser owns them", () => {
+  const key = (name: string, more = {}) => ({ key: name, ctrlKey: false, metaKey: false, altKey: false, ...more });
+  assert.deepEqual(keyAction(key("j"), false), { kind: "move", step: 1 });
+  assert.deepEqual(keyAction(key("2"), false), { kind: "label", answer: "disagree" });
+  assert.equal(keyAction(key("j"), true), null);
+  assert.equal(keyAction(key("c", { ctrlKey: true }), false), null);
+  assert.equal(keyAction(key("4"), false), null);
+  assert.deepEqual(keyAction(key("Escape"), true), { kind: "escape" });
+});
