@@ -18,6 +18,7 @@ from .tables import structured
 
 __all__ = ["READERS", "read_amber"]
 
+_IMAGE_KEYS = ("image", "image_id")
 _ANSWER_KEYS = ("response", "answer", "prediction", "output", "text")
 _KINDS = {
     "generative": GENERATIVE,
@@ -70,7 +71,7 @@ def read_amber(
 
     Args:
         responses: ``id`` and ``response``; a description may also have its ``nouns``.
-        references: AMBER's ``annotations.json``.
+        references: AMBER's ``annotations.json``; None where responses have ``type`` and ``truth``.
         options: ``nouns``, ``questions``, ``associations`` and ``safe_words`` name further files.
         group_by: Fields to group by; ``kind`` is one.
 
@@ -78,10 +79,12 @@ def read_amber(
         ArchiveError: A file can't be read, an id is unknown, duplicate or missing, or a table is
             missing.
     """
-    if references is None:
+    responses = kept(responses)
+    if references is None and not _carry_annotations(responses):
         raise ArchiveError("AMBER needs its annotations.json: give it as references")
-    annotations = _annotations(references)
-    said = _gather(kept(responses), options)
+    annotations = _annotations(responses if references is None else references)
+    said = _gather(responses, options)
+    _refuse_wrong_counts(said, annotations)
     kinds = {annotations[key].kind for key in said if key in annotations}
     known = {key: entry for key, entry in annotations.items() if entry.kind in kinds}
     check = JoinCheck("items", options, known)
@@ -98,7 +101,8 @@ def read_amber(
         "images are unknown, so intervals treat each item as an image of its own: "
         "give the questions"
     )
-    notes = () if options.questions is not None else (note,)
+    images_known = all(item.group_id != item.id for item in items)
+    notes = () if options.questions is not None or images_known else (note,)
     return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
 
 
@@ -119,7 +123,9 @@ class _Items:
         )
         return AmberItem(
             id=identifier,
-            group_id=optional_text(asked, ("image", "image_id")) or identifier,
+            group_id=optional_text(asked, _IMAGE_KEYS)
+            or optional_text(Record(values=said.values, position=0, place=""), _IMAGE_KEYS)
+            or identifier,
             fields=fields,
             kind=about.kind,
             response=said.response,
@@ -163,12 +169,43 @@ def _by_id(source: References, what: str, id_key: str | None = None) -> dict[str
     return rows
 
 
+def _carry_annotations(responses: Responses) -> bool:
+    """Return whether the responses themselves say what each item is about."""
+    first = next(read_records(responses), None)
+    return first is not None and {"type", "truth"} <= first.values.keys()
+
+
+def _refuse_wrong_counts(said: Mapping[str, _Said], annotations: Mapping[str, _Annotation]) -> None:
+    """Refuse responses whose logged counts of objects are not those of their annotations.
+
+    Samples of lmms-eval have no id, so that their reader takes the position for it.
+
+    Raises:
+        ArchiveError: The positions are not AMBER's ids.
+    """
+    wrong = [
+        identifier
+        for identifier, row in said.items()
+        if isinstance(count := row.values.get("truth_count"), int)
+        and (about := annotations.get(identifier)) is not None
+        and (count, row.values.get("hallu_count")) != (len(about.objects), len(about.targets))
+    ]
+    if wrong:
+        raise refuse(
+            "the log's counts of objects differ from the annotations",
+            wrong,
+            "Its positions are not AMBER's ids: name the key of the id, "
+            "InputOptions(id_key=…), or give AMBER's own answers",
+        )
+
+
 def _annotations(references: References) -> dict[str, _Annotation]:
     found: dict[str, _Annotation] = {}
     wrong: list[str] = []
     for identifier, record in _by_id(references, "annotations").items():
         kind = _KINDS.get(str(record.values.get("type")))
         truth = structured(record.values.get("truth"))
+        truth = truth.strip().casefold() if isinstance(truth, str) else truth
         if kind == GENERATIVE:
             found[identifier] = _Annotation(
                 kind=kind,

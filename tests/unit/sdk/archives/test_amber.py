@@ -91,3 +91,59 @@ def test_kinds_are_groups() -> None:
     assert set(report.groups["kind"]) == {
         *("generative", "existence", "state", "number", "action", "relation")
     }
+
+
+def kit_row(entry: dict[str, Any], answer: str) -> dict[str, Any]:
+    """Return a row of VLMEvalKit's table."""
+    return {
+        "index": entry["id"],
+        "question": "Is it so?",
+        "answer": str(entry["truth"]).capitalize(),
+        "category": entry["type"],
+        "image_path": f"{entry['id'] % 2}.jpg",
+        "prediction": answer,
+    }
+
+
+def test_tables_of_vlmevalkit_bring_their_labels() -> None:
+    rows = [kit_row(entry, "Yes") for entry in ANNOTATIONS[2:]]
+    source = read_items("amber", rows, None)
+    found = [item for item in source if isinstance(item, AmberItem)]
+    assert [item.label for item in found] == ["no", "yes", "no", "no", "no", "yes"]
+    assert {item.group_id for item in found} == {"0.jpg", "1.jpg"}
+    assert source.notes == ()
+    with Client.embedded() as client:
+        ours = client.score("amber", responses=rows)
+        direct = client.score(
+            "amber",
+            responses=[{"id": entry["id"], "response": "Yes"} for entry in ANNOTATIONS[2:]],
+            references=ANNOTATIONS,
+        )
+    assert {n: s.value for n, s in ours.scores.items()} == {
+        n: s.value for n, s in direct.scores.items()
+    }
+
+
+def lmms_row(position: int, counts: tuple[float, float]) -> dict[str, Any]:
+    """Return a sample of lmms-eval, whose counters begin at 0.001."""
+    counters = {"chair_score": 0.001, "safe_cover_num": counts[0], "hallu_cover_num": counts[1]}
+    scores = dict.fromkeys(("amber_chair", "amber_cover", "amber_hal", "amber_cog"), counters)
+    return {"doc_id": position, "target": "", "filtered_resps": ["A man."], **scores}
+
+
+def test_samples_of_lmms_eval_are_joined_by_position_if_their_counters_agree() -> None:
+    rows = [lmms_row(1, (1.001, 1.001)), lmms_row(0, (5.001, 2.001))]
+    found = items(rows, without(nouns=None))
+    assert [(item.id, item.response, item.group_id) for item in found] == [
+        ("2", "A man.", "2.jpg"),
+        ("1", "A man.", "1.jpg"),
+    ]
+    with pytest.raises(ArchiveError, match=r"counts of objects differ .*: 1 \(1 in all\)"):
+        items([rows[0], lmms_row(0, (4.001, 2.001))], without(nouns=None))
+
+
+def test_samples_of_lmms_eval_with_their_document() -> None:
+    doc = {"id": 2, "task_type": "generative", "truth": ["tree"], "hallu": ["man"]}
+    rows = [{**lmms_row(0, (1.0, 1.0)), "doc": doc}]
+    (item,) = items(rows, without(nouns=None), annotations=None)
+    assert (item.id, [entry.word for entry in item.objects]) == ("2", ["tree"])
