@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from .aio import AsyncClient
     from .analysis import Analysis, AnalysisOptions, analyze, analyze_results
-    from .archives import read_items
+    from .archives import ArchiveReader, ArchiveSummary, inspect_archives, read_items
     from .archives.inputs import InputOptions, ItemSource, References, Responses
     from .backends.base import BatchResult, ScoringBackend, ServerInfo
     from .backends.embedded import EmbeddedBackend
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         gate,
         leaderboard,
     )
+    from .overview import LeftOut, Overview, ScoredRun, score_all
     from .rescoring import rescore_run
     from .runs import (
         Manifest,
@@ -86,6 +87,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Analysis",
     "AnalysisOptions",
+    "ArchiveReader",
+    "ArchiveSummary",
     "AsyncClient",
     "BatchResult",
     "Bound",
@@ -110,10 +113,12 @@ __all__ = [
     "ItemSource",
     "Leaderboard",
     "LeaderboardRow",
+    "LeftOut",
     "Manifest",
     "OnBatch",
     "OnProgress",
     "Outcome",
+    "Overview",
     "Pair",
     "PairCoverage",
     "PairTest",
@@ -134,6 +139,7 @@ __all__ = [
     "ScoreDifference",
     "ScoreRun",
     "ScoreSpec",
+    "ScoredRun",
     "ScoringBackend",
     "ServerInfo",
     "ShippedGraph",
@@ -145,17 +151,21 @@ __all__ = [
     "compare",
     "errors",
     "gate",
+    "inspect_archives",
     "leaderboard",
     "merge_runs",
     "read_items",
     "read_run",
     "recompute",
     "rescore_run",
+    "score_all",
 ]
 
 _HOMES = {
     "Analysis": ".analysis",
     "AnalysisOptions": ".analysis",
+    "ArchiveReader": ".archives",
+    "ArchiveSummary": ".archives",
     "AsyncClient": ".aio",
     "BatchResult": ".backends.base",
     "Bound": "hallujudge.metrics",
@@ -179,10 +189,12 @@ _HOMES = {
     "ItemSource": ".archives.inputs",
     "Leaderboard": ".comparison",
     "LeaderboardRow": ".comparison",
+    "LeftOut": ".overview",
     "Manifest": ".runs",
     "OnBatch": ".score_run",
     "OnProgress": ".score_run",
     "Outcome": "hallujudge.metrics",
+    "Overview": ".overview",
     "Pair": ".comparison",
     "PairCoverage": ".comparison",
     "PairTest": ".comparison",
@@ -203,6 +215,7 @@ _HOMES = {
     "ScoreDifference": ".comparison",
     "ScoreRun": ".score_run",
     "ScoreSpec": "hallujudge.judge_service.engine.spec",
+    "ScoredRun": ".overview",
     "ScoringBackend": ".backends.base",
     "ServerInfo": ".backends.base",
     "ShippedGraph": "hallujudge.judge_service.engine.spec",
@@ -213,12 +226,14 @@ _HOMES = {
     "changed_items": ".comparison",
     "compare": ".comparison",
     "gate": ".comparison",
+    "inspect_archives": ".archives",
     "leaderboard": ".comparison",
     "merge_runs": ".runs",
     "read_items": ".archives",
-    "rescore_run": ".rescoring",
     "read_run": ".runs",
     "recompute": ".runs",
+    "rescore_run": ".rescoring",
+    "score_all": ".overview",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -76,6 +76,10 @@ class ArchiveSummary:
     """Oddities of the file."""
     next_step: str = ""
     """Next step where no command scores the file."""
+    needs_references: bool = False
+    """Whether the command needs further files."""
+    unknown_keys: tuple[str, ...] = ()
+    """Of plain records: guesses of ``--map`` for keys that no metric looks for."""
     command: str = ""
     """Command that scores it; empty if none does."""
     problem: str = ""
@@ -138,6 +142,8 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
         truncated=counts.truncated,
         notes=archive.content.notes,
         next_step=_next_step(archive, metrics),
+        unknown_keys=_unknown_keys(archive),
+        needs_references=reader is not None and bool(reader.arguments),
         command=_command(archive, metrics),
     )
 
@@ -157,20 +163,28 @@ def _command(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
         command = archive.reader.command(archive.file.name)
     else:
         command = f"hallujudge score {metrics[0]} --responses {quote(archive.file.name)}"
-        command += "".join(f" --map {quote(pair)}" for pair in _mapped(archive.first))
+        command += "".join(f" --map {quote(pair)}" for pair in _unknown_keys(archive))
     given = "ARCHIVE" if archive.reader and archive.reader.role == "references" else ""
     return f"{command} {f'--responses {given}' if given else ''} --out results".replace("  ", " ")
 
 
-def _mapped(values: Mapping[str, object]) -> Iterator[str]:
-    """Yield what ``--map`` would say of plain records whose keys no metric looks for."""
-    for name, usual, words in (
+def _unknown_keys(archive: ArchiveFile) -> tuple[str, ...]:
+    """Return what ``--map`` would say of plain records whose keys no metric looks for."""
+    if archive.reader is not None or not archive.first:
+        return ()
+    guesses = (
         ("id", _ID_KEYS, ("id",)),
         ("response", _RESPONSE_KEYS, ("response", "output", "answer", "pred", "caption")),
-    ):
-        if not _key_of(values, usual):
-            guess = next((k for k in values for word in words if word in k.casefold()), "KEY")
-            yield f"{name}={guess}"
+    )
+    return tuple(
+        f"{name}={_guess(archive.first, words)}"
+        for name, usual, words in guesses
+        if not _key_of(archive.first, usual)
+    )
+
+
+def _guess(values: Mapping[str, object], words: Iterable[str]) -> str:
+    return next((key for word in words for key in values if word in key.casefold()), "KEY")
 
 
 def _next_step(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from .inputs import InputOptions, ItemSource, References, Responses
 from .local_files import STDIN
 from .opening import Opened, open_references, open_responses
 
-__all__ = ["read_items"]
+__all__ = ["read_items", "reads_folder"]
 
 
 def _family(metric: str) -> ModuleType | None:
@@ -26,6 +26,15 @@ def _family(metric: str) -> ModuleType | None:
         if metric in module.READERS:
             return module
     return None
+
+
+def reads_folder(path: Path) -> str:
+    """Return the metric whose own reader reads a folder as a whole; empty if there is none."""
+    for family in FAMILIES:
+        module = import_module(f".{family}", __package__)
+        if hasattr(module, "reads_folder") and module.reads_folder(path):
+            return str(next(iter(module.READERS)))
+    return ""
 
 
 def read_items(

@@ -239,7 +239,7 @@ def _text(value: object) -> str:
 
 def reads_folder(path: Path) -> bool:
     """Return whether a path is a folder with a file for each set."""
-    return path.is_dir() and any(path.glob("*.json"))
+    return path.is_dir() and any(_set_in(file.stem) for file in path.glob("*.json"))
 
 
 READERS: Mapping[str, Reader] = {"video-hallucer": read_video_hallucer}

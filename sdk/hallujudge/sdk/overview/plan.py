@@ -1,0 +1,198 @@
+"""The runs that a tree of archives holds: which file, which metric, which model."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..archives.found_files import FoundFile, found_files
+from ..archives.inspection import ArchiveSummary, inspect_file
+from ..archives.readers import reads_folder
+from .result import LeftOut
+
+__all__ = ["Plan", "PlannedRun", "plan_of"]
+
+_UNSAFE = re.compile(r"[^\w.+-]+")
+_MAX_NAME_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """A run: one metric over one archive."""
+
+    model: str
+    """Name of the model."""
+    metric: str
+    """The metric."""
+    name: str
+    """Name of the run among the model's: the metric, and the task or file if there are several."""
+    archive: Path
+    """The file, or a folder that the metric's own reader reads."""
+    layout: str
+    """Name of the archive's layout; empty for plain records."""
+    command: str
+    """Command that scores it alone."""
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the run below the output folder."""
+        return Path(_safe(self.model), _safe(self.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The runs of a tree, and what is not scored."""
+
+    runs: tuple[PlannedRun, ...]
+    """The runs, by model and name."""
+    left_out: tuple[LeftOut, ...]
+    """Files with responses that no run reads, and why."""
+    beside: int
+    """Files without responses of their own: references, summaries, judged copies."""
+
+
+def plan_of(folder: Path, out: Path, references: Iterable[str]) -> Plan:
+    """Return the runs that a folder holds.
+
+    Args:
+        folder: The folder.
+        out: Folder of the results, whose files are left out if it is in the same place.
+        references: Metrics whose references are known.
+
+    Raises:
+        ArchiveError: The folder can't be read or has no files.
+    """
+    known = frozenset(references)
+    own = out.resolve()
+    files = [file for file in found_files(folder) if own not in file.path.resolve().parents]
+    whole, rest = _whole_folders(files, folder)
+    summaries = [inspect_file(file) for file in rest]
+    kept, beside = _with_responses(summaries)
+    runs = list(whole)
+    left_out = []
+    for summary in kept:
+        planned = list(_runs_of(summary, known, folder))
+        runs += planned
+        if not planned:
+            left_out.append(_reason(summary))
+    return Plan(runs=tuple(_named(runs)), left_out=tuple(left_out), beside=beside)
+
+
+def _whole_folders(
+    files: Sequence[FoundFile], root: Path
+) -> tuple[list[PlannedRun], list[FoundFile]]:
+    """Return runs over folders in the layout of a released script, and the other files."""
+    runs: list[PlannedRun] = []
+    taken: set[Path] = set()
+    for parent in sorted({file.path.parent for file in files}):
+        metric = reads_folder(parent)
+        if metric:
+            taken.add(parent)
+            command = f"hallujudge score {metric} --responses {parent} --out results"
+            runs.append(
+                PlannedRun(
+                    model=_model("", parent, root),
+                    metric=metric,
+                    name=metric,
+                    archive=parent,
+                    layout="a folder of the released script",
+                    command=command,
+                )
+            )
+    return runs, [file for file in files if file.path.parent not in taken]
+
+
+def _with_responses(summaries: Sequence[ArchiveSummary]) -> tuple[list[ArchiveSummary], int]:
+    """Return the files that hold responses, without copies of others, and how many do not."""
+    own = {
+        (Path(s.path).parent, metric)
+        for s in summaries
+        if s.role == "responses"
+        for metric in s.metrics
+    }
+    kept = [
+        s
+        for s in summaries
+        if s.problem
+        or s.role == "responses"
+        or (s.role == "companion" and s.metrics and (Path(s.path).parent, s.metrics[0]) not in own)
+    ]
+    return kept, len(summaries) - len(kept)
+
+
+def _runs_of(
+    summary: ArchiveSummary, references: frozenset[str], root: Path
+) -> Iterator[PlannedRun]:
+    """Yield the runs of a file: of metrics whose references it carries, or that are known."""
+    for metric in summary.metrics:
+        if (summary.needs_references and metric not in references) or summary.unknown_keys:
+            continue
+        path = Path(summary.path)
+        yield PlannedRun(
+            model=_model(summary.model, path.parent, root) or path.name.partition(".")[0],
+            metric=metric,
+            name=f"{metric} {summary.task}".strip(),
+            archive=path,
+            layout=summary.layout,
+            command=summary.command,
+        )
+
+
+def _model(named: str, folder: Path, root: Path) -> str:
+    if named:
+        return named
+    return "/".join(folder.relative_to(root).parts) or ""
+
+
+def _reason(summary: ArchiveSummary) -> LeftOut:
+    why = summary.problem or summary.next_step
+    if summary.unknown_keys:
+        why = "its keys are not known: name them with --map, as the command does, and check them"
+    if not why:
+        metric = summary.metrics[0]
+        why = (
+            f"it is {summary.layout}, which has no references: give them with "
+            f"--references {metric}=FILE"
+        )
+    return LeftOut(archive=summary.path, reason=why, command=summary.command)
+
+
+def _named(runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """Return the runs with short names that are unique for each model.
+
+    A task is named only where a model has several files of a metric, and a file only where a task
+    has several.
+    """
+    short = [replace(run, name=run.metric) for run in runs]
+    for names in (runs, [replace(r, name=f"{r.name} {_stem(r.archive)}") for r in runs]):
+        counts = _counts(short)
+        short = [
+            named if counts[run.model, run.name] > 1 else run
+            for run, named in zip(short, names, strict=True)
+        ]
+    return sorted(_apart(short), key=lambda run: (run.model, run.name))
+
+
+def _counts(runs: Iterable[PlannedRun]) -> Mapping[tuple[str, str], int]:
+    return Counter((run.model, run.name) for run in runs)
+
+
+def _apart(runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
+    """Yield the runs with different folders."""
+    seen: Counter[Path] = Counter()
+    for run in runs:
+        seen[run.folder] += 1
+        number = seen[run.folder]
+        yield run if number == 1 else replace(run, name=f"{run.name} {number}")
+
+
+def _stem(path: Path) -> str:
+    return path.name.partition(".")[0]
+
+
+def _safe(name: str) -> str:
+    """Return a name of a folder: letters, digits, dots and dashes."""
+    return _UNSAFE.sub("_", name).strip("._")[:_MAX_NAME_CHARS] or "model"

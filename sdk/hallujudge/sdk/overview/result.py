@@ -1,0 +1,178 @@
+"""The result of scoring a tree: its runs, what was left out, and one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hallujudge.metrics import Report
+from hallujudge.metrics.framework.result import JsonValue
+
+from ..archives.records import named
+from ..comparison.shown import Shown
+from ..report.grids import Cell, Grid, Page, show_number
+from ..report.text import ABSENT, counted
+
+__all__ = ["LeftOut", "Overview", "ScoredRun"]
+
+# Metrics with more scores, such as AMBER, show their first ones; report.json has all.
+_MOST_SCORES = 6
+_FIRST_SCORES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredRun:
+    """A run that was scored."""
+
+    model: str
+    """Name of the model."""
+    name: str
+    """Name of the run among the model's: the metric, and the task if there are several."""
+    archive: str
+    """The archive."""
+    folder: Path
+    """The run's folder, with its report and items."""
+    report: Report
+    """The report, without items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """An archive that was not scored."""
+
+    archive: str
+    """The archive."""
+    reason: str
+    """Why it was not scored, and what to do."""
+    command: str = ""
+    """Command that scores it alone, if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview(Shown):
+    """All runs of a tree of archives."""
+
+    runs: tuple[ScoredRun, ...]
+    """The runs, by model and name."""
+    left_out: tuple[LeftOut, ...]
+    """Archives that were not scored."""
+    beside: int = 0
+    """Files without responses of their own: references, summaries, judged copies."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every archive was scored, and every item of it."""
+        unscored = any(run.report.coverage.unscored for run in self.runs)
+        return bool(self.runs) and not self.left_out and not unscored
+
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the overview as plain values."""
+        return {
+            "runs": [_run_to_json(run) for run in self.runs],
+            "left_out": [
+                {"archive": entry.archive, "reason": entry.reason, "command": entry.command}
+                for entry in self.left_out
+            ],
+            "beside": self.beside,
+        }
+
+    def page(self) -> Page:
+        """Return one table of models and scores, and what was left out."""
+        return self._page([_scores("Scores by model", self.runs)])
+
+    def narrow_page(self) -> Page:
+        """Return the same with a table for each metric, which a terminal has the width for."""
+        names = dict.fromkeys(run.name for run in self.runs)
+        return self._page(
+            [_scores(name, [run for run in self.runs if run.name == name]) for name in names]
+        )
+
+    def _page(self, grids: list[Grid]) -> Page:
+        if self.left_out:
+            keys = ("archive", "reason", "command")
+            rows = tuple((e.archive, e.reason, e.command or ABSENT) for e in self.left_out)
+            grids.append(Grid(title="Not scored", headings=keys, rows=rows, keys=keys, values=rows))
+        return Page(
+            title="Overview",
+            grids=tuple(grids),
+            sentences=tuple(self._sentences()),
+            notes=tuple(_unscored_notes(self.runs)),
+            sources=_sources(self.runs),
+        )
+
+    def _sentences(self) -> Iterable[str]:
+        models = len({run.model for run in self.runs})
+        yield (
+            f"{counted(len(self.runs), 'run')} of {counted(models, 'model')} scored; "
+            f"{counted(len(self.left_out), 'archive')} not scored; "
+            f"{counted(self.beside, 'file')} without responses of their own."
+        )
+
+
+def _run_to_json(run: ScoredRun) -> dict[str, JsonValue]:
+    coverage = run.report.coverage
+    return {
+        "model": run.model,
+        "name": run.name,
+        "archive": run.archive,
+        "folder": str(run.folder),
+        "metric": run.report.metric,
+        "variant": run.report.variant,
+        "items": coverage.items,
+        "unscored": coverage.unscored,
+        "scores": {
+            name: {"value": score.value, "ci_low": score.ci_low, "ci_high": score.ci_high}
+            for name, score in run.report.scores.items()
+        },
+        "signature": run.report.signature,
+    }
+
+
+def _sources(runs: Iterable[ScoredRun]) -> dict[str, str]:
+    """Return the signatures; runs with equal ones share a line."""
+    models: dict[tuple[str, str], list[str]] = {}
+    for run in runs:
+        models.setdefault((run.name, run.report.signature), []).append(run.model)
+    return {f"{name} of {named(of)}": signature for (name, signature), of in models.items()}
+
+
+def _scores(title: str, runs: Sequence[ScoredRun]) -> Grid:
+    """Return one row for each model and one column for each score."""
+    columns = list(dict.fromkeys((run.name, name) for run in runs for name in _shown_scores(run)))
+    single = len({run.name for run in runs}) == 1
+    values: dict[str, dict[tuple[str, str], float | None]] = {}
+    for run in runs:
+        row = values.setdefault(run.model, {})
+        row.update({(run.name, name): score.value for name, score in run.report.scores.items()})
+    keys = ("model", *(score if single else f"{run} {score}" for run, score in columns))
+    rows: list[tuple[Cell, ...]] = [
+        (model, *(row.get(column) for column in columns)) for model, row in values.items()
+    ]
+    return Grid(
+        title=title,
+        headings=keys,
+        rows=tuple((str(model), *map(_number, numbers)) for model, *numbers in rows),
+        keys=keys,
+        values=tuple(rows),
+    )
+
+
+def _shown_scores(run: ScoredRun) -> list[str]:
+    names = list(run.report.scores)
+    return names if len(names) <= _MOST_SCORES else names[:_FIRST_SCORES]
+
+
+def _number(value: Cell) -> str:
+    return show_number(value) if isinstance(value, float) else ABSENT
+
+
+def _unscored_notes(runs: Iterable[ScoredRun]) -> Iterable[str]:
+    for run in runs:
+        coverage = run.report.coverage
+        if coverage.unscored:
+            reasons = ", ".join(f"{why} {count:,}" for why, count in coverage.reasons.items())
+            yield (
+                f"{run.model}, {run.name}: {coverage.unscored:,} of "
+                f"{counted(coverage.items, 'item')} unscored ({reasons})"
+            )

@@ -1,0 +1,106 @@
+"""Scoring every archive of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ArchiveError, HallujudgeError, OutputError
+from .plan import PlannedRun, plan_of
+from .result import LeftOut, Overview, ScoredRun
+
+if TYPE_CHECKING:
+    from ..archives import References
+    from ..client import Client
+
+__all__ = ["OVERVIEW_FILES", "score_all"]
+
+OVERVIEW_FILES: Mapping[str, str] = {
+    "overview.md": "markdown",
+    "overview.csv": "csv",
+    "overview.tex": "latex",
+    "overview.html": "html",
+}
+"""File of the overview -> its format."""
+
+
+def score_all(
+    folder: str | Path,
+    out: str | Path,
+    *,
+    client: Client,
+    references: Mapping[str, References] | None = None,
+    on_run: Callable[[ScoredRun | LeftOut], None] | None = None,
+) -> Overview:
+    """Score every archive of a folder by every metric that applies, and write one overview.
+
+    A run is written to a folder of its own, ``OUT/MODEL/METRIC``. An archive that can't be scored
+    does not stop the others; the overview names it and says why.
+
+    Args:
+        folder: The folder with archives of any tools, models and benchmarks.
+        out: Folder for the runs and the overview, as Markdown, CSV, LaTeX, HTML and JSON.
+        client: Scores.
+        references: Metric -> its references, for archives that do not carry them.
+        on_run: Called after each run.
+
+    Raises:
+        ArchiveError: The folder can't be read or has no files.
+        OutputError: The overview can't be written.
+    """
+    folder, out = Path(folder), Path(out)
+    if not folder.is_dir():
+        raise ArchiveError(f"{folder}: not a folder; give the folder that holds the archives")
+    known = dict(references or {})
+    plan = plan_of(folder, out, known)
+    runs: list[ScoredRun] = []
+    left_out = list(plan.left_out)
+    for planned in plan.runs:
+        try:
+            done: ScoredRun | LeftOut = _scored(client, planned, out, known.get(planned.metric))
+        except HallujudgeError as err:
+            done = LeftOut(archive=str(planned.archive), reason=str(err), command=planned.command)
+        if isinstance(done, ScoredRun):
+            runs.append(done)
+        else:
+            left_out.append(done)
+        if on_run is not None:
+            on_run(done)
+    overview = Overview(runs=tuple(runs), left_out=tuple(left_out), beside=plan.beside)
+    _write(overview, out)
+    return overview
+
+
+def _scored(
+    client: Client, planned: PlannedRun, out: Path, references: References | None
+) -> ScoredRun:
+    folder = out / planned.folder
+    report = client.score(
+        planned.metric,
+        responses=planned.archive,
+        references=references,
+        folder=folder,
+        keep_items=False,
+    )
+    return ScoredRun(
+        model=planned.model,
+        name=planned.name,
+        archive=str(planned.archive),
+        folder=folder,
+        report=report,
+    )
+
+
+def _write(overview: Overview, out: Path) -> None:
+    from ..report.grids import PAGE_FORMATS
+
+    page = overview.page()
+    texts = {name: PAGE_FORMATS[kind](page) for name, kind in OVERVIEW_FILES.items()}
+    texts["overview.json"] = overview.to_text()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (out / name).write_text(text, encoding="utf-8", newline="")
+    except OSError as err:
+        raise OutputError(f"can't write to {out}: {err.strerror or err}") from err

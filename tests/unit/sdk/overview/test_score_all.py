@@ -1,0 +1,156 @@
+"""A tree of archives becomes run folders and one overview; a bad file does not stop the rest."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS, QUESTIONS
+
+from hallujudge.sdk import Client
+from hallujudge.sdk.cli import main
+from hallujudge.sdk.errors import ArchiveError
+from hallujudge.sdk.overview import Overview, score_all
+
+SCORED = tuple(q for q in QUESTIONS if q.answer and not q.answer.startswith("Failed"))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Two models' logs of lmms-eval, a table of VLMEvalKit, and files that are no archives."""
+    logs = tmp_path / "logs"
+    for model in ("llava", "qwen"):
+        for task, layouts, known in (
+            ("pope", QUESTION_LAYOUTS, SCORED),
+            ("chair", {name: write for name, (_, write) in CAPTION_LAYOUTS.items()}, CAPTIONS),
+        ):
+            folder = tmp_path / "made" / model / task
+            path = layouts["lmms-eval C"](folder, known)  # type: ignore[arg-type]  # of their kinds
+            (logs / model).mkdir(parents=True, exist_ok=True)
+            path.rename(logs / model / path.name)
+            path.with_name("20250102_030405_results.json").rename(logs / model / f"{task}_r.json")
+    QUESTION_LAYOUTS["VLMEvalKit xlsx"](logs / "kit", SCORED)
+    (logs / "notes.md").write_text("# Notes")
+    return logs
+
+
+def overview_of(folder: Path, out: Path, **more: Any) -> Overview:
+    with Client.embedded() as client:
+        return score_all(folder, out, client=client, **more)
+
+
+def test_every_run_is_scored_like_its_command(tree: Path, tmp_path: Path) -> None:
+    overview = overview_of(tree, tmp_path / "out")
+    assert overview.complete
+    assert [(run.model, run.name) for run in overview.runs] == [
+        ("kit/model", "pope"),
+        ("llava", "chair"),
+        ("llava", "pope"),
+        ("qwen", "chair"),
+        ("qwen", "pope"),
+    ]
+    assert overview.beside == 4, "the summaries"
+    for run in overview.runs:
+        with Client.embedded() as client:
+            direct = client.score(run.report.metric, responses=run.archive)
+        assert run.report.scores == direct.scores
+        assert (run.folder / "report.json").exists()
+        assert (run.folder / "items.jsonl").exists()
+
+
+def test_the_overview_is_one_table_in_every_format(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    overview = overview_of(tree, out)
+    with (out / "overview.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["model"] for row in rows] == ["kit/model", "llava", "qwen"]
+    assert rows[0]["chair chair_i"] == ""
+    for row, model in zip(rows[1:], ("llava", "qwen"), strict=True):
+        (run,) = [r for r in overview.runs if (r.model, r.name) == (model, "chair")]
+        assert float(row["chair chair_i"]) == run.report.scores["chair_i"].value
+    for name, said in (
+        ("overview.md", "| llava |"),
+        ("overview.tex", r"\toprule"),
+        ("overview.html", '<th scope="row">qwen</th>'),
+    ):
+        assert said in (out / name).read_text()
+    found = json.loads((out / "overview.json").read_text())
+    assert [run["model"] for run in found["runs"]] == [run.model for run in overview.runs]
+    assert {run["items"] for run in found["runs"]} == {len(SCORED), len(CAPTIONS)}
+
+
+def test_what_is_not_scored_is_listed_with_a_reason(tree: Path, tmp_path: Path) -> None:
+    (tree / "cut.jsonl").write_text('{"doc_id": 0, "target": "yes", "filtered_resps": ["y"]}\n{')
+    (tree / "model.pkl").write_bytes(b"\x80\x04")
+    CAPTION_LAYOUTS["caption list"][1](tree, CAPTIONS)
+    (tree / "mine.json").write_text('[{"uid": 1, "gt": "yes", "said_output": "Yes"}]')
+    overview = overview_of(tree, tmp_path / "out")
+    assert len(overview.runs) == 5
+    assert not overview.complete
+    reasons = {Path(entry.archive).name: entry for entry in overview.left_out}
+    assert set(reasons) == {"cut.jsonl", "model.pkl", "captions.json", "mine.json"}
+    assert "line 2: the file ends in the middle of a value" in reasons["cut.jsonl"].reason
+    assert "never opened" in reasons["model.pkl"].reason
+    assert "--references chair=FILE" in reasons["captions.json"].reason
+    assert "--map response=said_output" in reasons["mine.json"].command
+    assert "captions.json" in (tmp_path / "out" / "overview.md").read_text()
+
+
+def test_references_may_be_given(tree: Path, tmp_path: Path) -> None:
+    CAPTION_LAYOUTS["caption list"][1](tree, CAPTIONS)
+    objects = {str(c.image_id): list(c.objects) for c in CAPTIONS}
+    overview = overview_of(tree, tmp_path / "out", references={"chair": objects})
+    assert not overview.left_out
+    assert ("captions", "chair") in {(run.model, run.name) for run in overview.runs}
+
+
+def test_several_files_of_a_metric_are_named_apart(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    for task in ("pope_adv", "pope_pop"):
+        path = QUESTION_LAYOUTS["lmms-eval C"](tmp_path / task, SCORED)
+        logs.mkdir(exist_ok=True)
+        path.rename(logs / f"2025_samples_{task}.jsonl")
+    for suffix in ("json", "tsv"):
+        QUESTION_LAYOUTS[f"VLMEvalKit {suffix}"](logs, SCORED)
+    found = [(run.model, run.name) for run in overview_of(logs, tmp_path / "out").runs]
+    assert len(set(found)) == len(found) == 4
+    assert {name for _, name in found} >= {"pope model_POPE", "pope model_POPE 2"}
+
+
+def test_an_overview_within_its_folder_is_not_read_again(tree: Path) -> None:
+    first = overview_of(tree, tree / "out")
+    again = overview_of(tree, tree / "out")
+    assert first.to_json() == again.to_json()
+
+
+def test_a_folder_must_be_given(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="not a folder"):
+        overview_of(tree / "notes.md", tmp_path / "out")
+
+
+def test_the_command(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main(["score", "all", str(tree), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "5 runs of 3 models scored; 0 archives not scored" in said.out
+    assert f"scored llava, pope: {len(SCORED)} items" in said.err
+    failed = [replace(q, answer="Failed to obtain answer via API.") for q in SCORED[:1]]
+    QUESTION_LAYOUTS["VLMEvalKit json"](tree / "failing", failed)
+    assert main(["score", "all", str(tree), "-o", str(out), "-f", "markdown"]) == 3
+    assert "failing/model" in capsys.readouterr().out
+
+
+def test_the_command_says_when_nothing_was_scored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "model.pkl").write_bytes(b"\x80\x04")
+    command = ["score", "all", str(tmp_path / "logs"), "-o", str(tmp_path / "out")]
+    assert main(command) == 1
+    assert main([*command, "-R", "nothing=x.json"]) == 2
+    assert "write a metric, an equals sign and a file" in capsys.readouterr().err
+    assert main([*command, "-f", "yaml"]) == 2
