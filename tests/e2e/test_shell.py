@@ -84,7 +84,8 @@ def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
     server.stop(signal.SIGKILL)
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1, errors
-    kept, said = errors.splitlines()
+    # A slow machine prints lines of progress before them.
+    *_, kept, said = errors.splitlines()
     assert said.startswith("error: ")
     assert server.address in said
     count = len(read_rows(items))

@@ -7,7 +7,7 @@ from contextlib import aclosing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from hallujudge.metrics import Report
+from hallujudge.metrics import Outcome, Report
 
 from .backends.address import checked_address
 from .score_run import OnBatch, OnProgress, ScoreRun, called_with
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from .archives import ItemSource
     from .backends.base import BatchResult, ScoringBackend, ServerInfo
+    from .progress import Progress
     from .runs import RunFolder, RunReport
     from .runs.driver import RunWatch
 
@@ -103,27 +104,26 @@ class AsyncClient:
             NotFoundError: The metric or graph is unknown.
             UnavailableError: The server can't be reached.
         """
-        from .progress import NoBar, progress_bar
+        from .progress import Progress, shown_progress
         from .runs import RunItems, RunReport
 
         spec, source = await _read(run)
-        if run.folder is not None:
-            report = await self._score_to_folder(run, spec, source)
-            return RunReport.of(report, RunItems(), run.paths())
-        items, done = RunItems(), 0
-        with progress_bar(len(source)) if run.progress else nullcontext(NoBar()) as bar:
+        total, items = len(source), RunItems()
+        with shown_progress(total) if run.progress else nullcontext(Progress(total)) as progress:
+            if run.folder is not None:
+                report = await self._score_to_folder(run, spec, source, progress)
+                return RunReport.of(report, items, run.paths())
 
             def on_batch(batch: BatchResult) -> None:
-                nonlocal done
-                done += len(batch.items)
-                bar.done(done)
+                unscored = sum(result.outcome is Outcome.UNSCORED for result in batch.results)
+                progress.scored(len(batch.items), unscored)
                 if run.keep_items:
                     items.add(batch)
                 if run.on_batch is not None:
                     run.on_batch(batch)
 
             report = await self.score_items(
-                spec, source, on_batch=on_batch, on_progress=lambda now: bar.waits(now.waiting)
+                spec, source, on_batch=on_batch, on_progress=progress.waits
             )
         return RunReport.of(report, items, run.paths())
 
@@ -181,12 +181,15 @@ class AsyncClient:
 
         return await FolderScoring(await self._connected(), run, spec, items).into(folder, watch)
 
-    async def _score_to_folder(self, run: ScoreRun, spec: ScoreSpec, items: ItemSource) -> Report:
+    async def _score_to_folder(
+        self, run: ScoreRun, spec: ScoreSpec, items: ItemSource, progress: Progress
+    ) -> Report:
         from .runs import RunFolder
+        from .runs.watches import ProgressWatch
 
         assert run.folder is not None, "the caller checked it"
         with RunFolder(Path(run.folder), inputs=run.paths()) as folder:
-            return await self.score_into(folder, run, spec, items)
+            return await self.score_into(folder, run, spec, items, ProgressWatch(progress))
 
     async def extract(
         self,

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.estimate import Estimate
 from hallujudge.metrics import Report
 
@@ -16,7 +17,6 @@ from .runs.inputs import described
 from .runs.names import VERDICTS
 from .runs.read import StoredRun, read_run
 from .score_run import ScoreRun
-from .spec import calls_models
 
 if TYPE_CHECKING:
     from .client import Client
@@ -57,7 +57,7 @@ def rescore_run(
     scoring = replace(scoring_of(run), variant=variant, folder=out, html=html)
     _refuse_same_folder(run.folder, Path(out))
     with Client.embedded(judges_of(run)) as client:
-        if calls_models(scoring.options or {}):
+        if metric_entry(scoring.metric).calls_models(scoring.spec()):
             _refuse_calls(client, scoring, run)
         return client.score(
             **{entry.name: getattr(scoring, entry.name) for entry in fields(scoring)}

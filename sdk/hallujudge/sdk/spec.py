@@ -27,7 +27,6 @@ from hallujudge.synonym_graphs import (
 from .errors import InvalidInputError, NotFoundError
 
 __all__ = [
-    "calls_models",
     "graph_notes",
     "graph_source",
     "graph_sources",
@@ -64,11 +63,6 @@ def group_keys(metric: str, group_by: Sequence[str]) -> tuple[str, ...]:
     if isinstance(group_by, str):
         raise InvalidInputError(f"group_by is the text {group_by!r}; give a list, [{group_by!r}]")
     return tuple(dict.fromkeys((*metric_entry(metric).group_by, *group_by)))
-
-
-def calls_models(options: Mapping[str, object]) -> bool:
-    """Return whether a run with these options calls language models."""
-    return options.get("judge", "matcher") != "matcher" or options.get("extractor") == "llm"
 
 
 def interval_settings(confidence: float) -> IntervalSettings:

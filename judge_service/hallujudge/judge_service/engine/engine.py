@@ -50,7 +50,7 @@ class Engine:
         # calls meanwhile.
         pipeline = await asyncio.to_thread(open_pipeline, spec, self.resources)
         await import_in_thread("numpy")  # needed by the first batch
-        judges = self.resources.judges if _calls_models(spec) else None
+        judges = self.resources.judges if metric_entry(spec.metric).calls_models(spec) else None
         return ScoringSession(spec, pipeline, judges)
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
@@ -109,6 +109,11 @@ class ScoringSession:
         """Return one result for each item, in order, for a report that is made elsewhere."""
         return await self._pipeline.evaluate(items)
 
+    @property
+    def calls_models(self) -> bool:
+        """Whether language models judge or extract."""
+        return self._judges is not None
+
     def progress(self) -> RunProgress:
         """Return what the run is doing while it has no results."""
         return self._judges.progress() if self._judges else RunProgress()
@@ -141,8 +146,3 @@ class ScoringSession:
             settings=self.settings,
             notes=(*self.notes, *report.notes),
         )
-
-
-def _calls_models(spec: ScoreSpec) -> bool:
-    """Return whether language models judge or extract."""
-    return metric_entry(spec.metric).asks_llm(spec) or spec.options.get("extractor") == "llm"

@@ -140,6 +140,10 @@ class MetricEntry:
         """Return whether a language model judges in a run."""
         return spec.options.get(self.judge_option) in LLM_JUDGES
 
+    def calls_models(self, spec: ScoreSpec) -> bool:
+        """Return whether language models judge or extract in a run."""
+        return self.asks_llm(spec) or spec.options.get("extractor") == "llm"
+
     def own_options(self, spec: ScoreSpec) -> dict[str, str]:
         """Return the spec's values of the metric's own options."""
         known = {option.name for option in self.metric.options}

@@ -169,8 +169,11 @@ class JudgeFactory:
         """Return how many calls of language models were answered, and what others wait for."""
         with self._lock:
             clients = [judge.client for judge in self._judges.values()]
+        costs = [client.statistics.usage.cost for client in clients]
+        known = [cost for cost in costs if cost is not None]
         return RunProgress(
             answers=sum(client.statistics.answered for client in clients),
+            cost=sum(known) if known else None,
             waiting="; ".join(filter(None, (client.waiting for client in clients))),
         )
 

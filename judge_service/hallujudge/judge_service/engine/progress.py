@@ -16,5 +16,7 @@ class RunProgress:
 
     answers: int = 0
     """Answers that the run's language models gave so far, to any run."""
+    cost: float | None = None
+    """What their answers cost; None: not known, as at a server."""
     waiting: str = ""
     """What is waited for, in one sentence; empty: nothing, the run is at work."""

@@ -92,6 +92,8 @@ class EmbeddedBackend:
         async with aclosing(parts):
             async for part in parts:
                 yield session.progress() if part is None else part
+                if session.calls_models and isinstance(part, BatchResult):
+                    yield session.progress()
 
     async def _scored(
         self, session: ScoringSession, batches: AsyncIterable[Batch], *, report: bool

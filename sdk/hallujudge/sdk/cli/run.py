@@ -18,10 +18,11 @@ from hallujudge.metrics import Outcome, Report
 from ..archives import ItemSource
 from ..client import Client
 from ..errors import InvalidInputError
-from ..progress import Bar, NoBar, progress_bar
+from ..progress import Progress, shown_progress
 from ..runs import RunFolder
 from ..runs.parts import Part
 from ..runs.unscored import UnscoredCounts
+from ..runs.watches import ProgressWatch
 from ..score_run import ScoreRun
 from ..spec import graph_notes
 from .app import ExitCode
@@ -31,7 +32,6 @@ from .unscored import unscored_notes
 from .wording import in_flags
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import ScoreSpec
 
     from ..runs.folder import Started
@@ -99,8 +99,8 @@ class ScoreCommand:
             client = stack.enter_context(self._client())
             output = stack.enter_context(RunFolder(self.out, inputs=self.run.paths()))
             try:
-                with self._progress(items) as bar:
-                    watch = _Watch(self, unscored, bar)
+                with self._progress(items) as progress:
+                    watch = _Watch(self, unscored, progress)
                     return client.score_into(output, self.full_run, spec, items, watch)
             except KeyboardInterrupt as err:
                 typer.echo(f"stopped by {stopped_by(err)}: {output.kept(len(items))}", err=True)
@@ -176,11 +176,11 @@ class ScoreCommand:
             typer.echo(render_table(report, width=width, color=color), nl=False)
             typer.echo(f"written to {self.out}")
 
-    def _progress(self, items: ItemSource) -> AbstractContextManager[Bar]:
-        """Return a progress bar on a terminal, and nothing elsewhere."""
-        if self.quiet or not _on_terminal(sys.stderr):
-            return nullcontext(NoBar())
-        return progress_bar(len(items))
+    def _progress(self, items: ItemSource) -> AbstractContextManager[Progress]:
+        """Return what shows the progress: a bar on a terminal, lines elsewhere."""
+        if self.quiet:
+            return nullcontext(Progress(len(items)))
+        return shown_progress(len(items))
 
     def _client(self) -> Client:
         # An empty address, such as an unset shell variable, is an error; it does not mean None.
@@ -195,33 +195,28 @@ def _check_formats(formats: tuple[str, ...]) -> None:
             raise InvalidInputError(f"--format {name!r}: choose from {', '.join(FORMATS)}")
 
 
-class _Watch:
+class _Watch(ProgressWatch):
     """Tells of a run that goes on, and collects why items are unscored.
 
     Args:
         command: Prints.
         unscored: Collects the reasons.
-        bar: The progress bar.
+        progress: Counts what is scored.
     """
 
-    def __init__(self, command: ScoreCommand, unscored: UnscoredCounts, bar: Bar) -> None:
+    def __init__(self, command: ScoreCommand, unscored: UnscoredCounts, progress: Progress) -> None:
+        super().__init__(progress)
         self._command = command
         self._unscored = unscored
-        self._bar = bar
-        self._done = 0
 
     def started(self, started: Started) -> None:
         self._command.note(*started.notes)
 
     def scored(self, part: Part | Entry) -> None:
-        self._done += part.items
-        self._bar.done(self._done)
+        super().scored(part)
         self._unscored.merge(part.unscored)
         if isinstance(part, Part):
             self._command.list_unscored(part.lines)
-
-    def waits(self, progress: RunProgress) -> None:
-        self._bar.waits(progress.waiting)
 
 
 def _claim_notes(report: Report) -> tuple[str, ...]:

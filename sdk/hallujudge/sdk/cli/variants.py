@@ -15,7 +15,6 @@ from ..archives import ItemSource
 from ..errors import InvalidInputError
 from ..runs.names import VERDICTS
 from ..runs.unscored import UnscoredCounts
-from ..spec import calls_models
 from .app import ExitCode
 from .run import ScoreCommand
 from .unscored import unscored_notes
@@ -94,7 +93,8 @@ def _check(command: ScoreCommand) -> None:
 
 def _of(command: ScoreCommand, variant: str) -> ScoreCommand:
     judges = dict(command.judges)
-    called = command.server is None and calls_models(command.run.options or {})
+    entry = metric_entry(command.run.metric)
+    called = command.server is None and entry.calls_models(command.run.spec())
     if called and not judges.get("verdict_cache"):
         # The second run repeats the first run's calls; a shared cache avoids paying for them twice.
         command.out.mkdir(parents=True, exist_ok=True)

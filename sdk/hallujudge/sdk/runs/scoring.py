@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Report
 
-from ..spec import calls_models
 from .driver import BackendParts, score_parts
 from .inputs import manifest_of
 from .names import VERDICTS
@@ -74,7 +74,8 @@ class FolderScoring:
     ) -> PartSource:
         from ..backends.embedded import EmbeddedBackend
 
-        workers = worker_count(self._run, self._items, local=isinstance(backend, EmbeddedBackend))
+        local = isinstance(backend, EmbeddedBackend)
+        workers = worker_count(self._run, self._spec, self._items, local=local)
         if workers > 1 and isinstance(backend, EmbeddedBackend):
             from .pool import PoolParts
             from .worker import WorkerSettings
@@ -102,7 +103,8 @@ class FolderScoring:
         from ..backends.embedded import EmbeddedBackend
 
         made = None
-        if calls_models(self._spec.options) and isinstance(self._backend, EmbeddedBackend):
+        called = metric_entry(self._spec.metric).calls_models(self._spec)
+        if called and isinstance(self._backend, EmbeddedBackend):
             made = self._backend.with_cache(folder.folder / VERDICTS)
         if made is None:
             yield self._backend

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from hallujudge.judge_service.engine.registry import metric_entry
 
 from ..errors import InvalidInputError
-from ..spec import calls_models
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+
     from ..archives import ItemSource
     from ..score_run import ScoreRun
 
@@ -20,18 +21,19 @@ _LARGE = 20_000
 """Items from which on the start of processes (about a second each) pays off."""
 
 
-def worker_count(run: ScoreRun, items: ItemSource, *, local: bool) -> int:
+def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bool) -> int:
     """Return how many processes score a run.
 
     Args:
         run: What is scored and how.
+        spec: The same, as the engine has it.
         items: The items.
         local: Whether this machine scores, not a server.
 
     Raises:
         InvalidInputError: The run can't be spread over processes.
     """
-    obstacle = _obstacle(run, local=local)
+    obstacle = _obstacle(run, spec, local=local)
     if run.workers < 0:
         raise InvalidInputError(f"workers is {run.workers}; give 0 (automatic) or more")
     if run.workers > 1 and obstacle:
@@ -41,11 +43,11 @@ def worker_count(run: ScoreRun, items: ItemSource, *, local: bool) -> int:
     return _cores()
 
 
-def _obstacle(run: ScoreRun, *, local: bool) -> str:
+def _obstacle(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> str:
     """Return why a run can't be spread over processes; empty if it can."""
     if not local:
         return "the server scores, with its own processes"
-    if calls_models(run.options or {}):
+    if metric_entry(spec.metric).calls_models(spec):
         return "language models are called concurrently by one process, which keeps the budget"
     if run.on_batch is not None:
         return "on_batch needs the results in this process"

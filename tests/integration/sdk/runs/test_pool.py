@@ -26,6 +26,9 @@ class Watch:
     def started(self, started: Any) -> None:
         """Do nothing."""
 
+    def waits(self, progress: Any) -> None:
+        """Do nothing."""
+
     def scored(self, _part: Any) -> None:
         self._parts += 1
         self._on_part(self._parts)

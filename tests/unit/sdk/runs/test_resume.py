@@ -159,6 +159,9 @@ def started(client: Client, folder: Path) -> str:
         def waits(self, progress: Any) -> None:
             pass
 
+        def waits(self, progress: Any) -> None:
+            pass
+
     from hallujudge.sdk import ScoreRun
 
     run = ScoreRun("chair", **captions(), folder=folder, html=True, resume=True)

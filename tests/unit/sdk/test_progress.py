@@ -1,0 +1,92 @@
+"""What a run prints of its progress, by a clock that the test sets."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from hallujudge.judge_service.engine.progress import RunProgress
+from hallujudge.sdk.progress import PLAIN_SECONDS, PlainLines, Progress, shown_progress
+
+
+class Clock:
+    """Seconds that the test sets."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_everything_known_is_told(clock: Clock) -> None:
+    progress = Progress(100_000, clock)
+    assert progress.line() == "scored 0 of 100,000 (0 %), 0/s"
+    clock.now += 2
+    progress.scored(10_000, 0)
+    assert progress.line() == "scored 10,000 of 100,000 (10 %), 5,000/s, 0:18 left"
+    clock.now += 98
+    progress.scored(10_000, 1_200)
+    progress.waits(RunProgress(answers=4_321, cost=1.25, waiting="judge m: no answer for 7 s"))
+    assert progress.line() == (
+        "scored 20,000 of 100,000 (20 %), 200/s, 6:40 left, 1,200 unscored, 4,321 calls, "
+        "cost 1.2500; waiting: judge m: no answer for 7 s"
+    )
+    progress.scored(1, 0)
+    assert progress.waiting == ""
+    assert "4,321 calls, cost 1.2500" in progress.line()
+
+
+def test_what_was_scored_before_a_run_was_resumed_is_not_in_the_rate(clock: Clock) -> None:
+    progress = Progress(20_000, clock)
+    progress.kept(10_000, 3)
+    clock.now += 4_000
+    progress.scored(2_000, 0)
+    assert progress.line() == "scored 12,000 of 20,000 (60 %), 0.50/s, 4:26:40 left, 3 unscored"
+
+
+def test_a_line_comes_every_ten_seconds(clock: Clock) -> None:
+    written: list[str] = []
+    progress = Progress(10, clock)
+    lines = PlainLines(progress, written.append, clock)
+    lines.tick()
+    clock.now += PLAIN_SECONDS - 0.1
+    lines.tick()
+    assert written == []
+    for count in (1, 1, 2, 2, 3):
+        clock.now += PLAIN_SECONDS / 2
+        lines.tick()
+        assert len(written) == count
+    assert written[0].startswith("scored 0 of 10")
+
+
+def test_a_short_run_prints_nothing_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown_progress(3) as progress:
+        progress.scored(3, 0)
+    assert capsys.readouterr() == ("", "")
+
+
+class Terminal(io.StringIO):
+    """A stream that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setenv("TERM", "xterm")
+    with shown_progress(20) as progress:
+        progress.scored(7, 2)
+        progress.waits(RunProgress(answers=5, waiting="judge m"))
+    written = terminal.getvalue()
+    for told in ("waiting: judge m", "7/20", "2 unscored", "5 calls"):
+        assert told in written
