@@ -21,9 +21,6 @@ class KillAfter:
     def started(self, started: Any) -> None:
         self._left += sum(1 for _ in started.kept.entries())
 
-    def waits(self, progress: Any) -> None:
-        """Do nothing."""
-
     def scored(self, _part: Any) -> None:
         self._left -= 1
         if self._left < 0:

@@ -159,9 +159,6 @@ def started(client: Client, folder: Path) -> str:
         def waits(self, progress: Any) -> None:
             pass
 
-        def waits(self, progress: Any) -> None:
-            pass
-
     from hallujudge.sdk import ScoreRun
 
     run = ScoreRun("chair", **captions(), folder=folder, html=True, resume=True)
