@@ -13,8 +13,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.metric_runs import RUNS
 
-from hallujudge.sdk import Client, RunReport, recompute
-from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+from hallujudge.sdk import Client, RunReport, read_run, recompute
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError, OutputError
 from hallujudge.sdk.schemas import item_schema
 
 
@@ -131,11 +131,45 @@ def test_reports_are_shown_and_become_tables(client: Client) -> None:
     assert "accuracy" in str(report)
     assert max(map(len, str(report).splitlines())) <= 80
     assert "<table>" in methodcaller("_repr_html_")(report)
-    frame = report.to_pandas()
-    assert list(frame["id"]) == ["0", "1", "2"]
-    assert list(frame["response"]) == ["Yes", "no", "Not sure"]
-    assert list(frame["outcome"]) == ["scored", "scored", "unscored"]
-    assert set(frame.columns) >= {"model", "reason", "group_id"}
+    items = report.items_to_pandas()
+    assert list(items["id"]) == ["0", "1", "2"]
+    assert list(items["response"]) == ["Yes", "no", "Not sure"]
+    assert list(items["outcome"]) == ["scored", "scored", "unscored"]
+    assert list(items["statistics.tp"]) == [1, 0, 0]
+    assert set(items.columns) >= {"fields.model", "reason", "group_id", "scores.accuracy"}
+    scores = report.to_pandas()
+    assert list(scores["score"])[: len(report.scores)] == list(report.scores)
+    assert set(scores["group"]) == {"", "m"}
+    assert r"\toprule" in report.latex
+    assert report.markdown.startswith("### pope (")
+    assert report.csv.startswith("group_by,group,score,value")
+
+
+def test_items_become_a_parquet_file(client: Client, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    report = scored(client, "pope")
+    held = parquet.read_table(report.items_to_parquet(tmp_path / "new" / "held.parquet"))
+    stored = parquet.read_table(read_run(report.save(tmp_path / "run")).items_to_parquet())
+    assert stored.equals(held)
+    assert stored["id"].to_pylist() == ["0", "1", "2"]
+    assert stored["scores.accuracy"].to_pylist()[2] is None
+    assert json.loads(stored["evidence"].to_pylist()[0])["label"] == "yes"
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["held.parquet"]
+
+
+def test_hostile_responses_fit_into_a_parquet_file(client: Client, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    report = client.score("chair", responses={"=1+1": "A dog \ud800."}, references={"=1+1": []})
+    table = parquet.read_table(report.items_to_parquet(tmp_path / "items.parquet"))
+    assert table["id"].to_pylist() == ["=1+1"]
+    assert table["response"].to_pylist() == ["A dog \ufffd."]
+
+
+def test_a_parquet_file_that_can_not_be_written(client: Client, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="can't write"):
+        scored(client).items_to_parquet(tmp_path / "file" / "items.parquet")
 
 
 def test_progress_is_shown_when_it_is_asked_for(

@@ -39,6 +39,8 @@ def test_a_run_is_printed_in_any_format(captions: Path) -> None:
         assert printed.stdout == scored.stdout
     assert here("report", run, "-f", "html").returncode == 0
     assert (run / "report.html").read_bytes() == page
+    table = here("report", run, "-f", "parquet")
+    assert (table.returncode, table.stderr) == (0, f"written to {run / 'items.parquet'}\n")
     refused = here("report", run, "-f", "pdf")
     assert refused.returncode == 2
     assert "choose from table, json" in refused.stderr

@@ -96,7 +96,7 @@ class AsyncClient:
 
         The arguments are the fields of :class:`ScoreRun`:
         ``score("chair", responses="captions.jsonl", references="objects.json")``. The report also
-        holds the items: ``report.items``, ``report.save("results")``, ``report.to_pandas()``.
+        holds the items: ``report.items``, ``report.save("results")``, ``report.latex``.
 
         Raises:
             ArchiveError: A file can't be used, or ids don't join.

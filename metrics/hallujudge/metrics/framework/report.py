@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from .result import JsonValue
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["Bound", "Coverage", "Report", "Score"]
 
@@ -113,6 +117,38 @@ class Report:
         if name.startswith("_") or name not in self.scores:
             raise AttributeError(f"this {self.metric} report has no score {name!r}")
         return self.scores[name].value
+
+    def records(self) -> list[dict[str, str | int | float | None]]:
+        """Return one record for each score of the run and of its groups."""
+        tables = [("", "", self.scores)]
+        tables += [(key, value, s) for key, of in self.groups.items() for value, s in of.items()]
+        return [
+            {
+                "group_by": key,
+                "group": value,
+                "score": name,
+                "value": score.value,
+                "ci_low": score.ci_low,
+                "ci_high": score.ci_high,
+                "n": score.n,
+            }
+            for key, value, scores in tables
+            for name, score in scores.items()
+        ]
+
+    def to_pandas(self) -> DataFrame:
+        """Return the scores of the run and of its groups as a DataFrame.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as err:
+            raise ImportError(
+                "report.to_pandas() needs pandas: pip install 'hallujudge[tables]'"
+            ) from err
+        return DataFrame(self.records())
 
     def signature_of(self, score: str) -> str:
         """Return the signature of one score: its name before the run's signature."""

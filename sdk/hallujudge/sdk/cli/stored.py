@@ -17,7 +17,7 @@ from .panels import examples, metric_option, output_option
 
 __all__: list[str] = []
 
-_FORMATS = ("table", "json", "markdown", "csv", "latex", "html")
+_FORMATS = ("table", "json", "markdown", "csv", "latex", "html", "parquet")
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that hallujudge score wrote.")]
 Runs = Annotated[
@@ -48,6 +48,8 @@ def report(run: Run, format: Format = None) -> ExitCode:  # the option's name
         if name == "html":
             write_file(run / PAGE, stored.page())
             typer.echo(f"written to {run / PAGE}", err=True)
+        elif name == "parquet":
+            typer.echo(f"written to {stored.items_to_parquet()}", err=True)
         else:
             render = PRINTED.get(name, render_table)
             typer.echo(render(stored.report), nl=False)

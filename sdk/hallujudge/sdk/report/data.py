@@ -28,12 +28,7 @@ def render_csv(report: Report) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["group_by", "group", "score", "value", "ci_low", "ci_high", "n"])
-    tables = [("", "", report.scores)]
-    tables += [(key, value, s) for key, of in report.groups.items() for value, s in of.items()]
-    for key, value, scores in tables:
-        for name, score in scores.items():
-            cells = (key, value, name, score.value, score.ci_low, score.ci_high, score.n)
-            writer.writerow(map(csv_cell, cells))
+    writer.writerows(map(csv_cell, record.values()) for record in report.records())
     return stream.getvalue()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Report, Tally
 
@@ -13,10 +13,13 @@ from ..archives.records import Record
 from ..errors import ArchiveError
 from .kept import read_kept
 from .manifest import Manifest
-from .names import ITEMS, JOURNAL, MANIFEST, REPORT
+from .names import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT
 from .page import render_page
 from .parts import Entry
 from .stored import head_of, interval_of, metric_of_head, records_of, result_of, stored_report
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["StoredRun", "read_run"]
 
@@ -113,6 +116,34 @@ class StoredRun:
                 batch = []
         tally.add_all(batch)
         return tally
+
+    def items_to_pandas(self) -> DataFrame:
+        """Return the items as a DataFrame: outcome, response, fields, scores and statistics.
+
+        Raises:
+            ArchiveError: A line can't be read, or is from another run.
+            MissingExtraError: pandas is not installed.
+        """
+        from .tables import items_frame
+
+        return items_frame(self.lines)
+
+    def items_to_parquet(self, path: str | Path | None = None) -> Path:
+        """Write the items as a Parquet file and return its path.
+
+        Args:
+            path: The file; None for ``items.parquet`` in the run's folder.
+
+        Raises:
+            ArchiveError: A line can't be read, or is from another run.
+            MissingExtraError: pyarrow is not installed.
+            OutputError: The file can't be written.
+        """
+        from .tables import write_parquet
+
+        target = self.folder / PARQUET if path is None else Path(path)
+        write_parquet(target, self.lines)
+        return target
 
     def _records(self) -> Iterator[Record]:
         count = 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
 
 from ..backends.headers import metric_of
-from ..errors import InvalidInputError, MissingExtraError
+from ..errors import InvalidInputError
 from .lines import response_of
 from .parts import PartMaker
 
@@ -184,7 +184,7 @@ def _unpacked(data: bytes) -> list[RunItem]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport(Report):
-    """A report with its items: ``report.items``, ``report.save(folder)``, ``report.to_pandas()``.
+    """A report with its items: ``report.items``, ``report.save(folder)``, ``report.latex``.
 
     ``print(report)`` shows it as a table, and so does a notebook.
     """
@@ -243,29 +243,57 @@ class RunReport(Report):
             written.finish(self, html=html)
         return Path(folder)
 
-    def to_pandas(self) -> DataFrame:
-        """Return the items as a DataFrame: ids, outcome, response, grouping fields and scores.
+    def items_to_pandas(self) -> DataFrame:
+        """Return the items as a DataFrame: outcome, response, fields, scores and statistics.
 
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        try:
-            from pandas import DataFrame
-        except ImportError as err:
-            raise MissingExtraError.of("report.to_pandas()", "tables") from err
-        rows = [
-            {
-                "id": entry.id,
-                "group_id": entry.result.group_id,
-                "outcome": entry.outcome.value,
-                "reason": entry.reason,
-                "response": entry.response,
-                **entry.result.fields,
-                **entry.scores,
-            }
-            for entry in self.items
+        from .tables import items_frame
+
+        return items_frame(self._lines)
+
+    def items_to_parquet(self, path: str | Path) -> Path:
+        """Write the items as a Parquet file and return its path.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+            OutputError: The file can't be written.
+        """
+        from .tables import write_parquet
+
+        write_parquet(Path(path), self._lines)
+        return Path(path)
+
+    @property
+    def latex(self) -> str:
+        """The scores as a LaTeX table with booktabs' rules and the signature as a footnote."""
+        from ..report import render_latex
+
+        return render_latex(self)
+
+    @property
+    def markdown(self) -> str:
+        """The report as GitHub-flavoured Markdown."""
+        from ..report import render_markdown
+
+        return render_markdown(self)
+
+    @property
+    def csv(self) -> str:
+        """The scores of the run and of its groups as CSV, with all digits."""
+        from ..report import render_csv
+
+        return render_csv(self)
+
+    def _lines(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the items as ``items.jsonl`` has them."""
+        names = [
+            column.name for column in metric_of(self.metric, self.variant, self.settings).columns
         ]
-        return DataFrame(rows)
+        for entry in self.items:
+            statistics = dict(zip(names, entry.result.statistics, strict=False))
+            yield {**entry.result.to_json(), "statistics": statistics, "response": entry.response}
 
     def __str__(self) -> str:
         from ..report import render_table
