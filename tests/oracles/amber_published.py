@@ -77,13 +77,13 @@ def description_totals(
         for noun in words:
             if noun in safe:
                 continue
-            equal = _first(true, lambda word, noun=noun: word == noun)
+            equal = _first(true, partial(eq, noun))
             if equal is not None:
                 covered.add(equal)
                 continue
-            met.add(_first(targets, lambda word, noun=noun: word == noun))
-            met.add(_first(targets, lambda word, noun=noun: similar(noun, word)))
-            near = _first(true, lambda word, noun=noun: similar(noun, word))
+            met.add(_first(targets, partial(eq, noun)))
+            met.add(_first(targets, partial(similar, noun)))
+            near = _first(true, partial(similar, noun))
             covered.add(near)
             wrong += near is None
         totals["chair_num"] += len(words)

@@ -42,9 +42,12 @@ def packed(
     if not _within(first, html=html) or not all(has_messages(item) for item, _ in pairs):
         return b""
     kept = [item if keep_text else _without_text(item) for item, _ in pairs]
-    items = pb.ItemBatch(items=map(item_to_proto, kept)).SerializeToString()
-    results = pb.ResultBatch(results=[result_to_proto(result) for _, result in pairs])
-    content = len(items).to_bytes(_SIZE, "little") + items + results.SerializeToString()
+    batch = pb.ItemBatch(items=map(item_to_proto, kept))
+    outcomes = pb.ResultBatch(results=[result_to_proto(result) for _, result in pairs])
+    # Otherwise maps have an order of their own in each process.
+    items = batch.SerializeToString(deterministic=True)
+    results = outcomes.SerializeToString(deterministic=True)
+    content = len(items).to_bytes(_SIZE, "little") + items + results
     # Level 1 takes a third of the time of level 6 for nearly the same size.
     return zlib.compress(content, 1)
 
