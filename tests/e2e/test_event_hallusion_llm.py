@@ -56,7 +56,9 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
     with scripted(JUDGE) as server:
         flags = ("--llm-url", server.url, "--llm-model", "tiny")
         kept = (*flags, "--verdict-cache", str(tmp_path / "verdicts.sqlite"))
-        assert score(tmp_path, "here", *kept).returncode == 0
+        run = score(tmp_path, "here", *kept)
+        assert run.returncode == 0
+        assert "2 judged descriptions have no verdict and count as wrong" in run.stderr
         asked = list(server.requests)
         assert len(asked) == 5, "an empty description is not sent"
         remote = ServerProcess(*kept, "--data-folder", str(tmp_path / "data"))
@@ -142,3 +144,24 @@ def test_an_estimate_counts_the_descriptions(tmp_path: Path) -> None:
         run = score(tmp_path, "out", *flags)
         assert server.chats == 0
     assert run.stdout.startswith("llm: 5 calls (0 answered by the cache, 0 repeated), ")
+
+
+def test_both_variants_ask_once(tmp_path: Path) -> None:
+    archive(tmp_path)
+    with scripted(JUDGE) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", "--variant", "both")
+        assert score(tmp_path, "out", *flags).returncode == 0
+        assert server.chats == 5 + 1, "only the refusal is asked again"
+
+
+def test_a_judge_that_never_answers_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HALLUJUDGE_LLM_ATTEMPTS")
+    archive(tmp_path)
+    with scripted(llm.always(llm.error(503, "loading"))) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", "--give-up-after", "0.2")
+        run = score(tmp_path, "out", *flags)
+    assert run.returncode == 1
+    assert "503" in run.stderr
+    assert not (tmp_path / "out" / "report.json").exists()

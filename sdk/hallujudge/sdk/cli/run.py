@@ -220,7 +220,20 @@ class _Watch(ProgressWatch):
 
 
 def _claim_notes(report: Report) -> tuple[str, ...]:
-    """Return a note on claims without a verdict in scored answers."""
+    """Return notes on claims and descriptions of scored items without a verdict."""
+    return (*_judgement_notes(report), *_open_claim_notes(report))
+
+
+def _judgement_notes(report: Report) -> tuple[str, ...]:
+    if not (count := int(report.totals.get("undecided", 0))):
+        return ()
+    counted = "do not count"
+    if report.variant == "published":
+        counted = "count as wrong, as in the released script; --variant corrected leaves them out"
+    return (f"{count} judged descriptions have no verdict and {counted}",)
+
+
+def _open_claim_notes(report: Report) -> tuple[str, ...]:
     if not (count := int(report.totals.get("unscored_claims", 0))):
         return ()
     # Each variant counts them differently.
