@@ -125,7 +125,7 @@ def test_mementos(tmp_path: Path) -> None:
     assert (company["value"], company["n"]) == (0.5, 2)
 
 
-def test_what_is_no_run(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
     assert here("analyze", tmp_path).returncode == 2
     (tmp_path / "report.json").write_text("{}")
     refused = here("analyze", tmp_path)

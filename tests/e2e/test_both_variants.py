@@ -25,7 +25,7 @@ def model() -> Iterator[llm.ScriptedLlm]:
 
 
 @pytest.mark.repo
-def test_both_variants_stand_side_by_side(tmp_path: Path) -> None:
+def test_both_variants_are_printed_side_by_side(tmp_path: Path) -> None:
     common = ("score", "chair", "-r", CAPTIONS, "-R", OBJECTS)
     run = cli(*common, "--variant", "both", "-o", tmp_path / "both")
     assert run.returncode == 0, run.stderr

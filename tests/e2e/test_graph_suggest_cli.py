@@ -114,7 +114,7 @@ def test_without_more_only_spelling_and_words_are_asked(
         (llm.error(404, "no such model"), "model name 'm'"),
     ],
 )
-def test_a_failure_leaves_the_others_and_is_told(
+def test_a_failure_leaves_the_others_and_is_reported(
     inputs: tuple[str, Path], tmp_path: Path, reply: llm.Reply, reason: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -176,7 +176,7 @@ async def test_an_estimate_sends_nothing() -> None:
 
 @pytest.mark.parametrize("option", ["matcher_model", "nli_model"])
 @pytest.mark.parametrize("value", ["/etc", "../x", "~/m", "a/b/c", ".", "-x", "a/../b", "tests"])
-def test_a_caller_from_afar_names_no_folder(
+def test_a_remote_caller_may_not_name_a_folder(
     option: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])

@@ -143,7 +143,7 @@ def test_keywords_have_their_places_in_the_descriptions(tmp_path: Path) -> None:
         assert [text[start:end] for start, end in spans] == expected
 
 
-def test_a_rerun_from_the_cache_asks_nobody_and_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_a_rerun_from_the_cache_makes_no_call_and_gives_the_same_bytes(tmp_path: Path) -> None:
     good = [row for row in ROWS if row[-1] == "scored"]
     with scripted() as server:
         flags = ("--llm-url", server.url, "--llm-model", "tiny")

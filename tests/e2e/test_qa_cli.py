@@ -201,7 +201,7 @@ def test_infact_agrees_with_the_formulas(tmp_path: Path) -> None:
     assert report["scores"]["overconfident_share"]["value"] == pytest.approx(sure / len(wrong))
 
 
-def test_nothing_right_in_base_is_no_score(tmp_path: Path) -> None:
+def test_without_a_right_base_answer_there_is_no_score(tmp_path: Path) -> None:
     lines = infact_lines(infact_questions(30))
     for line in lines:
         if line["operator"] == "base":

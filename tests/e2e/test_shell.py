@@ -42,7 +42,7 @@ def test_a_command_without_more_shows_its_help_and_no_error(command: list[str]) 
 
 
 @pytest.mark.parametrize("where", [">&-", "2>&-", ">/dev/full"])
-def test_nowhere_to_print_is_no_traceback(folder: Path, where: str) -> None:
+def test_a_closed_output_causes_no_traceback(folder: Path, where: str) -> None:
     line = " ".join(map(str, [BIN / "hallujudge", *arguments(folder), where]))
     run = subprocess.run(
         ["/bin/sh", "-c", line], capture_output=True, text=True, timeout=PATIENCE, check=False

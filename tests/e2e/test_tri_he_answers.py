@@ -38,7 +38,7 @@ def test_a_model_key_of_another_layout_is_refused(tmp_path: Path) -> None:
     assert "--text-key" in ran.stderr
 
 
-def test_claims_that_come_with_answers_are_told_of(tmp_path: Path) -> None:
+def test_claims_that_come_with_answers_are_noted(tmp_path: Path) -> None:
     texts = [
         {"image_id": "1", "response": "A man is riding a horse."},
         {"image_id": "2", "response": "A dog.", "claims": [FALSE]},

@@ -106,14 +106,14 @@ NO_TRIPLETS: list[tuple[object, str]] = [
 @pytest.mark.parametrize(
     ("claim", "said"), [*NO_TRIPLETS, ("(man, riding, brown, horse)", "it has 4 parts")]
 )
-def test_a_claim_that_is_no_triplet(tmp_path: Path, claim: object, said: str) -> None:
+def test_a_claim_that_is_not_a_triplet(tmp_path: Path, claim: object, said: str) -> None:
     run = score(tmp_path, [answer("a", TRUE), answer("b", TRUE, claim)])
     assert_refused(run, "answers.jsonl line 2, claims[1]", said)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(("claim", "said"), NO_TRIPLETS)
-def test_a_reference_that_is_no_triplet(tmp_path: Path, claim: object, said: str) -> None:
+def test_a_reference_that_is_not_a_triplet(tmp_path: Path, claim: object, said: str) -> None:
     graphs = [{"image_id": "a", "triplets": [TRUE, claim]}]
     run = score(tmp_path, [answer("a", TRUE)], graphs=graphs)
     assert_refused(run, "graphs.jsonl line 1, triplets[1]", said)
@@ -239,7 +239,7 @@ def test_claims_that_no_file_can_hold_are_unscored_wherever_they_come_from(serve
     assert told[0] == told[1]
 
 
-def test_thresholds_are_settings_and_stand_in_the_signature(tmp_path: Path) -> None:
+def test_thresholds_are_settings_and_are_in_the_signature(tmp_path: Path) -> None:
     assert score(tmp_path, [answer("a", TRUE)], "--support-above", "1").returncode == 0
     report = report_of(tmp_path / "out")
     assert report["scores"]["hallu_q"]["value"] == 1.0, "nothing is strictly above 1"
@@ -312,7 +312,7 @@ def test_a_server_takes_no_folders_and_no_judge_settings(tmp_path: Path, server:
     assert_refused(score(tmp_path, rows, "--estimate", *remote), "without a server")
 
 
-def test_what_a_server_says_is_heard_while_we_write_to_it(server: str) -> None:
+def test_a_reply_is_read_while_the_request_is_sent(server: str) -> None:
     """A stream that the server ends under our hands once came back as an error of gRPC's."""
     rows = [answer(str(number), TRUE, triplets=SCENE) for number in range(200)]
     for _ in range(20):

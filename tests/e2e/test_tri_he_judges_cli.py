@@ -107,7 +107,7 @@ def test_router_keeps_who_answered_and_why_not(tmp_path: Path, fallback: llm.Scr
     assert KEY not in everything
 
 
-def test_a_rerun_from_the_cache_asks_nobody_and_gives_the_same_bytes(
+def test_a_rerun_from_the_cache_makes_no_call_and_gives_the_same_bytes(
     tmp_path: Path, fallback: llm.ScriptedLlm
 ) -> None:
     kept = ("--verdict-cache", str(tmp_path / "verdicts.sqlite"), "--fallback-model", "big")
@@ -132,7 +132,7 @@ def test_a_rerun_from_the_cache_asks_nobody_and_gives_the_same_bytes(
     assert KEY.encode() not in data
 
 
-def test_an_estimate_asks_nobody_and_is_right(tmp_path: Path, fallback: llm.ScriptedLlm) -> None:
+def test_an_estimate_makes_no_call_and_is_right(tmp_path: Path, fallback: llm.ScriptedLlm) -> None:
     more = ("--verdict-cache", str(tmp_path / "v"), "--fallback-model", "big", "--estimate")
     with scripted() as server:
         run = score(tmp_path, ANSWERS, *flags(server, "router"), *more)
@@ -211,7 +211,7 @@ def test_the_end_of_a_run_says_why_claims_have_no_verdict(tmp_path: Path) -> Non
     assert "HTTP 400: no such parameter: seed" in first["detail"]
 
 
-def test_a_judge_that_stays_away_ends_the_run(tmp_path: Path) -> None:
+def test_a_judge_that_does_not_return_ends_the_run(tmp_path: Path) -> None:
     with scripted(llm.always(llm.error(429, "slow down"))) as server:
         run = score(tmp_path, ANSWERS, *flags(server), "--give-up-after", "0.2")
     assert run.returncode == 1
@@ -298,7 +298,7 @@ def echo(_number: int, body: llm.Body) -> llm.Reply:
 
 
 @pytest.mark.parametrize("step", [judge_step, echo])
-def test_judged_text_becomes_no_verdict(tmp_path: Path, step: llm.Step) -> None:
+def test_judged_text_does_not_become_a_verdict(tmp_path: Path, step: llm.Step) -> None:
     with scripted(step) as server:
         run = score(tmp_path, [answer("a", *INJECTIONS)], *flags(server))
     assert "Traceback" not in run.stderr

@@ -27,7 +27,7 @@ _ANNOTATIONS = Path(__file__).resolve().parents[1] / "data/keywords/descriptions
 
 
 @pytest.mark.parametrize("half", ["dev", "held_out"])
-def test_annotated_objects_that_stand_in_the_answer_are_found(goldens: Path, half: str) -> None:
+def test_annotated_objects_that_the_answer_states_are_found(goldens: Path, half: str) -> None:
     data = json.loads((goldens / "tri_he/tri-he.json").read_text(encoding="utf-8"))
     scores = triplet_scores(data, half, RuleTripletExtractor())
     assert scores.ends.wanted > 500

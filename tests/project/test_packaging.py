@@ -152,7 +152,7 @@ def test_entry_points_load(name: str) -> None:
     assert callable(point.load())
 
 
-def test_the_sdk_tells_its_version() -> None:
+def test_the_sdk_has_its_version() -> None:
     sdk = importlib.import_module("hallujudge.sdk")
     assert sdk.__version__ == importlib.metadata.version("hallujudge")
 

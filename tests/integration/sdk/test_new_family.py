@@ -226,7 +226,7 @@ def test_the_command_line_scores_shows_and_renders_it(
     assert "responses that shout / responses; lower is better" in capsys.readouterr().out
 
 
-def test_nothing_of_it_stays() -> None:
+def test_a_removed_family_leaves_nothing() -> None:
     tree: Any = typer.main.get_command(command_tree())
     assert "shout" not in tree.commands["score"].commands
     assert "shout" not in FAMILIES

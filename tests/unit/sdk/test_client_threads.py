@@ -41,7 +41,7 @@ def test_one_client_in_many_threads_starts_one_thread() -> None:
     assert not own.is_alive()
 
 
-def test_clients_that_nobody_closes_end_when_they_are_dropped() -> None:
+def test_clients_that_are_not_closed_end_when_they_are_dropped() -> None:
     before, files = loop_threads(), open_files()
     for _ in range(ROUNDS):
         assert Client.embedded().server_info().version

@@ -9,7 +9,7 @@ from hallujudge.metrics.hallusion_bench.items import CATEGORIES, HallusionBenchI
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import refuse
+from .joins import Faults, refuse
 from .qa import fields_of, kept, text_of
 from .records import Record, canonical_id, choose_key, read_records
 from .tables import structured
@@ -99,7 +99,7 @@ class _Gathering:
         self._options = options
         self._known = known
         self._group_by = tuple(key for key in group_by if key not in _OWN_FIELDS)
-        self._wrong: dict[str, list[str]] = {}
+        self._faults = Faults(_REMEDIES)
         self._met: set[_Place] = set()
 
     def read(self, responses: Responses) -> list[HallusionBenchItem]:
@@ -109,13 +109,12 @@ class _Gathering:
             ArchiveError: An answer can't be used; the message names all with the same fault.
         """
         items = list(self._answers(responses))
-        if not items and not self._wrong:
+        if not items and not self._faults:
             raise ArchiveError("the archive of answers has no records; give one for each answer")
         silent = [place for place in self._known if place not in self._met]
         if silent and not self._options.allow_missing:
-            self._wrong[_SILENT] = [place.id for place in silent]
-        for problem, places in self._wrong.items():
-            raise refuse(problem, places, _REMEDIES[problem])
+            self._faults.add(_SILENT, *(place.id for place in silent))
+        self._faults.check()
         return items + [item for place in silent if (item := self._silent(place)) is not None]
 
     def _answers(self, responses: Responses) -> Iterator[HallusionBenchItem]:
@@ -126,9 +125,9 @@ class _Gathering:
                 record, self._options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"
             )
             if place in self._met:
-                self._fault(_TWICE, place.id)
+                self._faults.add(_TWICE, place.id)
             if self._known and place not in self._known and not self._options.allow_unknown:
-                self._fault(_UNKNOWN, place.id)
+                self._faults.add(_UNKNOWN, place.id)
             self._met.add(place)
             item = self._item(place, record, text_of(record, text_key))
             if item is not None:
@@ -154,7 +153,7 @@ class _Gathering:
             _NO_LABEL: unlabelled,
         }
         for problem in (problem for problem, wrong in faults.items() if wrong):
-            self._fault(problem, place.id)
+            self._faults.add(problem, place.id)
         if any(faults.values()):
             return None
         return HallusionBenchItem(
@@ -186,9 +185,6 @@ class _Gathering:
             return None, True
         number = _number(value)
         return number, number in (0, 1, 2)
-
-    def _fault(self, problem: str, place: str) -> None:
-        self._wrong.setdefault(problem, []).append(place)
 
 
 _TWICE = "questions are answered more than once"

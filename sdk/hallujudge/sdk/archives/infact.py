@@ -11,7 +11,7 @@ from hallujudge.metrics.infact.taxonomy import BASE, OPERATORS
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import refuse
+from .joins import Faults, refuse
 from .qa import fields_of, kept, optional_text, text_of
 from .records import Record, canonical_id, choose_key, read_records
 from .tables import structured
@@ -129,7 +129,7 @@ class _Gathering:
         self._group_by = tuple(key for key in group_by if key not in _TAXONOMY_FIELDS)
         self._questions: dict[str, _Question] = {}
         self._ids: set[str] = set()
-        self._wrong: dict[str, list[str]] = {}
+        self._faults = Faults(_REMEDIES)
 
     def read(self, responses: Responses) -> dict[str, _Question]:
         """Return all questions.
@@ -141,10 +141,9 @@ class _Gathering:
         for record in read_records(responses):
             keys = keys or self._keys(record)
             self._add(record, *keys)
-        if not self._questions and not self._wrong:
+        if not self._questions and not self._faults:
             raise ArchiveError("the archive of answers has no records; give one for each answer")
-        for problem, places in self._wrong.items():
-            raise refuse(problem, places, _REMEDIES.get(problem, "Correct these lines"))
+        self._faults.check()
         return self._questions
 
     def _keys(self, first: Record) -> tuple[str, str]:
@@ -174,18 +173,20 @@ class _Gathering:
         question = canonical_id(record.values[question_key], record.place)
         operator = _operator(record.values["operator"])
         if operator is None:
-            self._fault(_UNKNOWN_OPERATOR, f"{question} ({record.values['operator']!r:.40})")
+            self._faults.add(_UNKNOWN_OPERATOR, f"{question} ({record.values['operator']!r:.40})")
             return
         self._check_id(record)
         confidence, fine = _confidence(record.values.get("confidence"))
         if not fine:
-            self._fault(_BAD_CONFIDENCE, f"{question} ({record.values.get('confidence')!r:.40})")
+            self._faults.add(
+                _BAD_CONFIDENCE, f"{question} ({record.values.get('confidence')!r:.40})"
+            )
             return
         if self._known and question not in self._known and not self._options.allow_unknown:
-            self._fault(_NO_REFERENCE, question)
+            self._faults.add(_NO_REFERENCE, question)
         row = self._question(question, record)
         if operator in row.runs:
-            self._fault(_TWICE, f"{question} ({operator})")
+            self._faults.add(_TWICE, f"{question} ({operator})")
             return
         row.runs[operator] = InfactRun(response=text_of(record, text_key), confidence=confidence)
 
@@ -195,7 +196,7 @@ class _Gathering:
             return
         identifier = canonical_id(value, record.place)
         if identifier in self._ids:
-            self._fault(_ID_TWICE, identifier)
+            self._faults.add(_ID_TWICE, identifier)
         self._ids.add(identifier)
 
     def _question(self, question: str, record: Record) -> _Question:
@@ -203,11 +204,11 @@ class _Gathering:
         label, sensitive = values.get("label"), _truth(values.get("order_sensitive"))
         dimension = str(values.get("dimension") or "").strip().casefold()
         if not isinstance(label, (str, int)) or not str(label).strip():
-            self._fault(_NO_LABEL, question)
+            self._faults.add(_NO_LABEL, question)
         if sensitive is None:
-            self._fault(_BAD_TRUTH, f"{question} ({values.get('order_sensitive')!r:.40})")
+            self._faults.add(_BAD_TRUTH, f"{question} ({values.get('order_sensitive')!r:.40})")
         if dimension not in _DIMENSIONS and dimension:
-            self._fault(_BAD_DIMENSION, f"{question} ({dimension:.40})")
+            self._faults.add(_BAD_DIMENSION, f"{question} ({dimension:.40})")
         category = str(values.get("category") or "").strip()
         row = self._questions.get(question)
         if row is None:
@@ -223,15 +224,12 @@ class _Gathering:
             )
             return row
         if (row.label, row.order_sensitive) != (str(label), bool(sensitive)):
-            self._fault(_CONTRADICTION, question)
+            self._faults.add(_CONTRADICTION, question)
         # Lines may omit these fields; lines that have them must agree.
         row.dimension, row.category = row.dimension or dimension, row.category or category
         if (row.dimension, row.category) != (dimension or row.dimension, category or row.category):
-            self._fault(_MISPLACED, question)
+            self._faults.add(_MISPLACED, question)
         return row
-
-    def _fault(self, problem: str, place: str) -> None:
-        self._wrong.setdefault(problem, []).append(place)
 
 
 _UNKNOWN_OPERATOR = "operators are not known"

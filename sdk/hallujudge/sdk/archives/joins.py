@@ -1,9 +1,9 @@
-"""Ids: id maps and duplicate checks."""
+"""Ids: id maps, duplicate checks, and errors that name the ids with a fault."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hallujudge.metrics.framework.tally import cluster_key
@@ -12,7 +12,7 @@ from ..errors import ArchiveError
 from .json_files import read_json
 from .records import Record, canonical_id, named
 
-__all__ = ["IdCheck", "IdMap", "numbered"]
+__all__ = ["Faults", "IdCheck", "IdMap", "numbered", "refuse"]
 
 
 _LONGEST_PLACE = 20
@@ -104,3 +104,32 @@ def refuse(problem: str, identifiers: list[str], remedy: str) -> ArchiveError:
         f"{problem}: {named(identifiers)} ({len(identifiers)} in all). {remedy}",
         metadata={"count": str(len(identifiers))},
     )
+
+
+class Faults:
+    """Collects faults by kind, so that one error names all places with the same fault.
+
+    Args:
+        remedies: Kind of fault -> the next step.
+    """
+
+    def __init__(self, remedies: Mapping[str, str]) -> None:
+        self._remedies = remedies
+        self._places: dict[str, list[str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def add(self, problem: str, *places: str) -> None:
+        """Add a fault of these places."""
+        if places:
+            self._places.setdefault(problem, []).extend(places)
+
+    def check(self) -> None:
+        """Raise an error for the first kind of fault.
+
+        Raises:
+            ArchiveError: There is a fault.
+        """
+        for problem, places in self._places.items():
+            raise refuse(problem, places, self._remedies.get(problem, "Correct these lines"))

@@ -17,7 +17,7 @@ from hallujudge.metrics.video_hallucer.items import (
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import refuse
+from .joins import Faults
 from .json_files import read_values
 from .qa import fields_of, text_of
 from .records import Record, choose_key, read_records
@@ -150,7 +150,7 @@ class _Gathering:
     def __init__(self, options: InputOptions, group_by: tuple[str, ...]) -> None:
         self._options = options
         self._group_by = tuple(key for key in group_by if key not in _OWN_FIELDS)
-        self._wrong: dict[str, list[str]] = {}
+        self._faults = Faults(_REMEDIES)
         self._counts: dict[str, int] = {}
         self._text_key: str | None = None
 
@@ -166,8 +166,7 @@ class _Gathering:
             for record in part.records
             if (item := self._item(part.name, record)) is not None
         ]
-        for problem, places in self._wrong.items():
-            raise refuse(problem, places, _REMEDIES[problem])
+        self._faults.check()
         if not items:
             raise ArchiveError("the archive of answers has no pairs; give a record for each pair")
         return items
@@ -176,7 +175,7 @@ class _Gathering:
         given = record.values.get("set")
         name = _set_in(given) if isinstance(given, str) else part
         if not name:
-            self._fault(_NO_SET, record.place)
+            self._faults.add(_NO_SET, record.place)
             return None
         number = self._counts[name] = self._counts.get(name, -1) + 1
         identifier = f"{name}/{number}"
@@ -200,11 +199,11 @@ class _Gathering:
         for role in (BASIC, HALLUCINATION):
             held = pair.get(role)
             if not isinstance(held, Mapping):
-                self._fault(_NO_QUESTION, f"{identifier} ({role})")
+                self._faults.add(_NO_QUESTION, f"{identifier} ({role})")
                 return None
             runs[role] = self._run(Record(values=held, position=0, place=identifier))
             if runs[role].label not in ("yes", "no"):
-                self._fault(_BAD_LABEL, f"{identifier} ({role}: {runs[role].label:.40})")
+                self._faults.add(_BAD_LABEL, f"{identifier} ({role}: {runs[role].label:.40})")
                 return None
         return runs
 
@@ -218,9 +217,6 @@ class _Gathering:
             question=_text(record.values.get("question")),
             video=_text(record.values.get("video")),
         )
-
-    def _fault(self, problem: str, place: str) -> None:
-        self._wrong.setdefault(problem, []).append(place)
 
 
 _NO_SET = "pairs have no set"

@@ -100,7 +100,7 @@ async def test_a_text_without_claims_gives_an_empty_list_not_a_failure() -> None
          "REPLY_WRONG_SCHEMA"),
     ],
 )  # fmt: skip
-async def test_what_is_not_a_list_of_claims_is_no_extraction(content: str, reason: str) -> None:
+async def test_what_is_not_a_list_of_claims_is_not_an_extraction(content: str, reason: str) -> None:
     async with llm.ScriptedLlm(llm.saying(content)) as server:
         client = client_of(server)
         extractor = LlmTripletExtractor(client)

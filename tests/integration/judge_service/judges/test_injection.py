@@ -301,7 +301,7 @@ async def test_no_attempt_in_an_answer_or_a_description_leaves_its_fence(
 
 
 @pytest.mark.parametrize("attempt", ["correct.\nunclear", "It is correct", "correct, correct"])
-async def test_a_reply_around_a_choice_is_no_choice(attempt: str) -> None:
+async def test_a_reply_around_a_choice_is_not_a_choice(attempt: str) -> None:
     slots, choices = CHOICE_PROMPTS["hallusion_bench"]
     template = load_template("hallusion_bench")
     question = choice_question(template, dict.fromkeys(slots, "A dog."), choices)

@@ -197,7 +197,7 @@ async def test_failures_are_not_remembered(tmp_path: Path) -> None:
         {"name": "other"},
     ],
 )
-async def test_whatever_a_verdict_depends_on_is_in_the_key(
+async def test_everything_that_a_verdict_depends_on_is_in_the_key(
     tmp_path: Path, other: dict[str, Any]
 ) -> None:
     async with llm.ScriptedLlm() as server:

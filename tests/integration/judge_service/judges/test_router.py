@@ -41,7 +41,7 @@ async def test_the_fallback_is_asked_what_the_first_could_not_answer() -> None:
     assert second_asked["prompt_tokens"] == 100
 
 
-async def test_a_rerun_after_a_fallback_asks_nobody_and_gives_the_same_bytes(
+async def test_a_rerun_after_a_fallback_makes_no_call_and_gives_the_same_bytes(
     tmp_path: Path,
 ) -> None:
     broken = True

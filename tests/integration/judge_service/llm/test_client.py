@@ -236,7 +236,7 @@ async def test_an_endless_answer_is_not_read_to_its_end() -> None:
     assert "100000" in failure.detail
 
 
-async def test_nobody_at_the_address() -> None:
+async def test_no_server_at_the_address() -> None:
     async with llm.ScriptedLlm() as server:
         client = client_of(server, retry=RetryPolicy(attempts=2, outage_seconds=0))
     failure = await failure_of(client)

@@ -14,7 +14,7 @@ print(matcher.match(words, ["dining table room"]).near)
 """
 
 
-def test_near_misses_stand_in_one_order_in_every_process() -> None:
+def test_near_misses_have_the_same_order_in_every_process() -> None:
     printed = {
         subprocess.run(
             [sys.executable, "-c", SEEN],

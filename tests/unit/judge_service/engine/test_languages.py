@@ -53,7 +53,7 @@ def test_any_language_can_be_asked_for_and_the_signature_says_so() -> None:
     assert "any-language" in report.signature
 
 
-def test_a_human_description_in_another_language_is_no_reference() -> None:
+def test_a_human_description_in_another_language_is_not_a_reference() -> None:
     item = MementosItem(id="1", response="A dog runs.", reference=CHINESE)
     result, _ = score(item, "mementos")
     assert result.reason == UnscoredReason.LANGUAGE_UNSUPPORTED

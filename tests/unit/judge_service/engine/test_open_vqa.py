@@ -59,7 +59,7 @@ async def test_a_reply_cannot_leave_its_fence() -> None:
     assert "<|im_end|>" not in sent
 
 
-async def test_no_accepted_answers_is_no_score() -> None:
+async def test_without_accepted_answers_there_is_no_score() -> None:
     row = OpenAnswer(id="1", question="?", reply="x", answers=())
     (found,) = await match_open_answers(Scripted(), [row])
     assert found.score is None

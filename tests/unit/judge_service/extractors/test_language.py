@@ -27,7 +27,7 @@ from hallujudge.judge_service.extractors.language import language_problem
         ),
     ],
 )
-def test_other_languages_are_told(text: str, named: str) -> None:
+def test_other_languages_are_recognised(text: str, named: str) -> None:
     problem = language_problem(text)
     assert problem is not None
     assert named in problem

@@ -193,7 +193,7 @@ def test_a_token_without_a_log_probability_gives_no_margin(number: str) -> None:
     assert (answer.choice, answer.margin) == ("supported", None)
 
 
-def test_alternatives_that_are_impossible_are_no_rivals() -> None:
+def test_impossible_alternatives_do_not_count() -> None:
     told = """{"content": [{"token": "supported", "logprob": -0.25, "top_logprobs": [
         {"token": "supported", "logprob": -0.25}, {"token": "relation", "logprob": -2.25},
         {"token": "object1", "logprob": -Infinity}]}]}"""
@@ -202,7 +202,7 @@ def test_alternatives_that_are_impossible_are_no_rivals() -> None:
 
 
 @pytest.mark.parametrize("count", ["1e400", "-5", '"many"', "true", "1" + "0" * 400, "[1]", "NaN"])
-def test_counts_that_are_none_are_not_told(count: str) -> None:
+def test_absent_counts_are_not_printed(count: str) -> None:
     usage = f'{{"prompt_tokens": {count}, "completion_tokens": 3}}'
     reply = parse_reply(completion("null", usage))
     assert (reply.content, reply.prompt_tokens, reply.completion_tokens) == ("supported", 0, 3)

@@ -9,7 +9,7 @@ from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.settings.secret import Secret
 
 
-def test_a_secret_shows_itself_to_nobody() -> None:
+def test_a_secret_is_never_shown() -> None:
     endpoint = Endpoint(url="http://h/v1", key=Secret(" sk-abc\n"))
     settings = ChatSettings(endpoint=endpoint, model="m")
     shown = [repr(endpoint), str(settings), f"{endpoint.key}", f"{endpoint.key!s:>20}"]

@@ -191,7 +191,7 @@ def test_label_order_is_read_from_the_configuration(labels: dict[str, str], inde
     "labels",
     [None, {}, {"0": "LABEL_0", "1": "LABEL_1"}, {"0": "entailment"}, ["entailment", "neutral"]],
 )
-def test_labels_that_do_not_tell_are_refused(labels: object) -> None:
+def test_unusable_labels_are_refused(labels: object) -> None:
     with pytest.raises(InvalidInputError, match="in id2label of"):
         entailment_index({"id2label": labels}, "m")
 

@@ -19,7 +19,7 @@ def test_premises_are_packed_in_order_and_none_is_lost() -> None:
     assert premises({}, {}, 5) == []
 
 
-def test_nli_holds_claims_against_retained_sentences() -> None:
+def test_nli_compares_claims_with_retained_sentences() -> None:
     model = WordEntailment(room=100)
     right, wrong = judged(
         nli(model), query("man", "riding", "horse"), query("dog", "eats", "two fish")

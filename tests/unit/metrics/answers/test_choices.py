@@ -102,7 +102,7 @@ def test_every_letter_is_read_alike(way: str, letter: str) -> None:
 @pytest.mark.parametrize(
     "text", ["A dog runs.", "A man and a dog", "I see a cat", "A", "I", "the answer is a dog"]
 )
-def test_words_are_no_letters(text: str) -> None:
+def test_words_are_not_letters(text: str) -> None:
     assert read_choice(text).choice == ("A" if text == "A" else "I" if text == "I" else None)
 
 

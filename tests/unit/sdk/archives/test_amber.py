@@ -40,7 +40,7 @@ def test_nouns_annotations_and_images_are_joined() -> None:
     ]
 
 
-def test_nouns_may_stand_in_the_responses() -> None:
+def test_nouns_may_be_in_the_responses() -> None:
     (item, _) = items(NOUNS, without(nouns=None))
     assert item.nouns == ("man", "shoe", "puppy")
     assert item.response is None

@@ -52,7 +52,7 @@ def test_packed_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 
 
 @pytest.mark.parametrize("kind", PACKERS)
-def test_repetitive_logs_are_no_bombs(
+def test_repetitive_logs_are_not_bombs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(local_files, "_MAX_FREE_BYTES", 1 << 10)
@@ -122,7 +122,7 @@ JUNK = {
 
 
 @pytest.mark.parametrize("name", JUNK)
-def test_files_that_are_no_archives(tmp_path: Path, name: str) -> None:
+def test_files_that_are_not_archives(tmp_path: Path, name: str) -> None:
     data, said = JUNK[name]
     if not data:
         stream = io.BytesIO()

@@ -48,7 +48,7 @@ def test_splits_may_hold_lists_of_videos(tmp_path: Path) -> None:
     assert items(path) == items(VIDEOS)
 
 
-def test_the_event_is_what_the_released_judge_is_told() -> None:
+def test_the_event_is_in_the_released_judges_prompt() -> None:
     about = {"caption": "A dog runs.", "unexpected": "It falls."}
     (entire,) = items([{**VIDEO, "event_info": about}])
     (other,) = items([{**VIDEO, "split": "interleave", "event_info": about}])
@@ -98,7 +98,7 @@ def test_failed_answers_and_judgements_are_unscored_in_corrected() -> None:
     assert corrected.scores["description_unparsed_rate"].value == 1
 
 
-def test_descriptions_that_nobody_judged_are_noted() -> None:
+def test_descriptions_without_a_judgement_are_noted() -> None:
     (note,) = read_items("event-hallusion", VIDEOS, None).notes
     assert note.startswith("2 of 7 descriptions have no judgement")
 

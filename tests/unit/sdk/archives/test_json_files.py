@@ -60,7 +60,7 @@ def test_a_record_with_records_of_its_own_is_a_record(tmp_path: Path) -> None:
         '{"image_id": 1, "image_id": 2, "caption": "a"}',
     ],
 )
-def test_a_key_that_stands_twice_is_named(tmp_path: Path, text: str) -> None:
+def test_a_duplicate_key_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(ArchiveError, match=r"line 1: duplicate keys in one object: (1|image_id)$"):
         captions(tmp_path, text)
 

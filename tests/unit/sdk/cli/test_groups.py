@@ -28,7 +28,7 @@ def command(*, name: Annotated[str, typer.Option("--name")] = "n", common: Commo
     typer.echo(f"{name} {common}")
 
 
-def test_fields_stand_where_the_group_stood() -> None:
+def test_fields_replace_the_group_in_place() -> None:
     parameters = inspect.signature(command).parameters
     assert list(parameters) == ["name", "out", "seed"]
     assert parameters["out"].default is inspect.Parameter.empty

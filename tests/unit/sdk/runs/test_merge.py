@@ -113,7 +113,7 @@ def test_a_shard_is_never_overwritten(shards: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("name", ["journal.bin", "items.jsonl"])
-def test_damage_is_told(client: Client, tmp_path: Path, name: str) -> None:
+def test_damage_is_reported(client: Client, tmp_path: Path, name: str) -> None:
     folder = scored(client, tmp_path / "run", 0, 300)
     path = folder / name
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

@@ -118,7 +118,7 @@ def test_every_metric_can_be_resumed(client: Client, tmp_path: Path, metric: str
 
 @pytest.mark.parametrize("name", ["journal.partial.bin", "items.partial.jsonl"])
 @pytest.mark.parametrize("cut", [1, 11, 400, 5_000, 10_000_000])
-def test_a_torn_end_is_cut_off_and_told(
+def test_a_torn_end_is_cut_off_and_reported(
     client: Client, whole: dict[str, bytes], tmp_path: Path, name: str, cut: int
 ) -> None:
     stopped(client, tmp_path, after=6)

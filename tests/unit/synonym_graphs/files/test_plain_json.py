@@ -123,6 +123,6 @@ def test_circles_are_named(text: str) -> None:
     "text",
     ['{"a": ""}', '{"a": ["b", 3]}', '{"nodes": [], "links": [1]}', '{"nodes": [], "links": [{}]}'],
 )
-def test_entries_that_are_no_words(text: str) -> None:
+def test_entries_that_are_not_words(text: str) -> None:
     with pytest.raises(GraphFormatError):
         parse_graph(text, name="mine")

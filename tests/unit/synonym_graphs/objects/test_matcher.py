@@ -105,7 +105,7 @@ def test_shipped_graph_reads_compounds() -> None:
     assert words(graph, "published", "a baby elephant") == [("elephant", "elephant")]
 
 
-def test_unknown_reading_is_named(graph: SynonymGraph) -> None:
+def test_an_unknown_variant_is_named(graph: SynonymGraph) -> None:
     with pytest.raises(ValueError, match="'best'"):
         compile_matcher(graph, variant="best")
 

@@ -28,7 +28,9 @@ PUBLISHED = compile_matcher(load_graph("coco-published"), variant="published")
         ("The room lacks a chair.", [], ["chair"]),
     ],
 )
-def test_a_denied_object_is_no_claim(caption: str, claimed: list[str], denied: list[str]) -> None:
+def test_a_denied_object_is_not_claimed(
+    caption: str, claimed: list[str], denied: list[str]
+) -> None:
     assert [mention.word for mention in CORRECTED.find(caption)] == claimed
     assert [mention.word for mention in CORRECTED.find_absent(caption)] == denied
 

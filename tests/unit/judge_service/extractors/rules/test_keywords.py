@@ -38,7 +38,7 @@ def test_keywords(text: str, objects: list[str], behaviors: list[str]) -> None:
     assert _keywords(text) == (objects, behaviors)
 
 
-def test_each_root_form_stands_once_where_it_is_first() -> None:
+def test_each_root_form_appears_once_at_its_first_place() -> None:
     text = "Dogs run. A dog ran."
     found = _EXTRACTOR.extract(text)
     assert [(k.text, text[k.start : k.end]) for k in found.objects] == [("dog", "Dogs")]

@@ -100,7 +100,7 @@ def test_spans_point_at_the_text() -> None:
         assert claim.object_span.end <= claim.end
 
 
-def test_negation_stands_in_the_relation_and_on_the_claim() -> None:
+def test_negation_is_in_the_relation_and_on_the_claim() -> None:
     (claim,) = _EXTRACTOR.extract("The man is not wearing a hat.")
     assert claim.negated
     assert claim.relation == "not wearing"
