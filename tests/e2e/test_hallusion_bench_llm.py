@@ -138,6 +138,15 @@ def test_wrong_answers_have_a_cause(tmp_path: Path) -> None:
     assert (values["visual_illusion"], values["mixed"]) == (1.0, 0.0)
 
 
+def test_questions_of_another_variant_are_not_asked(tmp_path: Path) -> None:
+    archive(tmp_path, ROWS[:3])
+    with scripted(JUDGE) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", "--variant", "image-only")
+        assert score(tmp_path, "out", *flags).returncode == 0
+        assert server.chats == 2, "the first question has no figure"
+    assert report_of(tmp_path / "out")["scores"]["question_accuracy"]["n"] == 2
+
+
 def test_a_fallback_answers_what_the_first_judge_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,8 @@ class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchM
 
     def result(self, item: HallusionBenchItem) -> ItemResult:
         """Return the result of one answer; one that is not of the variant counts in no score."""
+        if not self.metric.counts(item):
+            return self._uncounted(item)
         return self._placed(item, super().result(item))
 
     def question(self, item: HallusionBenchItem) -> Question | None:
@@ -62,8 +65,11 @@ class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchM
 
     def judged(self, item: HallusionBenchItem, chosen: Chosen | None) -> ItemResult:
         """Return the result of an answer with the judge's choice; without one it is unscored."""
-        if chosen is None:
-            return self.result(item)
+        if not self.metric.counts(item):
+            return self._uncounted(item)
+        if problem := self.problem(item):
+            return self._placed(item, unscored(item, *problem))
+        assert chosen is not None, "asked about every other answer"
         if not chosen.choice:
             failed = unscored(item, UnscoredReason(chosen.reason), chosen.detail)
             return self._placed(item, failed)
@@ -72,18 +78,21 @@ class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchM
         return self._placed(item, scored(item, made.statistics, made.scores, evidence))
 
     def _placed(self, item: HallusionBenchItem, result: ItemResult) -> ItemResult:
-        placed = replace(
-            result,
-            group_id=item.group_id or "_".join(self.metric.set_of(item)),
-            fields={"category": item.category, "subcategory": item.subcategory} | dict(item.fields),
-        )
-        if not self.metric.counts(item):
-            return ItemResult(
-                id=item.id, group_id=placed.group_id, outcome=Outcome.SCORED, fields=placed.fields
-            )
-        if placed.outcome is Outcome.UNSCORED:
-            return replace(placed, statistics=self.metric.unscored_row(item))
-        return placed
+        """Return the result with its set and fields; an unscored one keeps its pair open."""
+        statistics = result.statistics
+        if result.outcome is Outcome.UNSCORED:
+            statistics = self.metric.unscored_row(item)
+        group, fields = self._place(item)
+        return replace(result, group_id=group, fields=fields, statistics=statistics)
+
+    def _uncounted(self, item: HallusionBenchItem) -> ItemResult:
+        """Return the result of a question that is not of the variant: it counts in no score."""
+        group, fields = self._place(item)
+        return ItemResult(id=item.id, group_id=group, outcome=Outcome.SCORED, fields=fields)
+
+    def _place(self, item: HallusionBenchItem) -> tuple[str, Mapping[str, str]]:
+        own = {"category": item.category, "subcategory": item.subcategory}
+        return item.group_id or "_".join(self.metric.set_of(item)), own | dict(item.fields)
 
     def problem(self, item: HallusionBenchItem) -> Problem | None:
         """Return why an answer can't be scored; None: it can."""
