@@ -46,6 +46,7 @@ def command_tree() -> typer.Typer:
         graph,
         leaderboard,
         metrics,
+        report,
         score_all,
         serve,
         stored,

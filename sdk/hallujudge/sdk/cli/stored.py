@@ -1,4 +1,4 @@
-"""``hallujudge report``, ``hallujudge merge`` and ``hallujudge rescore``: work on complete runs."""
+"""``hallujudge merge`` and ``hallujudge rescore``: new runs from complete ones."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ import typer
 
 from hallujudge.metrics import Report
 
-from ..errors import InvalidInputError
-from ..runs.names import PAGE
 from .app import ExitCode, app
-from .files import write_file
 from .panels import examples, metric_option, output_option
 
 __all__: list[str] = []
-
-_FORMATS = ("table", "json", "markdown", "csv", "latex", "html", "parquet")
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that hallujudge score wrote.")]
 Runs = Annotated[
@@ -28,32 +23,6 @@ Out = Annotated[
     output_option("--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False),
 ]
 Html = Annotated[bool, output_option("--html", help="Also report.html.")]
-Format = Annotated[
-    list[str] | None,
-    output_option("--format", "-f", metavar="NAME", help=f"{', '.join(_FORMATS)}; repeatable."),
-]
-
-
-@app.command(epilog=examples("hallujudge report results --format html,markdown"))
-def report(run: Run, format: Format = None) -> ExitCode:  # the option's name
-    """Reports of a run in any format, without scoring again."""
-    from ..report import PRINTED, render_table
-    from ..runs import read_run
-
-    names = [name.strip() for part in format or ["table"] for name in part.split(",")]
-    if unknown := [name for name in names if name not in _FORMATS]:
-        raise InvalidInputError(f"--format {unknown[0]!r}: choose from {', '.join(_FORMATS)}")
-    stored = read_run(run)
-    for name in names:
-        if name == "html":
-            write_file(run / PAGE, stored.page())
-            typer.echo(f"written to {run / PAGE}", err=True)
-        elif name == "parquet":
-            typer.echo(f"written to {stored.items_to_parquet()}", err=True)
-        else:
-            render = PRINTED.get(name, render_table)
-            typer.echo(render(stored.report), nl=False)
-    return ExitCode.OK
 
 
 @app.command(epilog=examples("hallujudge merge shard-1 shard-2 --out results"))

@@ -18,7 +18,7 @@ from .lines import signed
 from .lock import FolderLock
 from .manifest import Manifest
 from .names import ITEMS, JOURNAL, MANIFEST, PAGE, PARQUET, REPORT, STALE, partial, staged
-from .page import render_page
+from .page import about_of, render_page
 from .parts import Part
 
 __all__ = ["RunFolder", "Started"]
@@ -58,6 +58,7 @@ class RunFolder:
     def __init__(self, folder: Path, *, inputs: Iterable[Path] = ()) -> None:
         self.folder = folder
         self.written = 0
+        self._manifest: Manifest | None = None
         self._lines: BinaryIO | None = None
         self._journal: BinaryIO | None = None
         self._offset = 0
@@ -100,6 +101,7 @@ class RunFolder:
             ArchiveError: Its manifest is damaged.
             OutputError: The files can't be written.
         """
+        self._manifest = manifest
         if resume:
             if self.journal_path.exists():
                 return self._resumed(manifest)
@@ -246,7 +248,9 @@ class RunFolder:
     def _page(self, report: Report) -> str:
         path = next(filter(Path.exists, (self.journal_path, self.folder / JOURNAL)))
         kept = read_kept(path, self.lines_path, trust=True)
-        return render_page(report, (entry.shown for entry in kept.entries()))
+        return render_page(
+            report, (entry.shown for entry in kept.entries()), about_of(self._manifest)
+        )
 
     def _stage(self, name: str, parts: Iterable[bytes]) -> None:
         with self._errors(self.folder / name), staged(self.folder, name).open("wb") as file:

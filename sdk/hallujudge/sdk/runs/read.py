@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,15 @@ from ..errors import ArchiveError
 from .kept import read_kept
 from .manifest import Manifest
 from .names import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT
-from .page import render_page
+from .page import about_of, page_parts, render_page
 from .parts import Entry
 from .stored import head_of, interval_of, metric_of_head, records_of, result_of, stored_report
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from ..report import PageAbout
+    from ..report.page import Images
 
 __all__ = ["StoredRun", "read_run"]
 
@@ -93,13 +97,34 @@ class StoredRun:
             tally.merge_bytes(entry.tally)
         return tally
 
-    def page(self) -> str:
+    def page(self, about: PageAbout | None = None, images: Images | None = None) -> str:
         """Return the report as an HTML page.
+
+        Args:
+            about: Title, inputs and baseline; None for those of the manifest.
+            images: Where pictures come from; None for no pictures.
 
         Raises:
             ArchiveError: See :meth:`entries`.
         """
-        return render_page(self.report, (entry.shown for entry in self.entries()))
+        return render_page(self.report, self._shown(), about or self.about(), images)
+
+    def about(self) -> PageAbout:
+        """Return title and inputs, as the manifest has them, and the date of the report."""
+        written = (self.folder / REPORT).stat().st_mtime
+        date = datetime.fromtimestamp(written, tz=UTC).strftime("%Y-%m-%d")
+        return replace(about_of(self.manifest), date=date)
+
+    def page_parts(self) -> Sequence[bytes]:
+        """Return what a page of several runs shows of the items.
+
+        Raises:
+            ArchiveError: See :meth:`entries`.
+        """
+        return page_parts(self._shown())
+
+    def _shown(self) -> Iterator[bytes]:
+        return (entry.shown for entry in self.entries())
 
     def tally(self, group_by: Sequence[str] = ()) -> Tally:
         """Return the statistics of all items.

@@ -6,20 +6,20 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from hallujudge.metrics import Report
 
 from ..limits import MOST_ITEMS
 from ..markup import Content, Markup, element
-from ..text import counted, cut, meaning_of, shown
+from ..text import ABSENT, counted, cut, meaning_of, shown
 from .columns import Columns, columns_json
 from .document import app, data_blocks, document, held, image_blocks, page_head
 from .first_screen import table
 from .images import Images
 from .parts import ITEMS_IN_PART, PartColumns, read_columns, read_details
 
-__all__ = ["DifferenceRow", "PageRun", "render_comparison"]
+__all__ = ["Difference", "PageRun", "render_comparison"]
 
 _NAME_CHARS = 120
 
@@ -36,20 +36,38 @@ class PageRun:
     """What the page shows of its items."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DifferenceRow:
-    """The difference of a score between the runs, as text."""
+class Difference(Protocol):
+    """The difference of a score between the runs, as ``hallujudge.sdk.compare`` returns it."""
 
-    score: str
-    """The score's name."""
-    difference: str
-    """Second minus first."""
-    interval: str
-    """Its interval."""
-    p: str
-    """The corrected p-value."""
-    finding: str
-    """What the test shows of the second run."""
+    @property
+    def score(self) -> str:
+        """The score's name."""
+        ...
+
+    @property
+    def difference(self) -> float | None:
+        """Second minus first."""
+        ...
+
+    @property
+    def ci_low(self) -> float | None:
+        """Lower end of its interval."""
+        ...
+
+    @property
+    def ci_high(self) -> float | None:
+        """Upper end of its interval."""
+        ...
+
+    @property
+    def p_corrected(self) -> float | None:
+        """The corrected p-value."""
+        ...
+
+    @property
+    def finding(self) -> str:
+        """What the test shows of the second run."""
+        ...
 
 
 @dataclass(slots=True)
@@ -67,7 +85,7 @@ class _Items:
 def render_comparison(
     first: PageRun,
     second: PageRun,
-    differences: Iterable[DifferenceRow],
+    differences: Iterable[Difference],
     *,
     notes: Iterable[str] = (),
     images: Images | None = None,
@@ -133,7 +151,7 @@ def _details(items: Sequence[_Items], places: Sequence[Sequence[int]]) -> Iterat
 
 def _first_screen(
     runs: Sequence[PageRun],
-    differences: Sequence[DifferenceRow],
+    differences: Sequence[Difference],
     notes: Sequence[str],
     items: Sequence[_Items],
     common: int,
@@ -170,12 +188,23 @@ def _trust(
     return element("section", element("ul", *told), _class="trust") if told else Markup("")
 
 
-def _row(row: DifferenceRow, first: Report, second: Report) -> list[Content]:
+def _row(row: Difference, first: Report, second: Report) -> list[Content]:
     def cell(report: Report) -> str:
         return shown(report.scores[row.score]).value if row.score in report.scores else ""
 
     name = element(
         "span", element("code", row.score), element("small", meaning_of(first, row.score))
     )
-    values: list[Content] = [cell(first), cell(second), element("b", row.difference)]
-    return [name, *values, row.interval, row.p, row.finding]
+    return [
+        name,
+        cell(first),
+        cell(second),
+        element("b", _signed(row.difference)),
+        f"[{_signed(row.ci_low)}, {_signed(row.ci_high)}]" if row.ci_low is not None else "",
+        "" if row.p_corrected is None else f"{row.p_corrected:.4f}",
+        "not told apart" if row.finding == "none" else row.finding,
+    ]
+
+
+def _signed(number: float | None) -> str:
+    return ABSENT if number is None else f"{number:+.4f}".replace("-", "−")

@@ -61,6 +61,11 @@ class HtmlPage:
         if len(self._waiting) == ITEMS_IN_PART:
             self._flush()
 
+    def parts(self) -> list[bytes]:
+        """Return what the page shows of the items that were added."""
+        self._flush()
+        return list(self._parts)
+
     def _flush(self) -> None:
         if self._waiting:
             self._parts.append(page_part(self._waiting))

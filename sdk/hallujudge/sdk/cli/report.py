@@ -1,0 +1,143 @@
+"""``hallujudge report``: reports of one run in any format, and the page of two runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InvalidInputError
+from ..runs.names import PAGE
+from .app import ExitCode, app
+from .compare import Allow
+from .files import write_file
+from .panels import examples, output_option
+
+if TYPE_CHECKING:
+    from ..report.page import Images
+    from ..runs import StoredRun
+
+__all__: list[str] = []
+
+_FORMATS = ("table", "json", "markdown", "csv", "latex", "html", "parquet")
+_TWO = "comparison.html"
+
+Runs = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN...", help="Folder that hallujudge score wrote, or two."),
+]
+Format = Annotated[
+    list[str] | None,
+    output_option("--format", "-f", metavar="NAME", help=f"{', '.join(_FORMATS)}; repeatable."),
+]
+Out = Annotated[
+    Path | None,
+    output_option("--out", "-o", metavar="FILE", help="HTML file; else report.html in RUN."),
+]
+Title = Annotated[str, output_option("--title", metavar="TEXT", help="Title of the page.")]
+Baseline = Annotated[
+    Path | None,
+    output_option("--baseline", metavar="RUN", help="Run whose scores the page compares with."),
+]
+Pictures = Annotated[
+    str,
+    output_option("--images", metavar="SOURCE", help="Folder, or URL with {id} or {group}."),
+]
+Embed = Annotated[bool, output_option("--embed-images", help="Thumbnails inside the page.")]
+
+
+@app.command(epilog=examples("hallujudge report results --format html --images val2014"))
+def report(
+    runs: Runs,
+    format: Format = None,  # the option's name
+    out: Out = None,
+    title: Title = "",
+    baseline: Baseline = None,
+    images: Pictures = "",
+    embed_images: Embed = False,
+    allow: Allow = None,
+) -> ExitCode:
+    """Reports of a run in any format, without scoring again.
+
+    Two runs make one page: their differences, and their items side by side.
+    """
+    from ..runs import read_run
+
+    names = _formats(format, runs)
+    stored = [read_run(run) for run in runs]
+    page = out or (runs[0] / PAGE if len(runs) == 1 else Path(_TWO))
+    for name in names:
+        if name == "html":
+            pictures = _images(images, page.parent, embed=embed_images)
+            if len(stored) == 1:
+                write_file(page, _one(stored[0], title, baseline, pictures))
+            else:
+                write_file(page, _two(stored, pictures, tuple(allow or ())))
+            typer.echo(f"written to {page}", err=True)
+        elif name == "parquet":
+            typer.echo(f"written to {stored[0].items_to_parquet()}", err=True)
+        else:
+            _print(stored[0], name)
+    return ExitCode.OK
+
+
+def _formats(given: list[str] | None, runs: list[Path]) -> list[str]:
+    if len(runs) > 2:
+        raise InvalidInputError(
+            f"{len(runs)} runs: a page shows one or two; hallujudge compare and hallujudge "
+            "leaderboard take more"
+        )
+    default = ["table"] if len(runs) == 1 else ["html"]
+    names = [name.strip() for part in given or default for name in part.split(",")]
+    if unknown := [name for name in names if name not in _FORMATS]:
+        raise InvalidInputError(f"--format {unknown[0]!r}: choose from {', '.join(_FORMATS)}")
+    if len(runs) == 2 and names != ["html"]:
+        raise InvalidInputError(
+            "two runs have only an HTML page here; hallujudge compare prints their differences in "
+            "other formats"
+        )
+    return names
+
+
+def _print(run: StoredRun, name: str) -> None:
+    from ..report import PRINTED, render_table
+
+    typer.echo(PRINTED.get(name, render_table)(run.report), nl=False)
+
+
+def _images(given: str, folder: Path, *, embed: bool) -> Images:
+    from ..report.page import Images
+
+    if embed and not given:
+        raise InvalidInputError("--embed-images needs the folder of the pictures: --images FOLDER")
+    return Images.of(given, page=folder, embed=embed)
+
+
+def _one(run: StoredRun, title: str, baseline: Path | None, images: Images) -> str:
+    from ..runs import read_run
+
+    about = run.about()
+    if title:
+        about = replace(about, title=title)
+    if baseline is not None:
+        held = read_run(baseline).report.scores
+        values = {name: score.value for name, score in held.items() if score.value is not None}
+        about = replace(about, baseline=(baseline.name, values))
+    return run.page(about, images)
+
+
+def _two(runs: list[StoredRun], images: Images, allow: tuple[str, ...]) -> str:
+    from ..comparison import CompareOptions, compare
+    from ..report.page import render_comparison
+    from ..report.page.compared import PageRun
+
+    found = compare(*(run.folder for run in runs), options=CompareOptions(allow=allow))
+    first, second = (
+        PageRun(title=label.name, report=run.report, parts=run.page_parts())
+        for run, label in zip(runs, found.runs, strict=True)
+    )
+    return render_comparison(
+        first, second, found.pairs[0].differences, notes=[*found.notes, found.method], images=images
+    )

@@ -1,0 +1,90 @@
+"""``hallujudge report`` makes pages of one run and of two."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.pages import Page
+
+from hallujudge.sdk.cli import main
+
+CAPTIONS = {
+    "good": {"1": "A dog on a sofa.", "2": "A cat.", "3": "A bus."},
+    "poor": {"1": "A dog on a sofa.", "2": "A cat and a car.", "3": "A bus and a dog."},
+}
+OBJECTS = {"1": ["dog", "couch"], "2": ["cat"], "3": ["bus"]}
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "objects.json").write_text(json.dumps(OBJECTS))
+    for name, captions in CAPTIONS.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(captions))
+        arguments = ["score", "chair", "-r", f"{name}.json", "-R", "objects.json", "-o", name]
+        assert main([*arguments, "--quiet"]) == 0
+    return {name: tmp_path / name for name in CAPTIONS}
+
+
+def report(*arguments: Any) -> int:
+    return main(["report", *map(str, arguments)])
+
+
+def test_a_page_names_the_responses_and_inputs(runs: dict[str, Path]) -> None:
+    assert report(runs["good"], "--format", "html") == 0
+    page = Page((runs["good"] / "report.html").read_text())
+    assert page.text.strip().startswith("good.json (published)")
+    assert "references: objects.json" in page.text
+    assert str(runs["good"].parent) not in page.source
+    assert page.head["count"] == 3
+
+
+def test_a_page_compares_with_a_baseline(runs: dict[str, Path], tmp_path: Path) -> None:
+    out = tmp_path / "pages" / "poor.html"
+    given = ("--baseline", runs["good"], "--title", "Poor model", "--out", out)
+    assert report(runs["poor"], "--format", "html", *given) == 0
+    text = Page(out.read_text()).text
+    assert text.strip().startswith("Poor model (published)")
+    assert "dashed: good, 0.0000" in text
+
+
+def test_two_runs_make_one_page(runs: dict[str, Path], tmp_path: Path) -> None:
+    assert report(runs["good"], runs["poor"]) == 0
+    page = Page((tmp_path / "comparison.html").read_text())
+    assert [side["wrong"] for side in page.columns["sides"]] == [[0, 0, 0], [0, 1, 1]]
+    assert "paired" in page.text
+    assert [run["title"] for run in page.head["runs"]] == ["good", "poor"]
+
+
+def test_pictures_are_linked_from_the_page(runs: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "COCO_val2014_000000000002.jpg").write_bytes(b"x")
+    assert report(runs["good"], "--format", "html", "--images", "pictures") == 0
+    page = Page((runs["good"] / "report.html").read_text())
+    source = "../pictures/COCO_val2014_000000000002.jpg"
+    assert page.packed("page-images-0") == ["", source, ""]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("good", "poor", "good"), "3 runs: a page shows one or two"),
+        (("good", "poor", "--format", "csv"), "hallujudge compare prints their differences"),
+        (("good", "--format", "html", "--embed-images"), "--embed-images needs the folder"),
+        (("good", "--format", "html", "--images", "nowhere"), "nowhere: not a folder of pictures"),
+        (("good", "--format", "pdf"), "'pdf': choose from"),
+        (("nowhere",), "nowhere"),
+    ],
+)
+def test_bad_arguments_are_refused_in_one_sentence(
+    runs: dict[str, Path], arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert runs
+    capsys.readouterr()
+    assert report(*arguments) == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1
