@@ -76,9 +76,9 @@ BAD_FILES = {
         lines([GOOD[0], {"caption": "b"}]),
         ["line 2", "image id is missing"],
     ),
-    "id null": (lines([GOOD[0], {"image_id": None, "caption": "b"}]), ["line 2", "None"]),
+    "id null": (lines([GOOD[0], {"image_id": None, "caption": "b"}]), ["line 2", "null"]),
     "id a list": (lines([{"image_id": [1], "caption": "b"}]), ["line 1", "[1]"]),
-    "id a truth value": (lines([{"image_id": True, "caption": "b"}]), ["line 1", "True"]),
+    "id a truth value": (lines([{"image_id": True, "caption": "b"}]), ["line 1", "true"]),
     "caption a number": (lines([{"image_id": 1, "caption": 3}]), ["line 1", "caption"]),
     "unknown id": (lines([*GOOD, {"image_id": 777, "caption": "b"}]), ["777", "--allow-unknown"]),
     "many unknown ids": (
@@ -126,9 +126,9 @@ def test_references_of_other_images(folder: Path) -> None:
     ("text", "said"),
     [
         ("", "empty"),
-        ("{}", "references"),
-        ('{"1": "dog"}', "references"),
-        ('{"1": ["dog", 3]}', "references['1']"),
+        ("{}", "bad.json: there are no images"),
+        ('{"1": "dog"}', "bad.json, image '1': expected a list of object names, found \"dog\""),
+        ('{"1": ["dog", 3]}', "bad.json, image '1': expected a list of object names"),
         (
             '[{"image_id": 1, "objects": ["dog"]}, {"image_id": "1", "objects": []}]',
             "duplicate image",
@@ -265,7 +265,9 @@ def test_a_full_disk(folder: Path) -> None:
 
 def test_an_output_folder_that_is_a_file(folder: Path) -> None:
     (folder / "out").write_text("mine")
-    assert_refused(score(folder, "good.jsonl"), "out", code=1)
+    run = score(folder, "good.jsonl")
+    assert_refused(run, "out", "Give another folder", code=1)
+    assert "Make room" not in run.stderr
     assert (folder / "out").read_text() == "mine"
 
 

@@ -93,11 +93,11 @@ NO_TRIPLETS: list[tuple[object, str]] = [
     ([], "it has 0 parts"),
     ("", "it has 1 part"),
     (["man", " ", "horse"], "part 2 is empty"),
-    (["man", 3, "horse"], "part 2 is of type int"),
-    ([["man"], "riding", "horse"], "part 1 is of type list"),
-    (None, "it is of type NoneType"),
-    (7, "it is of type int"),
-    ({"object1": "man"}, "it is of type dict"),
+    (["man", 3, "horse"], "part 2 is a number, not a text"),
+    ([["man"], "riding", "horse"], "part 1 is a list, not a text"),
+    (None, "it is null"),
+    (7, "it is a number"),
+    ({"object1": "man"}, "it is an object"),
     (["x" * 2001, "riding", "horse"], "part 1 is longer than 2000 characters"),
 ]
 

@@ -236,8 +236,8 @@ class JudgeFactory:
         model = settings.llm_model or settings.vllm
         if not (settings.llm_url or self._llm_endpoint) or not model:
             raise InvalidInputError(
-                "no llm judge is configured; set llm_url and llm_model (HALLUJUDGE_LLM_URL, "
-                "HALLUJUDGE_LLM_MODEL), or start the server with --vllm MODEL",
+                "no llm judge is configured; set llm_url and llm_model, or vllm for a model that "
+                "the server starts",
                 reason="JUDGE_NOT_CONFIGURED",
             )
         endpoint = self._llm_endpoint or Endpoint(
@@ -268,7 +268,7 @@ class JudgeFactory:
         settings = self.settings
         if not settings.fallback_model:
             raise InvalidInputError(
-                "no fallback is configured; set fallback_model (HALLUJUDGE_FALLBACK_MODEL)",
+                "no fallback is configured; set fallback_model",
                 reason="JUDGE_NOT_CONFIGURED",
             )
         chat = ChatSettings(

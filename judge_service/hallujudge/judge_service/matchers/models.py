@@ -141,8 +141,8 @@ def _hub_folder(model_id: str, allow_download: bool) -> Path:
             "is not on this machine and could not be downloaded: the hub cannot be reached, or has "
             "no such model for you. Check the id and the network"
             if allow_download
-            else "is not on this machine; allow its download from the hub with --matcher-download "
-            "or the setting matcher_download = 1"
+            else "is not on this machine; allow its download from the hub with the setting "
+            "matcher_download = 1"
         )
         raise NotFoundError(
             f"the model {model_id} {tried}, or {_HOW} ({type(err).__name__})",

@@ -118,7 +118,7 @@ def _bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
 def _cannot_listen(address: str) -> InvalidInputError:
     return InvalidInputError(
         f"cannot listen on {address}: it is in use or not an address of this machine; "
-        "give another --host or --port (0 chooses a free port)"
+        "set another host or port (port 0 chooses a free one)"
     )
 
 

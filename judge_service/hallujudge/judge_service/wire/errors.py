@@ -161,7 +161,7 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
         return UnavailableError(
             f"no Hallujudge server answers at {target!r} ({details or 'no connection'}); "
             "check the address and port, start one with 'hallujudge serve', "
-            "or leave --server out to score in this process",
+            "or score in this process, without a server",
             metadata={"target": target},
         )
     if kind is DeadlineError:

@@ -34,12 +34,14 @@ class UnscoredReason(enum.StrEnum):
     RESPONSE_EMPTY = (
         "RESPONSE_EMPTY",
         "The response is empty or white space.",
-        "Run the model on this item again, or score it as the released script does: --count-empty.",
+        "Run the model on this item again, or set the option count_empty to score it as the "
+        "released script does.",
     )
     RESPONSE_FAILED = (
         "RESPONSE_FAILED",
         "The response is a tool's failure text, not an answer of the model.",
-        "Run the model on this item again, or score it as the released script does: --count-empty.",
+        "Run the model on this item again, or set the option count_empty to score it as the "
+        "released script does.",
     )
     RESPONSE_TOO_LONG = (
         "RESPONSE_TOO_LONG",
@@ -101,7 +103,7 @@ class UnscoredReason(enum.StrEnum):
     BASE_UNPARSED = (
         "BASE_UNPARSED",
         "The base answer could not be parsed.",
-        "Read the answer in items.jsonl, or count it as wrong: --unparsed wrong.",
+        "Read the answer in items.jsonl, or set the option unparsed = wrong to count it as wrong.",
     )
     CONFIDENCE_INVALID = (
         "CONFIDENCE_INVALID",

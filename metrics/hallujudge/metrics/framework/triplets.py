@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import NamedTuple, TypeAlias
 
-from .texts import well_formed
+from .texts import json_kind, well_formed
 
 __all__ = [
     "MAX_PART_CHARS",
@@ -132,7 +133,7 @@ def _parts(value: object) -> list[object]:
     if isinstance(value, list | tuple):
         return list(value)
     if not isinstance(value, str):
-        raise TripletError(value, f"it is of type {type(value).__name__}")
+        raise TripletError(value, f"it is {json_kind(value)}")
     inside = _inside(value)
     parts = _SEPARATOR.split(inside)
     return list(parts if len(parts) > 2 else inside.split(","))
@@ -151,7 +152,7 @@ def _three(value: object, parts: list[object]) -> Triplet:
 
 def _part(value: object, number: int, part: object) -> str:
     if not isinstance(part, str):
-        raise TripletError(value, f"part {number} is of type {type(part).__name__}")
+        raise TripletError(value, f"part {number} is {json_kind(part)}, not a text")
     part = well_formed(part.strip())
     if not part:
         raise TripletError(value, f"part {number} is empty")
@@ -163,9 +164,18 @@ def _part(value: object, number: int, part: object) -> str:
 def _shown(value: object) -> str:
     # Bounded output: the repr of a nested value may be as large as its file.
     if isinstance(value, list | tuple):
-        value = [item if isinstance(item, str) else type(item).__name__ for item in value[:5]]
-        value = [item[:_SHOWN_CHARS] for item in value]
+        value = [_brief(item) for item in value[:5]]
     elif isinstance(value, str):
         value = value[:_SHOWN_CHARS]
-    text = repr(value)
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
     return text if len(text) <= 2 * _SHOWN_CHARS else text[: 2 * _SHOWN_CHARS] + "…"
+
+
+def _brief(item: object) -> object:
+    """Return a part as it is shown; lists and objects may be as large as a file."""
+    if isinstance(item, str):
+        return item[:_SHOWN_CHARS]
+    return item if item is None or isinstance(item, (int, float)) else "…"

@@ -13,7 +13,7 @@ from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import refuse
 from .local_files import open_text
 from .qa import JoinCheck, fields_of, kept, optional_text, read_mapping, text_of
-from .records import Record, canonical_id, choose_key, read_records
+from .records import Record, canonical_id, choose_key, read_records, shown
 from .tables import structured
 
 __all__ = ["READERS", "read_amber"]
@@ -236,7 +236,7 @@ def _words(record: Record, key: str) -> tuple[str, ...]:
     value = structured(record.values.get(key))
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
         return tuple(value)
-    raise ArchiveError(f"{record.place}: {key!r} must be a list of words; found {value!r:.60}")
+    raise ArchiveError(f"{record.place}: {key!r} must be a list of words; found {shown(value)}")
 
 
 def _gather(responses: Responses, options: InputOptions) -> dict[str, _Said]:
@@ -293,7 +293,9 @@ def _safe_words(source: str | Path | tuple[str, ...]) -> Iterator[str]:
     except OSError as err:
         raise ArchiveError(f"{source}: {err.strerror or err}; check the path") from err
     except UnicodeDecodeError as err:
-        raise ArchiveError(f"{source}: not UTF-8 text ({err.reason} at byte {err.start})") from err
+        raise ArchiveError(
+            f"{source}: not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8"
+        ) from err
 
 
 _NOTHING = _Annotation(kind="", values={})

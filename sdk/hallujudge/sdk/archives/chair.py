@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hallujudge.metrics import ChairItem
+from hallujudge.metrics.framework.texts import json_kind
 
 from ..errors import ArchiveError
 from .coco import coco_number, is_coco, read_coco
@@ -23,6 +24,7 @@ from .records import (
     named,
     read_records,
     response_value,
+    shown,
     well_formed,
 )
 from .tables import structured
@@ -186,9 +188,7 @@ class _Captions:
             return None
         if isinstance(text, str):
             return well_formed(text)
-        raise ArchiveError(
-            f"{record.place}: {self._keys.text!r} is {type(text).__name__}, not a text"
-        )
+        raise ArchiveError(f"{record.place}: {self._keys.text!r} is {json_kind(text)}, not a text")
 
     def _find_keys(self) -> _Keys:
         first = next(read_records(self._responses), None)
@@ -244,7 +244,7 @@ def _read_objects(references: References) -> dict[str, _Objects]:
         )
     if not known:
         raise ArchiveError(
-            f"{references}: the references have no images; give image ids with their objects"
+            f"{_source(references)}: there are no images; give image ids with their objects"
         )
     return known
 
@@ -274,16 +274,23 @@ def _mapped_entries(references: References) -> Iterator[tuple[str, object, str]]
     """Yield the entries of image id -> list of objects."""
     for mapping in _values(references):
         if not isinstance(mapping, Mapping):
-            raise ArchiveError(f"{references}: expected id -> objects, found {mapping!r:.60}")
-        if odd := [key for key, value in mapping.items() if isinstance(value, Mapping)]:
-            where = references if isinstance(references, (str, Path)) else "references"
             raise ArchiveError(
-                f"{where}: the image ids {named([str(key) for key in odd])} hold an object "
-                "where a list is expected. Write a list of object names under every image id"
+                f"{_source(references)}: expected an object image id -> list of object names; "
+                f"found {shown(mapping)}"
+            )
+        if odd := [key for key, value in mapping.items() if isinstance(value, Mapping)]:
+            raise ArchiveError(
+                f"{_source(references)}: the image ids {named([str(key) for key in odd])} hold an "
+                "object where a list is expected. Write a list of object names under every image id"
             )
         for key, value in mapping.items():
-            place = f"references[{key!r}]"
+            place = f"{_source(references)}, image {key!r:.60}"
             yield canonical_id(key, place), value, place
+
+
+def _source(references: References) -> str:
+    """Return the name of the references, for messages."""
+    return str(references) if isinstance(references, (str, Path)) else "references"
 
 
 def _coco_files(references: References) -> list[Path]:
@@ -318,6 +325,9 @@ def _maps_ids(value: object) -> bool:
     if not isinstance(value, Mapping) or {*_ID_KEYS, *_OBJECT_KEYS} & value.keys():
         return False
     entries = value.values()
+    if all(isinstance(entry, str) for entry in entries):
+        # Texts in place of lists, or nothing: the keys of a record are not numbers.
+        return all(str(key).isdigit() for key in value)
     lists = [isinstance(entry, _LISTS) for entry in entries]
     # Records of other layouts hold lists and objects too; only ids of images have digits.
     ids = all(any(c.isdigit() for c in str(key)) for key in value)
@@ -332,7 +342,7 @@ def _object_names(given: object, place: str) -> _Objects:
         value = list(value)
     if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
         return tuple(dict.fromkeys(well_formed(name.strip()) for name in value if name.strip()))
-    raise ArchiveError(f"{place}: expected a list of object names, found {value!r:.60}")
+    raise ArchiveError(f"{place}: expected a list of object names, found {shown(value)}")
 
 
 READERS: Mapping[str, Reader] = {"chair": read_chair}

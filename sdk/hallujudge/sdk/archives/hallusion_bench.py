@@ -81,7 +81,7 @@ def _place(record: Record) -> _Place:
     missing = [key for key in _PLACE_KEYS if record.values.get(key) is None]
     if missing:
         raise ArchiveError(
-            f"{record.place}: no {', '.join(missing)}; an answer is identified by "
+            f"{record.place}: {', '.join(missing)} missing or null; an answer is identified by "
             f"{', '.join(_PLACE_KEYS)}. Found keys: {', '.join(sorted(record.values)) or 'no key'}"
         )
     return _Place(*(canonical_id(record.values[key], record.place) for key in _PLACE_KEYS))

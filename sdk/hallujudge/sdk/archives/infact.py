@@ -13,7 +13,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import Faults, refuse
 from .qa import fields_of, kept, optional_text, text_of
-from .records import Record, canonical_id, choose_key, read_records
+from .records import Record, canonical_id, choose_key, read_records, shown
 from .tables import structured
 
 __all__ = ["READERS", "read_infact"]
@@ -282,7 +282,7 @@ def _options(given: object, place: str) -> Mapping[str, str]:
     if isinstance(value, (list, tuple)) and len(value) <= 26:
         return {chr(ord("A") + index): str(text) for index, text in enumerate(value)}
     raise ArchiveError(
-        f"{place}: 'options' must be an object letter -> text or a list; found {value!r:.60}"
+        f"{place}: 'options' must be an object letter -> text or a list; found {shown(value)}"
     )
 
 

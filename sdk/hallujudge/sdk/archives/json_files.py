@@ -72,7 +72,9 @@ def read_json(path: Path) -> object:
     except OSError as err:
         raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
     except UnicodeDecodeError as err:
-        raise ArchiveError(f"{path}: not UTF-8 text ({err.reason} at byte {err.start})") from err
+        raise ArchiveError(
+            f"{path}: not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8"
+        ) from err
     if len(text) > _MAX_VALUE_CHARS:
         raise ArchiveError(f"{path}: more than {_MAX_VALUE_CHARS:,} characters; split the file")
     if not text.strip():
@@ -208,7 +210,9 @@ class _Reader:
         rest = self._buffer[err.pos :].strip()
         cut_off = not rest or err.msg.startswith("Unterminated string")
         problem = (
-            "the file ends in the middle of a value; it may be truncated" if cut_off else err.msg
+            "the file ends in the middle of a value; it may be truncated"
+            if cut_off
+            else f"not JSON ({err.msg})"
         )
         return self._error(problem, line)
 

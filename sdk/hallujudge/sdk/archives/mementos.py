@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from hallujudge.metrics.framework.texts import json_kind
 from hallujudge.metrics.mementos.items import MementosItem
 
 from ..errors import ArchiveError
@@ -263,7 +264,7 @@ def _text(record: Record, key: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise ArchiveError(f"{record.place}: {key!r} is {type(value).__name__}, not a text")
+        raise ArchiveError(f"{record.place}: {key!r} is {json_kind(value)}, not a text")
     return well_formed(value)
 
 

@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from hallujudge.metrics.framework.texts import json_kind
+
 from ..errors import ArchiveError
 from .inputs import InputOptions, Responses
 from .joins import IdCheck, refuse
@@ -58,7 +60,9 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
     except OSError as err:
         raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
     except UnicodeDecodeError as err:
-        raise ArchiveError(f"{path}: not UTF-8 text ({err.reason} at byte {err.start})") from err
+        raise ArchiveError(
+            f"{path}: not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8"
+        ) from err
     if len(text) > _MAX_CHARS:
         raise ArchiveError(f"{path}: more than {_MAX_CHARS:,} characters; split the file")
     duplicates: list[str] = []
@@ -133,7 +137,7 @@ def text_of(record: Record, key: str) -> str | None:
         plain = all(part.strip() == part and "," not in part and " " not in part for part in value)
         return well_formed((", " if plain else "\n").join(value))
     raise ArchiveError(
-        f"{record.place}: {key!r} is {type(value).__name__}, not a text or a list of texts"
+        f"{record.place}: {key!r} is {json_kind(value)}, not a text or a list of texts"
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
-from hallujudge.metrics.framework.texts import well_formed
+from hallujudge.metrics.framework.texts import json_kind, well_formed
 
 from ..errors import ArchiveError
 from .json_files import named, read_values
@@ -22,6 +22,7 @@ __all__ = [
     "named",
     "read_records",
     "response_value",
+    "shown",
     "well_formed",
 ]
 
@@ -71,7 +72,7 @@ def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -
             continue
         if not _is_record(value):
             raise ArchiveError(
-                f"{place}: expected a JSON object, found {_kind(value)}: {_shown(value)}"
+                f"{place}: expected a JSON object, found {json_kind(value)}: {shown(value)}"
             )
         yield Record(values=value, position=position, place=place)
 
@@ -146,7 +147,7 @@ def canonical_id(value: object, place: str) -> str:
         return str(value)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    raise ArchiveError(f"{place}: {_shown(value)} is not an id; give a number or a text")
+    raise ArchiveError(f"{place}: {shown(value)} is not an id; give a number or a text")
 
 
 def choose_key(
@@ -174,15 +175,12 @@ def choose_key(
     )
 
 
-def _kind(value: object) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
-    if value is None:
-        return "null"
-    return names.get(type(value), "a number")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
+def shown(value: object) -> str:
+    """Return a value as its file has it, shortened; for messages."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

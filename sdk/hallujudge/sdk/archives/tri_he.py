@@ -15,7 +15,7 @@ from .human_scores import human_scores
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import IdCheck, numbered, refuse
 from .qa import fields_of, kept, optional_text, text_of
-from .records import Record, canonical_id, choose_key, named, read_records, well_formed
+from .records import Record, canonical_id, choose_key, named, read_records, shown, well_formed
 from .tables import structured
 
 __all__ = ["READERS", "read_tri_he"]
@@ -192,7 +192,7 @@ class _Answers:
             return None
         place = f"{answer.record.place}, {_CLAIMS}"
         if not isinstance(value, list | tuple):
-            raise ArchiveError(f"{place}: expected a list of triplets, found {value!r:.60}")
+            raise ArchiveError(f"{place}: expected a list of triplets, found {shown(value)}")
         claims = []
         for index, entry in enumerate(value):
             try:
@@ -344,7 +344,7 @@ def _scene_of(record: Record) -> _Scene:
         )
     value = structured(record.values[key])
     if not isinstance(value, list | tuple):
-        raise ArchiveError(f"{record.place}, {key}: expected a list, found {value!r:.60}")
+        raise ArchiveError(f"{record.place}, {key}: expected a list, found {shown(value)}")
     triplets = []
     for index, entry in enumerate(value):
         try:

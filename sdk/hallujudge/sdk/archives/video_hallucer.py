@@ -66,7 +66,7 @@ def read_video_hallucer(
             a pair lacks a question, or a label is neither yes nor no.
     """
     if references is not None:
-        raise ArchiveError("VideoHallucer's files hold their labels; leave --references out")
+        raise ArchiveError("VideoHallucer's files hold their labels; leave the references out")
     items = _Gathering(options, group_by).read(_parts(responses))
     return ItemSource(count=len(items), make=lambda: iter(items))
 

@@ -12,7 +12,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .qa import JoinCheck, answers_of, fields_of, kept, optional_text, read_mapping, text_of
-from .records import Record, canonical_id, choose_key, named, read_records, well_formed
+from .records import Record, canonical_id, choose_key, named, read_records, shown, well_formed
 from .tables import structured
 
 __all__ = ["READERS", "read_vidhal"]
@@ -108,7 +108,7 @@ def _captions(record: Record) -> tuple[str, ...]:
         return tuple(well_formed(caption) for caption in value)
     raise ArchiveError(
         f"{record.place}: 'captions' must be an object rank -> caption with the ranks 1 to M; "
-        f"found {value!r:.60}"
+        f"found {shown(value)}"
     )
 
 

@@ -7,8 +7,14 @@ import re
 __all__ = ["in_flags"]
 
 _ARGUMENT = re.compile(
-    r"(?:InputOptions|CompareOptions|Client)\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…"
+    r"(?:InputOptions|CompareOptions|ScoreRun|Client)\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…"
 )
+_OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
+_SETTINGS = {
+    "set llm_url and llm_model": "without a server: --llm-url, --llm-model",
+    "set fallback_model": "without a server: --fallback-model",
+    "matcher_download = 1": "without a server: --matcher-download",
+}
 # All other options have the names of their fields.
 _FLAGS = {
     "human_keys": "--human-key",
@@ -22,9 +28,14 @@ def in_flags(message: str) -> str:
     """Replace names of Python arguments in a message by command-line options.
 
     ``InputOptions(id_key=…)`` becomes ``--id-key``, ``Client(progress_timeout=…)``
-    ``--progress-timeout``, and ``references=…`` ``--references``.
+    ``--progress-timeout``, ``references=…`` ``--references``, and ``the option unparsed = wrong``
+    ``--unparsed wrong``. Settings keep their names, since they may be a server's.
     """
-    return _ARGUMENT.sub(_flag, message)
+    flags = _ARGUMENT.sub(_flag, message)
+    flags = _OPTION.sub(_option_flag, flags)
+    for setting, own in _SETTINGS.items():
+        flags = flags.replace(setting, f"{setting} ({own})")
+    return flags
 
 
 def _flag(match: re.Match[str]) -> str:
@@ -32,3 +43,8 @@ def _flag(match: re.Match[str]) -> str:
         return "--references"
     flag = _FLAGS.get(match["name"]) or f"--{match['name'].replace('_', '-')}"
     return flag if match["value"] in ("…", "True") else f"{flag} {match['value']}".replace("'", "")
+
+
+def _option_flag(match: re.Match[str]) -> str:
+    flag = f"--{match['name'].replace('_', '-')}"
+    return f"{flag} {match['value']}" if match["value"] else flag

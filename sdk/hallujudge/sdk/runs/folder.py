@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -215,7 +216,7 @@ class RunFolder:
             return ()
         return (
             f"the run starts anew; {items} items of a run that had stopped are discarded "
-            "(--resume would have kept them)",
+            "(ScoreRun(resume=True) would have kept them)",
         )
 
     def _open(self, mode: str) -> None:
@@ -299,9 +300,11 @@ class RunFolder:
         try:
             yield
         except OSError as err:
+            full = err.errno in (errno.ENOSPC, errno.EDQUOT)
+            again = "Make room and go on with ScoreRun(resume=True), or give" if full else "Give"
             raise OutputError(
                 f"can't write {path}: {err.strerror or err}; {self.written} items are kept. "
-                "Make room and give --resume, or give another folder for the results",
+                f"{again} another folder for the results",
                 metadata={"path": str(path)},
             ) from err
 

@@ -88,7 +88,7 @@ class PoolParts:
         raise InternalError(
             f"a worker process died {_ATTEMPTS} times while items {group.first + 1} to "
             f"{group.first + group.size} were scored, perhaps for lack of memory; go on with "
-            "--workers 1 --resume"
+            "ScoreRun(resume=True) and fewer workers"
         )
 
     def _new_pool(self) -> ProcessPoolExecutor:

@@ -37,7 +37,7 @@ def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bo
     if run.workers < 0:
         raise InvalidInputError(f"workers is {run.workers}; give 0 (automatic) or more")
     if run.workers > 1 and obstacle:
-        raise InvalidInputError(f"--workers {run.workers}: {obstacle}; leave --workers out")
+        raise InvalidInputError(f"workers is {run.workers}: {obstacle}; leave it out")
     if run.workers or obstacle or len(items) < _LARGE or metric_entry(run.metric).judges:
         return max(1, run.workers)
     return _cores()

@@ -68,8 +68,11 @@ def test_records_name_their_split_and_may_share_a_video() -> None:
         ([{**VIDEO, "split": "other"}], "record 0: the split is 'other'"),
         ([{**VIDEO, "qa": "Is it?"}], "record 0: 'qa' must be a list"),
         ([{**VIDEO, "qa": [{"answer": "maybe"}]}], r"neither yes nor no: a \('maybe'\)"),
-        ([{**VIDEO, "qa": [{"answer": "No", "prediction": 5}]}], "question 1: 'prediction' is int"),
-        ([{"split": "entire"}], "record 0: None is not an id"),
+        (
+            [{**VIDEO, "qa": [{"answer": "No", "prediction": 5}]}],
+            "question 1: 'prediction' is a number",
+        ),
+        ([{"split": "entire"}], "record 0: null is not an id"),
         ([], "no video"),
     ],
 )

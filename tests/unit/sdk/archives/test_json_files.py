@@ -99,7 +99,7 @@ def test_what_stands_behind_the_references_is_seen(tmp_path: Path) -> None:
 
 
 def test_references_that_are_null_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ArchiveError, match=r"\['2'\].*found None"):
+    with pytest.raises(ArchiveError, match=r"image '2'.*found null"):
         objects(tmp_path, '{"1": ["dog"], "2": null}')
 
 

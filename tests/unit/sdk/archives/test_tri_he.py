@@ -136,9 +136,9 @@ def test_a_record_may_differ_from_the_first() -> None:
         ([["dog", "on"]], r"claims\[0\].*2 parts"),
         ([["dog", "on", "sofa"], ["a", "b", "c", "d"]], r"claims\[1\].*4 parts"),
         ([["dog", "", "sofa"]], "part 2 is empty"),
-        ([["dog", "on", 3]], "part 3 is of type int"),
+        ([["dog", "on", 3]], "part 3 is a number, not a text"),
         (["(dog, on, sofa, table)"], "4 parts"),
-        ([None], "NoneType"),
+        ([None], "null is not a triplet: it is null"),
         ("dog on sofa", "list of triplets"),
     ],
 )

@@ -242,7 +242,7 @@ def test_without_resume_a_run_starts_anew_and_says_what_it_costs(
         notes = folder.start(Manifest.read(tmp_path / "manifest.partial.json")).notes
     assert notes == (
         "the run starts anew; 192 items of a run that had stopped are discarded "
-        "(--resume would have kept them)",
+        "(ScoreRun(resume=True) would have kept them)",
     )
     scored(client, tmp_path)
     assert contents(tmp_path) == whole
