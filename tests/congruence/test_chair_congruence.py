@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.running import cli
+from support.running import here
 
 AWKWARD = [
     "A man rides a surfboard. There are two dogs, a baby bird and a toilet seat!",
@@ -49,7 +49,7 @@ def test_files_are_equal(
     graph.write_text("dog, puppy\ncat\nperson, man\nhot dog\nbus\ncar, voiture\n")
     outputs = []
     for name, where in places(server):
-        run = cli(
+        run = here(
             *("score", "chair", "--responses", str(responses), "--references", str(references)),
             *("--graph", str(graph), "--variant", variant, "--group-by", "model"),
             *("--count", "objects", "--confidence", "0.9", "--out", str(tmp_path / name), *where),
@@ -72,7 +72,7 @@ def test_real_captions_are_equal(goldens: Path, server: str, tmp_path: Path) -> 
     chair = goldens / "chair"
     outputs = []
     for name, where in places(server):
-        run = cli(
+        run = here(
             *(
                 "score",
                 "chair",

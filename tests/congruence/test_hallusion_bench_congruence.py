@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.hallusion_bench_samples import record
 from support.qa_samples import write_lines
-from support.running import cli
+from support.running import here
 
 TEXTS = ["Yes", "No.", "", None, "It is unclear", "我不知道", "yes and no", "x" * 600_000, "no"]
 RECORDS = [
@@ -30,7 +30,7 @@ def test_files_are_equal(server: str, tmp_path: Path, variant: str, correctness:
     answers = write_lines(tmp_path / "answers", RECORDS)
     outputs = []
     for name, where in (("embedded", ()), ("remote", ("--server", server))):
-        run = cli(
+        run = here(
             *("score", "hallusion-bench", "--responses", answers, "--group-by", "model"),
             *("--variant", variant, "--correctness", correctness, "--out", tmp_path / name),
             *("--format", "json,html", *where),

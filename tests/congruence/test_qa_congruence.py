@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import amber_samples as amber
 from support.event_hallusion_samples import VIDEOS as EVENT_VIDEOS
 from support.qa_samples import infact_lines, infact_questions, write_lines
-from support.running import cli
+from support.running import here
 
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.metrics import Item, ItemResult, Outcome
@@ -102,7 +102,7 @@ def test_files_are_equal(server: str, tmp_path: Path, metric: str, variant: str)
     given_files = archives(tmp_path)[metric]
     outputs = []
     for name, where in (("embedded", ()), ("remote", ("--server", server))):
-        run = cli(
+        run = here(
             *("score", metric, *given_files, "--variant", variant, "--confidence", "0.9"),
             *("--out", tmp_path / name, "--format", "json,html", *where),
         )

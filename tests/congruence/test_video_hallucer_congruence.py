@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.running import cli
+from support.running import here
 
 from hallujudge.metrics.video_hallucer.items import SETS
 
@@ -33,7 +33,7 @@ def test_files_are_equal(server: str, tmp_path: Path, variant: str) -> None:
         (answers / f"{name}.json").write_text(json.dumps(pairs))
     outputs = []
     for name, where in (("embedded", ()), ("remote", ("--server", server))):
-        run = cli(
+        run = here(
             *("score", "video-hallucer", "--responses", answers, "--variant", variant),
             *("--out", tmp_path / name, "--format", "json,html", *where),
         )

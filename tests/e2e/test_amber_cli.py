@@ -11,8 +11,8 @@ import pytest
 from support import amber_samples as amber
 from support.nltk_sample import write_nltk_data
 from support.pages import Page
-from support.qa_running import assert_refused, here, report_of, values_of
-from support.running import read_rows
+from support.qa_running import assert_refused, report_of, values_of
+from support.running import here, read_rows
 from support.spacy_sample import made_model
 
 

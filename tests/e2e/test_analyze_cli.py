@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.tri_he_samples import FALSE, SCENE, TRUE, answer, here, report_of, score
+from support.running import here
+from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
 from hallujudge.sdk import AnalysisOptions, Client, ItemResult, analyze, analyze_results
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import scripted_llm as llm
-from support.running import cli
+from support.running import here
 from support.tri_he_samples import FALSE, TRUE, answer, score
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,11 +27,11 @@ def model() -> Iterator[llm.ScriptedLlm]:
 @pytest.mark.repo
 def test_both_variants_are_printed_side_by_side(tmp_path: Path) -> None:
     common = ("score", "chair", "-r", CAPTIONS, "-R", OBJECTS)
-    run = cli(*common, "--variant", "both", "-o", tmp_path / "both")
+    run = here(*common, "--variant", "both", "-o", tmp_path / "both")
     assert run.returncode == 0, run.stderr
     values = {}
     for variant in ("published", "corrected"):
-        alone = cli(*common, "--variant", variant, "-o", tmp_path / variant)
+        alone = here(*common, "--variant", variant, "-o", tmp_path / variant)
         assert alone.returncode == 0, alone.stderr
         for name in ("report.json", "items.jsonl"):
             assert (tmp_path / "both" / variant / name).read_bytes() == (

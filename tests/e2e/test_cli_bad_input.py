@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from support.running import BIN, ServerProcess, cli, read_rows
+from support.running import BIN, ServerProcess, here, read_rows
 from support.threads import PATIENCE, eventually
 
 from hallujudge.sdk.runs import RunFolder
@@ -42,7 +42,7 @@ def score(folder: Path, responses: str, *more: str | Path) -> subprocess.Complet
     ]
     if "--references" not in more:
         given += ["--references", folder / "references.json"]
-    return cli(*given, *more)
+    return here(*given, *more)
 
 
 def assert_refused(run: subprocess.CompletedProcess[str], *said: str, code: int = 2) -> None:
@@ -188,9 +188,9 @@ def test_usage_errors(folder: Path) -> None:
         score(folder, "good.jsonl", "--format", "pdf"), "table, json, markdown, csv, latex, html"
     )
     assert_refused(score(folder, "good.jsonl", "--confidence", "2"), "confidence is 2")
-    assert_refused(cli("score", "chair"), "--responses")
-    assert_refused(cli("score", "unheard-of"), "unheard-of")
-    assert_refused(cli("nothing"), "nothing")
+    assert_refused(here("score", "chair"), "--responses")
+    assert_refused(here("score", "unheard-of"), "unheard-of")
+    assert_refused(here("nothing"), "nothing")
 
 
 def test_null_and_huge_captions_are_unscored_not_wrong(folder: Path) -> None:

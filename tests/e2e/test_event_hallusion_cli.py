@@ -7,7 +7,8 @@ from pathlib import Path
 
 from support.event_hallusion_samples import VIDEOS
 from support.pages import Page
-from support.qa_running import here, report_of, values_of
+from support.qa_running import report_of, values_of
+from support.running import here
 
 
 def test_both_variants_and_the_page(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.choice_judge import blocks_of, scripted, step
-from support.qa_running import assert_refused, here, report_of
-from support.running import ServerProcess, read_rows
+from support.qa_running import assert_refused, report_of
+from support.running import ServerProcess, here, read_rows
 
 JUDGE = step({"runs": "yes", "sleeps": "no"}, "DESCRIPTION")
 # Split -> description, given judgement, and whether it is right.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.qa_samples import write_lines
-from support.tri_he_samples import here
+from support.running import here
 from support.wordnet_sample import write_wordnet
 
 GRAPH = {"couch": "sofa", "domestic dog": "dog", "table": "table"}

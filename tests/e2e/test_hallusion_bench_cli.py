@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from support.hallusion_bench_samples import record
 from support.pages import Page
-from support.qa_running import assert_refused, here, report_of, values_of
+from support.qa_running import assert_refused, report_of, values_of
 from support.qa_samples import write_lines
+from support.running import here
 
 SET = [
     record("VS_chart_0_0_0", 2, model_prediction="I cannot tell."),

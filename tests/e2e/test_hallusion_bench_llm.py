@@ -11,9 +11,9 @@ import pytest
 from support import scripted_llm as llm
 from support.choice_judge import blocks_of, scripted, step
 from support.hallusion_bench_samples import record
-from support.qa_running import assert_refused, here, report_of, values_of
+from support.qa_running import assert_refused, report_of, values_of
 from support.qa_samples import write_lines
-from support.running import ServerProcess, read_rows
+from support.running import ServerProcess, here, read_rows
 
 from hallujudge.sdk import Client
 

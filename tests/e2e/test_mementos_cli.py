@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.running import cli, read_rows
+from support.running import here, read_rows
 
 ROWS = [
     ("a.png", "A man picks up a ball and throws it to a dog.", "A man throws a ball to a cat."),
@@ -36,7 +36,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def score(responses: Path, references: Path | None, out: Path, *more: str) -> dict[str, Any]:
     given = () if references is None else ("--references", references)
-    run = cli("score", "mementos", "--responses", responses, *given, "--out", out, *more)
+    run = here("score", "mementos", "--responses", responses, *given, "--out", out, *more)
     assert run.returncode == 0, run.stderr
     report: dict[str, Any] = json.loads((out / "report.json").read_text())
     return report
@@ -96,17 +96,17 @@ def test_kept_keywords_are_scored_again_with_another_graph(
     rows = read_rows(items)
     assert rows[0]["evidence"]["predicted_objects"] == ["man", "ball", "cat"]
     patch, graph = tmp_path / "patch.json", tmp_path / "mine.json"
-    run = cli(
+    run = here(
         *("graph", "suggest", "general_objects", "--items", items, "--kind", "objects"),
         *("--out", patch, "--accept", "robotic arm=robot arm"),
     )
     assert run.returncode == 0, run.stderr
     assert "robotic arm = robot arm" in run.stdout
-    run = cli("graph", "merge", "general_objects", patch, "--out", graph, "--name", "mine")
+    run = here("graph", "merge", "general_objects", patch, "--out", graph, "--name", "mine")
     assert run.returncode == 0, run.stderr
     outs = []
     for name, more in (("again", ()), ("grown", ("--object-graph", str(graph)))):
-        run = cli("score", "mementos", "--keywords", items, "--out", tmp_path / name, *more)
+        run = here("score", "mementos", "--keywords", items, "--out", tmp_path / name, *more)
         assert run.returncode == 0, run.stderr
         outs.append(json.loads((tmp_path / name / "report.json").read_text()))
     again, grown = outs
@@ -117,18 +117,18 @@ def test_kept_keywords_are_scored_again_with_another_graph(
 
 
 def test_graph_commands(tmp_path: Path) -> None:
-    shown = cli("graph", "show", "daily_life_objects", "couch")
+    shown = here("graph", "show", "daily_life_objects", "couch")
     assert "couch: leads to sofa" in shown.stdout
-    assert cli("graph", "show", "daily_life_objects", "zzz").returncode == 1
-    assert "sound" in cli("graph", "validate", "robotics_behaviors").stdout
-    assert "forms" in cli("graph", "stats", "comics_objects").stdout
-    compared = cli("graph", "diff", "general_objects", "comics_objects").stdout
+    assert here("graph", "show", "daily_life_objects", "zzz").returncode == 1
+    assert "sound" in here("graph", "validate", "robotics_behaviors").stdout
+    assert "forms" in here("graph", "stats", "comics_objects").stdout
+    compared = here("graph", "diff", "general_objects", "comics_objects").stdout
     assert "+ root garfield" in compared
     picture = tmp_path / "arm.svg"
-    run = cli("graph", "draw", "robotics_objects", "--word", "robot arm", "--out", picture)
+    run = here("graph", "draw", "robotics_objects", "--word", "robot arm", "--out", picture)
     assert run.returncode == 0, run.stderr
     assert picture.read_text().startswith("<svg")
-    png = cli("graph", "draw", "robotics_objects", "--out", tmp_path / "all.png")
+    png = here("graph", "draw", "robotics_objects", "--out", tmp_path / "all.png")
     if importlib.util.find_spec("resvg_py"):
         assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
     else:
@@ -150,7 +150,7 @@ def test_released_files(tmp_path: Path) -> None:
     for suffix in ("pkl", "json"):
         out = tmp_path / suffix
         name = str(tmp_path / f"g.{suffix}")
-        run = cli(
+        run = here(
             *("score", "mementos", "--keywords", keywords, "--out", out, "--domain", "anything"),
             *("--object-graph", name, "--behavior-graph", name),
         )
@@ -182,7 +182,7 @@ def keyword_line(**changes: Any) -> str:
 def test_what_is_unscored_and_why(tmp_path: Path, line: str, reason: str) -> None:
     path = tmp_path / "k.jsonl"
     path.write_text(line)
-    run = cli("score", "mementos", "--keywords", path, "--out", tmp_path / "out")
+    run = here("score", "mementos", "--keywords", path, "--out", tmp_path / "out")
     assert run.returncode == 3, run.stderr
     assert reason in run.stdout
     assert read_rows(tmp_path / "out" / "items.jsonl")[0]["reason"] == reason
@@ -195,7 +195,7 @@ def test_a_reference_without_a_description_is_unscored(tmp_path: Path) -> None:
     responses.write_text(
         '{"image": "a", "description": "A dog."}\n{"image": "b", "description": null}\n'
     )
-    run = cli(
+    run = here(
         *("score", "mementos", "--responses", responses, "--references", references),
         *("--out", tmp_path / "out"),
     )
@@ -233,7 +233,7 @@ class Hostile:
 def test_bad_options(tmp_path: Path, arguments: list[str], says: str) -> None:
     path = tmp_path / "k.jsonl"
     path.write_text(keyword_line())
-    run = cli(
+    run = here(
         "score", "mementos", "--keywords", path, "--out", tmp_path / "out", *arguments, cwd=tmp_path
     )
     assert run.returncode == 2, (run.stdout, run.stderr)
@@ -274,7 +274,7 @@ def test_bad_graphs(tmp_path: Path, content: bytes, suffix: str, says: str) -> N
         ["score", "mementos", "--keywords", path, "--object-graph", graph, "--out", "out"],
         ["graph", "validate", graph],
     ):
-        run = cli(*command, cwd=tmp_path)
+        run = here(*command, cwd=tmp_path)
         assert run.returncode == 2, run.stdout
         assert says in run.stderr
         assert "Traceback" not in run.stderr
@@ -285,7 +285,7 @@ def test_every_problem_of_a_graph_is_named(tmp_path: Path) -> None:
     path = tmp_path / "many.json"
     words = [f"word {number}" for number in range(30)]
     path.write_text(json.dumps({"a": words, "b": words}))
-    run = cli("graph", "validate", path)
+    run = here("graph", "validate", path)
     assert run.returncode == 2
     assert all(f"'{word}' has the roots 'a', 'b'" in run.stdout for word in words)
 
@@ -294,7 +294,7 @@ def test_a_graph_of_the_general_domain_alone(tmp_path: Path) -> None:
     keywords, graph = tmp_path / "k.jsonl", tmp_path / "mine.json"
     keywords.write_text(keyword_line(reference_objects=["zorb"], predicted_objects=["zorblet"]))
     graph.write_text('{"zorb": ["zorblet"]}')
-    run = cli(
+    run = here(
         *("score", "mementos", "--keywords", keywords, "--out", tmp_path / "out"),
         *("--object-graph", f"general={graph}"),
     )
@@ -306,6 +306,6 @@ def test_a_graph_of_the_general_domain_alone(tmp_path: Path) -> None:
 def test_duplicate_image_names_are_named(tmp_path: Path) -> None:
     path = tmp_path / "k.jsonl"
     path.write_text(keyword_line() * 2)
-    run = cli("score", "mementos", "--keywords", path, "--out", tmp_path / "out")
+    run = here("score", "mementos", "--keywords", path, "--out", tmp_path / "out")
     assert run.returncode == 2
     assert "more than once: a" in run.stderr

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support import scripted_llm as llm
 from support.qa_samples import write_lines
-from support.running import ServerProcess, read_rows
-from support.tri_he_samples import here, report_of
+from support.running import ServerProcess, here, read_rows
+from support.tri_he_samples import report_of
 
 from hallujudge.metrics.mementos.items import MementosItem
 from hallujudge.sdk import Client, ScoreSpec

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.qa_running import assert_refused, here, values_of
+from support.qa_running import assert_refused, values_of
 from support.qa_samples import write_lines
+from support.running import here
 
 THINGS = ("dog", "cat", "bus", "car")
 QUESTIONS: list[dict[str, Any]] = [

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from oracles import answers_published as oracle
-from support.qa_running import assert_refused, here, report_of, values_of
+from support.qa_running import assert_refused, report_of, values_of
 from support.qa_samples import infact_lines, infact_questions, write_lines
-from support.running import cli, read_rows
+from support.running import here, read_rows
 
 QUESTIONS: list[dict[str, Any]] = [
     {"question_id": n, "image": f"{n // 2}.jpg", "text": f"Is there a {thing}?", "label": label}
@@ -180,7 +180,7 @@ def infact(folder: Path, lines: Any, *more: str | Path) -> subprocess.CompletedP
 def test_infact_agrees_with_the_formulas(tmp_path: Path) -> None:
     questions = infact_questions(600)
     path = write_lines(tmp_path / "lines.jsonl", infact_lines(questions))
-    run = cli("score", "infact", "--responses", path, "--out", tmp_path / "out")
+    run = here("score", "infact", "--responses", path, "--out", tmp_path / "out")
     assert run.returncode == 0, run.stderr
     report = report_of(tmp_path / "out")
     wanted = oracle.infact(questions)

@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 from support.rpc import health_stub, refused
-from support.running import ServerProcess, cli
+from support.running import ServerProcess, cli, here
 from support.threads import PATIENCE
 
 from hallujudge.judge.v1 import chair_pb2, scoring_pb2
@@ -213,16 +213,16 @@ def test_a_taken_port_is_said_plainly(server: str) -> None:
 
 
 def test_doctor_and_config(server: str) -> None:
-    run = cli("doctor", "--server", server)
+    run = here("doctor", "--server", server)
     assert run.returncode == 0, run.stdout + run.stderr
     # Every metric is tried here and there; those whose parts are not installed are absent.
     assert run.stdout.count("as it should be") >= 12
     assert "metric tri-he here" in run.stdout
     assert f"metric chair at {server}" in run.stdout
-    down = cli("doctor", "--server", "127.0.0.1:1")
+    down = here("doctor", "--server", "127.0.0.1:1")
     assert down.returncode == 1
     assert "FAILED" in down.stdout
-    shown = cli("config", "show")
+    shown = here("config", "show")
     assert shown.returncode == 0
     assert "port = 50051  # default" in shown.stdout
     assert cli("--version").stdout.startswith("hallujudge ")

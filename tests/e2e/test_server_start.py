@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.running import BIN, cli
+from support.running import BIN, here
 
 
 def start(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -61,9 +61,9 @@ def test_a_file_that_is_no_cache_is_refused_at_start(tmp_path: Path) -> None:
 
 def test_config_show_writes_a_file_that_config_reads(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
-    first = cli("config", "show", "--format", "toml")
+    first = here("config", "show", "--format", "toml")
     assert first.returncode == 0
     file.write_text(first.stdout.replace("port = 50051", "port = 50052"), encoding="utf-8")
-    again = cli("config", "show", "--config", file)
+    again = here("config", "show", "--config", file)
     assert again.returncode == 0, again.stderr
     assert f"port = 50052  # file {file}" in again.stdout

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.running import BIN, ServerProcess, cli, read_rows
+from support.running import BIN, ServerProcess, cli, here, read_rows
 from support.threads import PATIENCE, eventually
 
 
@@ -33,12 +33,36 @@ def arguments(folder: Path, *more: str | Path) -> list[str | Path]:
 
 @pytest.mark.parametrize("command", [[], ["score"], ["config"]])
 def test_a_command_without_more_shows_its_help_and_no_error(command: list[str]) -> None:
-    run = cli(*command)
+    run = here(*command)
     assert run.returncode == 2
     assert run.stderr == ""
-    assert cli(*command, "-h").stdout == cli(*command, "--help").stdout
-    assert run.stdout.strip() == cli(*command, "--help").stdout.strip()
+    assert here(*command, "-h").stdout == here(*command, "--help").stdout
+    assert run.stdout.strip() == here(*command, "--help").stdout.strip()
     assert "Usage: hallujudge" in run.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["score", "chair", "-r", "nowhere.jsonl", "-R", "nowhere.json", "-o", "out"],
+        ["metrics", "show", "nowhere"],
+        ["analyze", "nowhere"],
+        ["compare", "nowhere", "nowhere"],
+        ["build", "pope", "--objects", "nowhere.json", "-o", "out"],
+        ["graph", "validate", "nowhere.json"],
+        ["serve", "--config", "nowhere.toml"],
+        ["doctor", "--server", ""],
+        ["config", "show", "--config", "nowhere.toml"],
+        ["nowhere"],
+    ],
+)
+def test_a_mistake_ends_the_process_with_one_line(tmp_path: Path, command: list[str]) -> None:
+    """Other tests of mistakes run in this process; these show that a shell gets the same."""
+    run = cli(*command, cwd=tmp_path)
+    assert run.returncode == 2, run.stderr
+    assert run.stderr.startswith("error: ")
+    assert run.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("where", [">&-", "2>&-", ">/dev/full"])
@@ -53,7 +77,7 @@ def test_a_closed_output_causes_no_traceback(folder: Path, where: str) -> None:
 
 
 def test_an_empty_address_is_a_mistake(folder: Path) -> None:
-    run = cli(*arguments(folder, "--server", ""))
+    run = here(*arguments(folder, "--server", ""))
     assert run.returncode == 2
     assert "empty" in run.stderr
     assert not (folder / "out" / "report.json").exists()
@@ -112,7 +136,7 @@ def test_responses_come_from_standard_input(folder: Path, name: str, packed: boo
 
 
 def test_two_archives_do_not_share_standard_input(folder: Path) -> None:
-    run = cli("score", "chair", "-r", "-", "-R", "-", "-o", folder / "out")
+    run = here("score", "chair", "-r", "-", "-R", "-", "-o", folder / "out")
     assert run.returncode == 2
     assert "both responses and references are standard input" in run.stderr
 
@@ -120,7 +144,7 @@ def test_two_archives_do_not_share_standard_input(folder: Path) -> None:
 def test_quiet_prints_scores_only_and_verbose_lists_unscored_items(folder: Path) -> None:
     with (folder / "captions.jsonl").open("a") as stream:
         stream.write(json.dumps({"image_id": 4, "caption": None, "n": 1}) + "\n")
-    quiet = cli(*arguments(folder, "--allow-duplicates", "-q"))
+    quiet = here(*arguments(folder, "--allow-duplicates", "-q"))
     assert quiet.returncode == 3
     assert [line.split()[0] for line in quiet.stdout.splitlines()] == [
         "chair_i",
@@ -129,8 +153,8 @@ def test_quiet_prints_scores_only_and_verbose_lists_unscored_items(folder: Path)
         "mean_words",
     ]
     assert quiet.stderr == ""
-    verbose = cli(*arguments(folder, "--allow-duplicates", "-v"))
+    verbose = here(*arguments(folder, "--allow-duplicates", "-v"))
     assert "unscored 4#2: RESPONSE_MISSING" in verbose.stderr
-    both = cli(*arguments(folder, "-q", "-v"))
+    both = here(*arguments(folder, "-q", "-v"))
     assert (both.returncode, both.stdout) == (2, "")
     assert "--quiet and --verbose are both given" in both.stderr

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from support import scripted_llm as llm
-from support.tri_he_samples import FALSE, TRUE, answer, here, score
+from support.running import here
+from support.tri_he_samples import FALSE, TRUE, answer, score
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from support.qa_samples import write_lines
-from support.running import read_rows
-from support.tri_he_samples import FALSE, SCENE, TRUE, answer, here, report_of, score
+from support.running import here, read_rows
+from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
 
 def own_file(path: Path, **instance: object) -> Path:

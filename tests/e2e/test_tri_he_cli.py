@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.running import cli, read_rows
+from support.running import cli, here, read_rows
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
 from hallujudge.judge_service.engine import ScoreSpec
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.skipif(
 def golden_runs(
     goldens: Path, server: str, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
-    """The golden claims, scored in a process of their own and at a server."""
+    """The golden claims, scored in this process and at a server."""
     folder = goldens / "tri_he"
     outs = {name: tmp_path_factory.mktemp(name) for name in ("embedded", "remote")}
     for name, out in outs.items():
-        run = cli(
+        run = here(
             *("score", "tri-he", "--claims", folder / "matcher_claims.jsonl"),
             *("--references", folder / "tri-he.json", "--out", out),
             *(("--server", server) if name == "remote" else ()),

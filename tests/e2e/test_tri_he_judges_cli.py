@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
-from support.running import ServerProcess, cli, read_rows
-from support.tri_he_samples import FALSE, SCENE, TRUE, answer, here, judge_step, report_of, score
+from support.running import ServerProcess, cli, here, read_rows
+from support.tri_he_samples import FALSE, SCENE, TRUE, answer, judge_step, report_of, score
 
 from hallujudge.judge_service.llm.cache_file import CacheFile
 from hallujudge.sdk import Client, errors

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
-from support.running import ServerProcess, read_rows
-from support.tri_he_samples import FALSE, TRUE, answer, here, score
+from support.running import ServerProcess, here, read_rows
+from support.tri_he_samples import FALSE, TRUE, answer, score
 
 PARAPHRASED = {"object1": "person", "relation": "is", "object2": "happy"}
 

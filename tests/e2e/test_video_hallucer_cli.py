@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from support.pages import Page
-from support.qa_running import assert_refused, here, report_of, values_of
+from support.qa_running import assert_refused, report_of, values_of
+from support.running import here
 
 
 def pair(basic: str | None = "Yes.", hallucination: str | None = "No.", **more: Any) -> Any:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.qa_running import assert_refused, here, report_of, values_of
+from support.qa_running import assert_refused, report_of, values_of
 from support.qa_samples import write_lines
+from support.running import here
 
 CAPTIONS = {"1": "a man runs", "2": "a man walks", "3": "a man sits"}
 

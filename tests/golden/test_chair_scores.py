@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.running import cli, read_rows
+from support.running import here, read_rows
 
 FILES = (
     "pope_brief_description_mplug-owl",
@@ -34,7 +34,7 @@ PRINTED = {
 
 def score(goldens: Path, name: str, out: Path, *more: str | Path) -> dict[str, object]:
     chair = goldens / "chair"
-    run = cli(
+    run = here(
         "score",
         "chair",
         "--responses",
@@ -142,7 +142,7 @@ def test_ids_may_come_from_a_map(goldens: Path, tmp_path: Path) -> None:
             break
     archive = tmp_path / "captions.json"
     archive.write_text("\n".join(records))
-    run = cli(
+    run = here(
         *("score", "chair", "--responses", archive),
         *("--references", chair / "coco_reference_objects.json"),
         *("--id-map", chair / "pope_image_ids.json"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from oracles import hallusion_bench as oracle
-from support.running import cli
+from support.running import here
 
 # Score -> the expected file's name of its number of cases.
 COUNTS = {
@@ -36,7 +36,7 @@ CAUSES = {
 
 
 def scored(out: Path, *arguments: str | Path) -> Any:
-    run = cli("score", "hallusion-bench", *arguments, "--out", out)
+    run = here("score", "hallusion-bench", *arguments, "--out", out)
     assert run.returncode in {0, 3}, run.stderr
     return json.loads((out / "report.json").read_text())
 
@@ -91,7 +91,7 @@ def test_released_answers_have_no_label_and_join_the_questions(
 ) -> None:
     folder = goldens / "hallusion_bench"
     sample = ("--responses", folder / "released_sample.predictions.json")
-    alone = cli("score", "hallusion-bench", *sample, "--out", tmp_path / "alone")
+    alone = here("score", "hallusion-bench", *sample, "--out", tmp_path / "alone")
     assert alone.returncode == 2
     assert "neither gt_answer nor a correctness" in alone.stderr
     assert "254 in all" in alone.stderr

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from oracles import answers_published as oracle
-from support.running import cli, read_rows
+from support.running import here, read_rows
 
 from hallujudge.metrics.infact.analysis import mode_means
 from hallujudge.metrics.pope.analysis import (
@@ -30,7 +30,7 @@ def report_of(out: Path) -> dict[str, Any]:
 def test_pope_answers(goldens: Path, tmp_path: Path, split: str) -> None:
     name = f"llava-1.5-7b_coco_{split}_greedy"
     expected = json.loads((goldens / "pope" / "expected_scores.json").read_text())[name]
-    run = cli(
+    run = here(
         *("score", "pope", "--responses", goldens / "pope" / f"{name}.answers.jsonl"),
         *("--references", goldens / "pope" / f"coco_{split}.questions.jsonl"),
         *("--out", tmp_path),
@@ -58,7 +58,7 @@ def test_vidhal_random_baseline(
 ) -> None:
     vidhal = goldens / "vidhal"
     expected = json.loads((vidhal / "expected_random.json").read_text())[key]
-    run = cli(
+    run = here(
         *("score", metric, "--responses", vidhal / f"{file}.predictions.json"),
         *("--references", vidhal / "annotations.json", "--options", vidhal / "options.json"),
         *("--out", tmp_path),
@@ -89,7 +89,7 @@ def test_vidhal_answers_of_every_kind(goldens: Path, tmp_path: Path) -> None:
     (tmp_path / "choices.json").write_text(json.dumps(choices))
     (tmp_path / "orders.json").write_text(json.dumps(orders))
     given = ("--references", vidhal / "annotations.json", "--options", vidhal / "options.json")
-    run = cli(
+    run = here(
         *("score", "vidhal-mcqa", "--responses", tmp_path / "choices.json"),
         *(*given, "--out", tmp_path / "mcqa"),
     )
@@ -99,7 +99,7 @@ def test_vidhal_answers_of_every_kind(goldens: Path, tmp_path: Path) -> None:
         list(choices.values()), shown, [captions[video]["1"] for video in captions]
     )
     assert report_of(tmp_path / "mcqa")["scores"]["accuracy"]["value"] == pytest.approx(wanted)
-    run = cli(
+    run = here(
         *("score", "vidhal-ordering", "--responses", tmp_path / "orders.json"),
         *(*given, "--out", tmp_path / "ordering", "--count-empty"),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from oracles import video_hallucer as oracle
-from support.running import cli
+from support.running import here
 
 SCORES = {
     "basic_accuracy": "basic_accuracy",
@@ -21,7 +21,7 @@ SCORES = {
 def report(goldens: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     out = tmp_path_factory.mktemp("drawn")
     drawn = goldens / "video_hallucer" / "drawn_1"
-    run = cli("score", "video-hallucer", "--responses", drawn, "--out", out)
+    run = here("score", "video-hallucer", "--responses", drawn, "--out", out)
     assert run.returncode == 0, run.stderr
     return json.loads((out / "report.json").read_text())
 

@@ -1,25 +1,11 @@
-"""Runs of the question-answering commands in this process, and their reports."""
+"""Reports of runs of the question-answering commands."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import subprocess
 from pathlib import Path
 from typing import Any
-
-
-def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command line in this process, without starting an interpreter."""
-
-    from hallujudge.sdk.cli import main
-
-    said, errors = io.StringIO(), io.StringIO()
-    given = [str(argument) for argument in arguments]
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
-        code = main(given)
-    return subprocess.CompletedProcess(given, code, said.getvalue(), errors.getvalue())
 
 
 def report_of(out: Path) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import subprocess
 from collections.abc import Sequence
@@ -12,8 +10,9 @@ from typing import Any
 
 from support import scripted_llm as llm
 from support.qa_samples import write_lines
+from support.running import here
 
-__all__ = ["FALSE", "SCENE", "TRUE", "answer", "here", "judge_step", "report_of", "score"]
+__all__ = ["FALSE", "SCENE", "TRUE", "answer", "judge_step", "report_of", "score"]
 
 SCENE = [["man", "riding", "horse"], ["horse", "is", "brown"]]
 TRUE, FALSE = ["man", "riding", "horse"], ["dog", "near", "horse"]
@@ -22,18 +21,6 @@ TRUE, FALSE = ["man", "riding", "horse"], ["dog", "near", "horse"]
 def answer(image: str, *claims: object, question: str = "What?", **more: Any) -> dict[str, Any]:
     """Return a line of a file of claims."""
     return {"image_id": image, "question": question, "claims": list(claims)} | more
-
-
-def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command line in this process, without starting an interpreter."""
-
-    from hallujudge.sdk.cli import main
-
-    said, errors = io.StringIO(), io.StringIO()
-    given = [str(argument) for argument in arguments]
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
-        code = main(given)
-    return subprocess.CompletedProcess(given, code, said.getvalue(), errors.getvalue())
 
 
 def score(

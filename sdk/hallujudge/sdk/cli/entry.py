@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Items are freed by their reference counts. Looking for cycles among them after every 700 new
     # ones takes a tenth of a CHAIR run, and finds none.
     gc.set_threshold(_NEW_OBJECTS)
-    return _run(lambda: command_tree()(arguments, standalone_mode=False))
+    return _run(lambda: command_tree()(arguments, prog_name="hallujudge", standalone_mode=False))
 
 
 def command_tree() -> typer.Typer:
