@@ -276,6 +276,6 @@ def test_questions_are_built(tmp_path: Path) -> None:
     rows = read_rows(first)
     assert [row["label"] for row in rows] == ["yes", "no"] * 3
     assert_refused(here(*given, "--out", first, "--template", "What?"), "{object}")
-    assert_refused(here(*given, "--out", first, "--images", "9"), "9 are wanted")
+    assert_refused(here(*given, "--out", first, "--images", "9"), "9 are requested")
     objects.write_text('{"1": "dog"}')
     assert_refused(here(*given, "--out", first), "not a list of names")

@@ -78,8 +78,10 @@ def test_llm_by_flags_and_by_environment(tmp_path: Path, monkeypatch: pytest.Mon
         assert asked == 3, "the same claim about the same scene is asked once"
         monkeypatch.setenv("HALLUJUDGE_LLM_URL", server.url)
         monkeypatch.setenv("HALLUJUDGE_LLM_MODEL", "tiny")
-        assert score(tmp_path, ANSWERS, "--judge", "llm").returncode == 3
-        assert report_of(tmp_path / "out") == report
+        # A new folder: verdicts of this one would be reused.
+        again = tmp_path / "again"
+        assert score(tmp_path, ANSWERS, "--judge", "llm", "--out", again).returncode == 3
+        assert report_of(again) == report
         assert server.chats == 2 * asked
 
 
