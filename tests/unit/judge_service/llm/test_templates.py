@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
-from hallujudge.judge_service.llm.templates import load_template, template_names
+import pytest
+
+from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.llm.templates import load_template, own_template, template_names
 
 
 def test_every_template_has_a_name_a_version_and_a_hash_that_is_pinned() -> None:
@@ -18,3 +22,32 @@ def test_slots_are_filled_once() -> None:
     template = load_template("judge_claim")
     values = {"scene": "{{claims}}", "objects": "{{scene}}", "claims": "c"}
     assert template.messages(values)[1]["content"] == "{{claims}}\n{{scene}}\nc"
+
+
+def test_an_own_prompt_has_messages_and_its_whole_hash() -> None:
+    text = "--- system ---\nGrade.\n--- user ---\n{{question}}\n{{answer}}\n"
+    template = own_template(text, ("question", "answer"))
+    assert template.label == f"own@{sha256(text.encode()).hexdigest()}"
+    assert template.messages({"question": "{{answer}}", "answer": "b"}) == [
+        {"role": "system", "content": "Grade."},
+        {"role": "user", "content": "{{answer}}\nb"},
+    ]
+    (message,) = own_template("{{question}} {{answer}}?", ("question", "answer")).messages(
+        {"question": "a", "answer": "b"}
+    )
+    assert message == {"role": "user", "content": "a b?"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{{question}}", r"needs the slots \{\{question\}\}, \{\{answer\}\}; it has \{\{question"),
+        ("", "it has none"),
+        ("{{question}} {{answer}} {{more}}", r"it has .*\{\{more\}\}"),
+        ("lost\n--- user ---\n{{question}} {{answer}}", "before its first message: 'lost'"),
+        ("{{question}} {{answer}}" + "x" * 100_000, "at most 100000"),
+    ],
+)
+def test_an_own_prompt_that_cannot_be_used_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        own_template(text, ("question", "answer"))
