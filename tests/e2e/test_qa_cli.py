@@ -247,7 +247,7 @@ INFACT_BAD: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
         [{**LINE, "id": 5}, {**LINE, "id": 5, "operator": "shuffle"}],
         ["duplicate line ids: 5"],
     ),
-    "confidence is NaN": ([{**LINE, "confidence": float("nan")}], ["NaN"]),
+    "confidence is NaN": ([{**LINE, "confidence": float("nan")}], ["q1 (nan)"]),
     "confidence is a text": ([{**LINE, "confidence": "NaN"}], ["q1 ('NaN')"]),
     "confidence in percent": ([{**LINE, "confidence": 85}], ["q1 (85)", "0.85"]),
     "two labels": ([LINE, {**LINE, "operator": "shuffle", "label": "B"}], ["another label", "q1"]),

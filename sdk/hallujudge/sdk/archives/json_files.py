@@ -93,7 +93,7 @@ def read_json_bytes(text: str | bytes, place: str) -> object:
         ArchiveError: The text does not hold exactly one value.
     """
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=_object)
     except RecursionError as err:
         raise ArchiveError(f"{place}: nested too deeply") from err
     except _RefusedError as err:
@@ -109,7 +109,8 @@ class _Reader:
         self._stream = stream
         self._path = path
         self._chunk_chars = chunk_chars
-        self._decoder = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_object)
+        # Tools write NaN for scores of their own. As an id, a text or a confidence it is refused.
+        self._decoder = json.JSONDecoder(object_pairs_hook=_object)
         self._buffer = ""
         self._at = 0
         self._line = 1
@@ -232,10 +233,6 @@ def _space_end(text: str, start: int) -> int:
 
 class _RefusedError(ValueError):
     """JSON that Python's decoder accepts and this reader refuses."""
-
-
-def _no_constant(name: str) -> object:
-    raise _RefusedError(f"{name} is not JSON; write null where there is no number")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from .reader import ArchiveReader, converting, yes_or_no
@@ -25,10 +26,16 @@ _PLACE = slice(3, 6)
 def _common(values: Mapping[str, object]) -> dict[str, object]:
     return {
         "id": values.get("index"),
-        "response": values.get("prediction"),
+        "response": _as_text(values.get("prediction")),
         "label": values.get("answer"),
         "image": values.get("image_path"),
     }
+
+
+def _as_text(prediction: object) -> object:
+    """Return a prediction that a spreadsheet took for a number as the text that it was."""
+    number = isinstance(prediction, (int, float)) and not math.isnan(prediction)
+    return str(prediction) if number else prediction
 
 
 def _amber(values: Mapping[str, object]) -> Mapping[str, object]:

@@ -16,6 +16,7 @@ from support.archive_samples import (
     Caption,
     Question,
     packed,
+    write_lines,
 )
 
 from hallujudge.metrics import Report
@@ -143,3 +144,35 @@ def test_a_missing_response_is_kept_as_missing(tmp_path: Path) -> None:
     for layout in ("lmms-eval B2", "lmms-eval C"):
         items = read_items("chair", CAPTION_LAYOUTS[layout][1](tmp_path, lone), None)
         assert chair_items(items) == [("1", None, ("dog",))]
+
+
+def test_predictions_that_a_spreadsheet_took_for_numbers_are_texts() -> None:
+    row = {"index": 1, "question": "Is it?", "answer": "Yes", "category": "random"}
+    for prediction, response in ((1, "1"), (2.5, "2.5"), (True, "True"), ("Yes", "Yes")):
+        (item,) = read_items("pope", [{**row, "prediction": prediction}], None)
+        assert isinstance(item, PopeItem)
+        assert item.response == response
+    (item,) = read_items("pope", [{**row, "prediction": float("nan")}], None)
+    assert isinstance(item, PopeItem)
+    assert item.response == "nan", "which scoring takes for a failure text"
+
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "nested responses": {"filtered_resps": [["Yes"]]},
+    "flat response": {"filtered_resps": "Yes"},
+    "responses that are raw only": {"resps": [["Yes"]]},
+    "no responses": {},
+    "NaN in a score": {"filtered_resps": ["Yes"], "some_score": float("nan")},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("truth", ["yes", "YES", " Yes"])
+def test_variants_of_samples_are_read(tmp_path: Path, variant: str, truth: str) -> None:
+    score = {"question_id": "7", "score": 1.0, "prediction": "yes", "ground_truth": truth}
+    row = {"doc_id": 3, "target": truth, "pope_f1_score": score, "more": [1], **VARIANTS[variant]}
+    path = write_lines(tmp_path / "samples.jsonl", [row])
+    (item,) = read_items("pope", path, None)
+    assert isinstance(item, PopeItem)
+    assert (item.id, item.label) == ("3", "yes")
+    assert (item.response or "").casefold() == "yes"
