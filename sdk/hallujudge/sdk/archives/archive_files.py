@@ -95,6 +95,7 @@ def first_values(source: Path | Records | list[Record]) -> Iterator[Mapping[str,
         try:
             whole = next(islice(read_values(source), 1), None)
         except ArchiveError:
+            # Mementos' keyword files are plain texts.
             if source.suffix.lower() == ".txt":
                 return
             raise

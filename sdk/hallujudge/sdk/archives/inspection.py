@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from ..errors import HallujudgeError
+from ..errors import ArchiveError, HallujudgeError
 from .archive_files import ArchiveFile, open_file, value_at
 from .found_files import FoundFile, found_files
 from .joins import IdCheck
@@ -47,7 +47,7 @@ class ArchiveSummary:
     layout: str = ""
     """Name of the layout; empty for plain records."""
     why: tuple[str, ...] = ()
-    """Keys that decided; all keys of plain records."""
+    """Keys that decided, or what else did; all keys of plain records."""
     role: str = ""
     """``responses``, ``references`` or ``companion``."""
     metrics: tuple[str, ...] = ()
@@ -117,6 +117,11 @@ def inspect_file(file: FoundFile) -> ArchiveSummary:
 
 def _summary(archive: ArchiveFile) -> ArchiveSummary:
     reader = archive.reader
+    if archive.content.format == "text" and not archive.first:
+        raise ArchiveError(
+            f"{archive.file.path}: plain text, which only Mementos reads, as a folder of keyword "
+            "files; give JSON, JSON lines or a table"
+        )
     counts = _Counts(archive)
     if reader is None or reader.role == "responses" or reader.metrics:
         for record in archive.records():
@@ -127,7 +132,7 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
         path=archive.file.name,
         format=archive.content.format,
         layout="" if reader is None else reader.name,
-        why=tuple(sorted(archive.first)) if reader is None else reader.keys,
+        why=_why(archive),
         role="responses" if reader is None else reader.role,
         metrics=metrics,
         model=archive.model,
@@ -166,6 +171,12 @@ def _command(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
         command += "".join(f" --map {quote(pair)}" for pair in _unknown_keys(archive))
     given = "ARCHIVE" if archive.reader and archive.reader.role == "references" else ""
     return f"{command} {f'--responses {given}' if given else ''} --out results".replace("  ", " ")
+
+
+def _why(archive: ArchiveFile) -> tuple[str, ...]:
+    if archive.reader is None:
+        return tuple(sorted(archive.first))
+    return archive.reader.keys + ((archive.reader.shape,) if archive.reader.shape else ())
 
 
 def _unknown_keys(archive: ArchiveFile) -> tuple[str, ...]:
@@ -220,7 +231,7 @@ class _Counts:
         self.records += 1
         identifier = self._id(record)
         if identifier is None:
-            self.without_id += 1
+            self.without_id += self._has_ids
         else:
             self._ids.add(identifier)
             if len(self.first_ids) < _SHOWN_IDS:
@@ -236,6 +247,11 @@ class _Counts:
                 if (found := self._id(record)) is not None
             )
         )
+
+    @property
+    def _has_ids(self) -> bool:
+        reader = self.archive.reader
+        return reader is None or reader.fields.get("id") != ""
 
     def _id(self, record: Record) -> str | None:
         key = self._key("id", record, _ID_KEYS)

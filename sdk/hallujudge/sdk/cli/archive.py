@@ -90,7 +90,7 @@ def _layout(summary: ArchiveSummary) -> str:
     keys = named(summary.why)
     if not summary.layout:
         return f"plain records ({summary.format}) with the keys {keys}"
-    return f"{summary.layout} ({summary.format}), by the keys {keys}"
+    return f"{summary.layout} ({summary.format}), by {keys}"
 
 
 def _records(summary: ArchiveSummary) -> str:

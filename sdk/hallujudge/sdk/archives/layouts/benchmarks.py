@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .reader import ArchiveReader, yes_or_no
+from .reader import ArchiveReader, mapping_at, yes_or_no
 
 __all__ = ["READERS"]
 
@@ -39,6 +39,66 @@ def _asks_yes_or_no(values: Mapping[str, object]) -> bool:
     """Return whether a prompt is a yes/no question, or the whole answer is yes or no."""
     prompt = str(values.get("prompt", "")).lstrip().casefold()
     return prompt.startswith(_YES_NO_QUESTIONS) or yes_or_no(str(values.get("text")).rstrip(". "))
+
+
+def _is_event_hallusion(values: Mapping[str, object]) -> bool:
+    """Return whether an object maps splits to videos with questions."""
+    splits = values.keys() - {"id"}
+    videos = [mapping_at(values, split) for split in splits]
+    return (
+        bool(splits)
+        and splits <= {"entire", "interleave", "misleading"}
+        and all(isinstance(v, Mapping) and "qa" in v for of in videos for v in of.values())
+    )
+
+
+def _letters(value: object) -> list[str]:
+    """Return the letters of an order, such as ``A, B, C`` or a list; empty if it is another."""
+    parts = value if isinstance(value, list) else str(value).split(",")
+    letters = [part.strip() for part in parts if isinstance(part, str)]
+    return letters if all(len(letter) == 1 and letter.isalpha() for letter in letters) else []
+
+
+def _all_letters(values: Mapping[str, object], *, least: int, most: int) -> bool:
+    """Return whether an object maps videos, named with a number, to one or more letters."""
+    return bool(values) and all(
+        least <= len(_letters(value)) <= most and any(c.isdigit() for c in key)
+        for key, value in values.items()
+    )
+
+
+def _is_display(values: Mapping[str, object]) -> bool:
+    """Return whether an object maps each video to letters with ranks."""
+    return bool(values) and all(
+        isinstance(shown, Mapping)
+        and bool(shown)
+        and all(len(letter) == 1 and str(rank).isdecimal() for letter, rank in shown.items())
+        for shown in values.values()
+    )
+
+
+def _maps_to_words(values: Mapping[str, object], *, with_digits: bool) -> bool:
+    return bool(values) and all(
+        isinstance(words, list)
+        and all(isinstance(word, str) for word in words)
+        and any(c.isdigit() for c in key) is with_digits
+        for key, words in values.items()
+    )
+
+
+_VIDHAL = "-R annotations.json --options options.json"
+
+
+def _references_of_objects() -> ArchiveReader:
+    return ArchiveReader(
+        name="objects of images",
+        keys=(),
+        matches=lambda values: _maps_to_words(values, with_digits=True),
+        shape="a list of names for each image",
+        metrics=("chair",),
+        role="references",
+        fields={"id": "", "response": ""},
+    )
 
 
 _GIVE_RESPONSES = "give the responses that it was made from"
@@ -79,13 +139,13 @@ READERS = (
         "a HallusionBench file",
         "model_prediction set_id figure_id gt_answer",
         "hallusion-bench",
-        fields="response=model_prediction label=gt_answer",
+        fields="id= response=model_prediction label=gt_answer",
     ),
     _responses(
         "a HallusionBench file without labels",
         "model_prediction set_id figure_id",
         "hallusion-bench",
-        fields="response=model_prediction",
+        fields="id= response=model_prediction",
         arguments="-R HallusionBench.json",
     ),
     _responses(
@@ -108,10 +168,10 @@ READERS = (
         arguments=f"{_OBJECTS} --id-map image_ids.json",
         model_key="model_id",
     ),
-    _responses("a file of VideoHallucer's answers", "basic hallucination", "video-hallucer"),
     _responses(
-        "a file of INFACT's answers", "question_id operator", "infact", fields="id=question_id"
+        "a file of VideoHallucer's answers", "basic hallucination", "video-hallucer", fields="id="
     ),
+    _responses("a file of INFACT's answers", "question_id operator", "infact", fields="id="),
     _responses("EventHallusion's predictions", "qa desc event_info", "event-hallusion"),
     _responses(
         "a file of Mementos descriptions",
@@ -120,11 +180,71 @@ READERS = (
         fields="id=image_name response=description",
         arguments="-R gt_description.csv",
     ),
+    _responses(
+        "a file of Mementos descriptions",
+        "image description",
+        "mementos",
+        fields="id=image response=description",
+        arguments="-R gt_description.csv",
+    ),
     _references(
         "a file of Mementos' human descriptions",
         "image_name gt_description",
         "mementos",
         fields="id=image_name",
+    ),
+    _responses(
+        "EventHallusion's predictions",
+        "",
+        "event-hallusion",
+        fields="id=",
+        matches=_is_event_hallusion,
+        shape="splits of videos with qa",
+    ),
+    _responses(
+        "VidHal's chosen letters by video",
+        "",
+        "vidhal-mcqa",
+        fields="id= response=",
+        matches=lambda values: _all_letters(values, least=1, most=1),
+        shape="one letter for each video",
+        any_metric=True,
+        arguments=_VIDHAL,
+    ),
+    _responses(
+        "VidHal's orders of letters by video",
+        "",
+        "vidhal-ordering",
+        fields="id= response=",
+        matches=lambda values: _all_letters(values, least=2, most=26),
+        shape="an order of letters for each video",
+        any_metric=True,
+        arguments=_VIDHAL,
+    ),
+    _unread(
+        "VidHal's display order",
+        "",
+        "give it with --options, beside VidHal's answers",
+        matches=_is_display,
+        shape="letters with ranks for each video",
+    ),
+    _unread("AMBER's nouns of descriptions", "id nouns", "give it with --nouns, beside answers"),
+    _unread("AMBER's questions", "id image query", "give it with --questions, beside answers"),
+    _responses(
+        "claims of answers, for Tri-HE",
+        "image_id claims",
+        "tri-he",
+        fields="id=",
+        any_metric=True,
+        arguments="-R scene_graphs.json",
+    ),
+    _references_of_objects(),
+    _unread(
+        "a table of words with lists of words, such as AMBER's relation.json",
+        "",
+        "give it beside AMBER's answers, with --associations",
+        matches=lambda values: _maps_to_words(values, with_digits=False),
+        shape="a list of words for each word",
     ),
     _unread(
         "a THRONE response file",

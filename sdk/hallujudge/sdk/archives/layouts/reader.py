@@ -35,6 +35,8 @@ class ArchiveReader:
     """Keys that every record has."""
     matches: Callable[[Mapping[str, object]], bool] = _any_values
     """Further test of the first record's values, where keys alone do not decide."""
+    shape: str = ""
+    """What ``matches`` looks for, as inspection says it: ``every value is one letter``."""
     metrics: tuple[str, ...] = ()
     """Metrics that score the layout, the usual one first; empty if none does."""
     any_metric: bool = False
@@ -45,7 +47,8 @@ class ArchiveReader:
     """Yields records with the common keys ``id``, ``response``, ``label``, ``question``,
     ``image``, ``category``, ``reference_objects``, …; None if the metric reads them as they are."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Common key -> key of the layout, for inspection, where ``convert`` is None."""
+    """Common key -> key of the layout, for inspection, where ``convert`` is None; an empty ``id``
+    says that no single key is the id."""
     arguments: str = ""
     """Options that the command needs besides ``--responses``."""
     remedy: str = ""

@@ -1,0 +1,49 @@
+"""Files of benchmarks, as their authors publish them, are recognised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hallujudge.sdk import inspect_archives
+
+FILES = {
+    "amber/annotations.json": ("references", "amber", 15220),
+    "amber/drawn_1.answers.json": ("responses", "amber", 14216),
+    "chair/coco_reference_objects.json": ("references", "chair", 1),
+    "chair/pope_brief_description_llava.captions.json": ("responses", "chair", 2000),
+    "event_hallusion/gemini.predictions.json": ("responses", "event-hallusion", 3),
+    "hallusion_bench/drawn_1.predictions.json": ("responses", "hallusion-bench", 1129),
+    "hallusion_bench/released_sample.predictions.json": ("responses", "hallusion-bench", 254),
+    "hat/captions.jsonl": ("responses", "chair", 200),
+    "mementos/daily_life.descriptions.csv": ("responses", "mementos", 448),
+    "pope/coco_random.questions.jsonl": ("references", "pope", 3000),
+    "pope/llava-1.5-7b_coco_random_greedy.answers.jsonl": ("responses", "pope", 3000),
+    "tri_he/tri-he.json": ("responses", "tri-he", 300),
+    "video_hallucer/drawn_1/temporal.json": ("responses", "video-hallucer", 176),
+    "vidhal/annotations.json": ("references", "vidhal-mcqa", 1000),
+    "vidhal/random_mcqa.predictions.json": ("responses", "vidhal-mcqa", 1000),
+    "vidhal/random_naive_ordering.predictions.json": ("responses", "vidhal-ordering", 1),
+}
+BESIDE = {
+    "amber/drawn_1.nouns.jsonl": "--nouns",
+    "amber/query_all.json": "--questions",
+    "amber/relation.json": "--associations",
+    "vidhal/options.json": "--options",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_of_benchmarks_are_recognised(goldens: Path, name: str) -> None:
+    (found,) = inspect_archives([goldens / name])
+    role, metric, records = FILES[name]
+    assert (found.role, found.metrics[:1], found.records) == (role, (metric,), records)
+    assert f"hallujudge score {metric} --{role}" in found.command
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_files_that_are_given_beside_others_say_so(goldens: Path, name: str) -> None:
+    (found,) = inspect_archives([goldens / name])
+    assert BESIDE[name] in found.next_step
+    assert found.command == ""
