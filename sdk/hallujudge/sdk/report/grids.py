@@ -144,7 +144,7 @@ def _latex(page: Page) -> str:
 
 
 def _html(page: Page) -> str:
-    css = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    css = resources.files(f"{__package__}.page").joinpath("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     head = element(
