@@ -118,7 +118,7 @@ def _images(given: str, folder: Path, *, embed: bool) -> Images:
 def _one(run: StoredRun, title: str, baseline: Path | None, images: Images) -> str:
     from ..runs import read_run
 
-    about = run.about()
+    about = replace(run.about(), date=run.date())
     if title:
         about = replace(about, title=title)
     if baseline is not None:

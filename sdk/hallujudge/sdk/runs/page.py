@@ -64,8 +64,8 @@ def about_of(manifest: Manifest | None) -> PageAbout:
 
 
 def _inputs(inputs: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, file name and SHA-256 of each input; the page does not show folders."""
+    """Yield name, file name and SHA-256 of each file; the page does not show folders."""
     for name, described in inputs.items():
-        digest = described.get("sha256")
-        if isinstance(digest, str):
-            yield name, Path(str(described.get("path", "in memory"))).name, digest
+        path, digest = described.get("path"), described.get("sha256")
+        if isinstance(path, str) and isinstance(digest, str):
+            yield name, Path(path).name, digest

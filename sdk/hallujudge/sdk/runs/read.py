@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,10 +110,13 @@ class StoredRun:
         return render_page(self.report, self._shown(), about or self.about(), images)
 
     def about(self) -> PageAbout:
-        """Return title and inputs, as the manifest has them, and the date of the report."""
+        """Return title and inputs, as the manifest has them."""
+        return about_of(self.manifest)
+
+    def date(self) -> str:
+        """Return the day on which the report was written, in UTC."""
         written = (self.folder / REPORT).stat().st_mtime
-        date = datetime.fromtimestamp(written, tz=UTC).strftime("%Y-%m-%d")
-        return replace(about_of(self.manifest), date=date)
+        return datetime.fromtimestamp(written, tz=UTC).strftime("%Y-%m-%d")
 
     def page_parts(self) -> Sequence[bytes]:
         """Return what a page of several runs shows of the items.
