@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _INTERVAL = re.compile(r"jackknife-wilson-(?P<confidence>\d[\d.e-]*\d)(-\d+-groups)?")
+_MOST = 2**31
 _KINDS = {
     "metric": str,
     "variant": str,
@@ -154,21 +155,39 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
         if not isinstance(statistics, Mapping) or (statistics and set(statistics) != names):
             raise ValueError(f"the statistics are {json.dumps(statistics)[:80]}")
         return ItemResult(
-            id=line["id"],
-            group_id=line["group_id"],
+            id=_text(line["id"]),
+            group_id=_text(line["group_id"]),
             outcome=Outcome(line["outcome"]),
             reason=line.get("reason", ""),
             detail=line.get("detail", ""),
             statistics=tuple(
-                (int if column.integral else float)(statistics[column.name])
-                for column in columns
-                if statistics
+                _number(column, statistics[column.name]) for column in columns if statistics
             ),
-            scores=dict(line.get("scores", {})),
+            scores={name: _own_score(value) for name, value in line.get("scores", {}).items()},
             fields=dict(line.get("fields", {})),
         )
-    except (KeyError, TypeError, ValueError) as err:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as err:
         raise ArchiveError(f"{record.place}: not a line of items.jsonl: {err}") from err
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not a text")
+    return value
+
+
+def _number(column: Column, value: Any) -> int | float:
+    """Return a statistic; whole numbers fit into the four bytes that a tally has for them."""
+    number = (int if column.integral else float)(value)
+    if column.integral and abs(number) >= _MOST:
+        raise ValueError(f"{column.name} is {value!r:.40}")
+    return number
+
+
+def _own_score(value: Any) -> float | None:
+    if value is not None and not isinstance(value, int | float):
+        raise TypeError(f"the score {value!r:.40} is not a number")
+    return value
 
 
 def _scores(values: Mapping[str, Any]) -> dict[str, Score]:

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from operator import methodcaller
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.comparison_runs import chair_run, pope_run
@@ -215,3 +216,31 @@ def test_a_report_without_its_items_is_refused(better: RunReport) -> None:
     empty = replace(better, items=type(better.items)())
     with pytest.raises(InvalidInputError, match="holds 0 of its 60 items"):
         compare(better, empty)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"id": 5},
+        {"group_id": None},
+        {"scores": {"chair_i": "high"}},
+        {"scores": ["chair_i"]},
+        {"statistics": {"mentioned": 1}},
+        {"statistics": None},
+        {"huge": 10**30},
+        {"outcome": "perhaps"},
+    ],
+)
+def test_damaged_lines_are_refused_with_their_place(
+    tmp_path: Path, better: RunReport, damage: dict[str, Any]
+) -> None:
+    better.save(tmp_path / "a")
+    items = tmp_path / "a" / "items.jsonl"
+    rows = read_rows(items)
+    if "huge" in damage:
+        rows[4]["statistics"]["mentioned"] = damage["huge"]
+    else:
+        rows[4] |= damage
+    items.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(ArchiveError, match=r"items.jsonl line 5: not a line of items.jsonl"):
+        compare(tmp_path / "a", better, options=FAST)
