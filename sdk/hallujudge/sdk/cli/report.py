@@ -30,7 +30,7 @@ Runs = Annotated[
 ]
 Format = Annotated[
     list[str] | None,
-    output_option("--format", "-f", metavar="NAME", help=f"{', '.join(_FORMATS)}; repeatable."),
+    output_option("--format", "-f", metavar="NAME", help=f"{', '.join(_FORMATS)}."),
 ]
 Out = Annotated[
     Path | None,
