@@ -16,11 +16,12 @@ from support.archive_samples import (
     QUESTION_LAYOUTS,
     Caption,
     Question,
+    write_table,
 )
 
 from hallujudge.metrics import Report
 from hallujudge.metrics.answers import YES_NO_PARSERS
-from hallujudge.sdk import Client, InputOptions
+from hallujudge.sdk import Client, InputOptions, score_all
 
 SPLITS = ("adversarial", "popular", "random")
 TABLE = {"Overall": "f1", "acc": "accuracy", "precision": "precision", "recall": "recall"}
@@ -163,3 +164,36 @@ def test_llavas_files_are_joined(goldens: Path, tmp_path: Path) -> None:
     for split in SPLITS:
         wanted_f1 = published[f"llava-1.5-7b_coco_{split}_greedy"]["f1"]
         assert report.groups["category"][split]["f1"].value == pytest.approx(wanted_f1, rel=1e-12)
+
+
+def test_an_overview_of_hallusion_bench_in_vlmevalkits_layout(
+    goldens: Path, tmp_path: Path
+) -> None:
+    """The table leaves out questions without an image, which the variant image-only counts."""
+    path = goldens / "hallusion_bench" / "drawn_1.predictions.json"
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    table = [
+        {
+            "index": "_".join(
+                ("hb", row["category"], row["subcategory"], str(row["set_id"]),
+                 str(row["figure_id"]), str(row["question_id"]))
+            ).replace(row["subcategory"], "topic"),
+            "question": row["question"],
+            "answer": "Yes" if str(row["gt_answer"]) == "1" else "No",
+            "category": row["category"],
+            "l2-category": row["subcategory"],
+            "prediction": row["model_prediction"],
+        }
+        for row in rows
+        if str(row["visual_input"]) != "0"
+    ]  # fmt: skip
+    assert len(table) == 951
+    write_table(tmp_path / "kit" / "model_HallusionBench.xlsx", table)
+    with Client.embedded() as client:
+        overview = score_all(
+            tmp_path / "kit", tmp_path / "out", client=client, references={"hallusion-bench": path}
+        )
+        direct = client.score("hallusion-bench", responses=path, variant="image-only")
+    assert overview.left_out == ()
+    (run,) = overview.runs
+    assert values(run.report) == values(direct)

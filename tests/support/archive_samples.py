@@ -20,6 +20,7 @@ __all__ = [
     "json_lines",
     "packed",
     "write_lines",
+    "write_table",
 ]
 
 Row = dict[str, Any]
@@ -314,6 +315,7 @@ def write_table(path: Path, rows: Sequence[Row]) -> Path:
     """Write rows as the table that the path's suffix names."""
     import pandas as pd
 
+    path.parent.mkdir(parents=True, exist_ok=True)
     frame = pd.DataFrame(rows)
     if path.suffix == ".xlsx":
         frame.to_excel(path, index=False)

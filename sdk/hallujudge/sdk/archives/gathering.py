@@ -69,7 +69,11 @@ def _for_metric(opened: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]
 def _nothing(
     opened: Sequence[ArchiveFile], given: str, metric: str, notes: Sequence[str]
 ) -> ArchiveError:
-    found = [f"{a.file.name} is {a.reader.name}" for a in opened if a.reader is not None]
+    found = [
+        f"{a.file.name} is {a.reader.name}"
+        for a in opened
+        if a.reader is not None and a.reader.role == "responses"
+    ]
     seen = f" Found: {'; '.join(found[:3])}." if found else ""
     failed = f" {notes[0]}." if notes and not found else ""
     return ArchiveError(

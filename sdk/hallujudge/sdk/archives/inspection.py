@@ -78,6 +78,10 @@ class ArchiveSummary:
     """Next step where no command scores the file."""
     needs_references: bool = False
     """Whether the command needs further files."""
+    variant: str = ""
+    """The metric's variant that the layout needs; empty for the default."""
+    allow_missing: bool = False
+    """Whether the layout leaves out questions of the benchmark."""
     unknown_keys: tuple[str, ...] = ()
     """Of plain records: guesses of ``--map`` for keys that no metric looks for."""
     command: str = ""
@@ -147,6 +151,8 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
         truncated=counts.truncated,
         notes=archive.content.notes,
         next_step=_next_step(archive, metrics),
+        variant="" if reader is None else reader.variant,
+        allow_missing=reader is not None and reader.allow_missing,
         unknown_keys=_unknown_keys(archive),
         needs_references=reader is not None and bool(reader.arguments),
         command=_command(archive, metrics),

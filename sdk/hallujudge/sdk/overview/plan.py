@@ -35,6 +35,10 @@ class PlannedRun:
     """Name of the archive's layout; empty for plain records."""
     command: str
     """Command that scores it alone."""
+    variant: str = ""
+    """The metric's variant; empty for the default."""
+    allow_missing: bool = False
+    """Whether questions without an answer are unscored instead of an error."""
 
     @property
     def folder(self) -> Path:
@@ -138,6 +142,8 @@ def _runs_of(
             archive=path,
             layout=summary.layout,
             command=summary.command,
+            variant=summary.variant,
+            allow_missing=summary.allow_missing,
         )
 
 

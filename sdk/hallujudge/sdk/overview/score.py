@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..archives.inputs import InputOptions
 from ..errors import ArchiveError, HallujudgeError, OutputError
 from .plan import PlannedRun, plan_of
 from .result import LeftOut, Overview, ScoredRun
@@ -80,6 +81,8 @@ def _scored(
         planned.metric,
         responses=planned.archive,
         references=references,
+        variant=planned.variant,
+        inputs=InputOptions(allow_missing=planned.allow_missing),
         folder=folder,
         keep_items=False,
     )

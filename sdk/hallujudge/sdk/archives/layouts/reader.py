@@ -51,6 +51,10 @@ class ArchiveReader:
     says that no single key is the id."""
     arguments: str = ""
     """Options that the command needs besides ``--responses``."""
+    variant: str = ""
+    """The metric's variant that the layout needs; empty for the default."""
+    allow_missing: bool = False
+    """Whether the layout leaves out questions of the benchmark."""
     remedy: str = ""
     """Next step for a file that no metric reads."""
     model_key: str = ""
@@ -64,8 +68,10 @@ class ArchiveReader:
         """Return the command that scores a file of this layout; empty if no metric does."""
         metric = metric or next(iter(self.metrics), "")
         option = "--references" if self.role == "references" else "--responses"
-        given = f"hallujudge score {metric} {option} {quote(path)} {self.arguments}"
-        return given.strip() if metric else ""
+        given = [f"hallujudge score {metric} {option} {quote(path)}", self.arguments]
+        given += ["--allow-missing"] if self.allow_missing else []
+        given += [f"--variant {self.variant}"] if self.variant else []
+        return " ".join(filter(None, given)) if metric else ""
 
 
 def converting(make: Callable[[Mapping[str, object]], Mapping[str, object]]) -> Convert:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from .reader import ArchiveReader, converting, yes_or_no
 
@@ -77,11 +78,17 @@ _NAMES = (
         _is_hallusion_bench,
         "hallusion-bench",
         _hallusion_bench,
-        "-R HallusionBench.json --allow-missing --variant image-only",
+        "-R HallusionBench.json",
     ),
     ("of AMBER", (*_KEYS, "answer", "category"), _is_amber, "amber", _amber, ""),
     ("with yes/no labels", (*_KEYS, "answer"), _is_yes_no, "pope", _common, ""),
 )
+
+
+# VLMEvalKit leaves out the questions without an image.
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "hallusion-bench": {"variant": "image-only", "allow_missing": True}
+}
 
 
 def _judged() -> tuple[ArchiveReader, ...]:
@@ -93,6 +100,7 @@ def _judged() -> tuple[ArchiveReader, ...]:
             metrics=(metric,),
             convert=converting(convert),
             arguments=arguments,
+            **_SETTINGS.get(metric, {}),
             role="companion",
         )
         for name, keys, matches, metric, convert, arguments in _NAMES
@@ -108,6 +116,7 @@ def _predictions() -> tuple[ArchiveReader, ...]:
             metrics=(metric,),
             convert=converting(convert),
             arguments=arguments,
+            **_SETTINGS.get(metric, {}),
         )
         for name, keys, matches, metric, convert, arguments in _NAMES
     )
