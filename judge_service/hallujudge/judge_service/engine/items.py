@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TypeVar
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome
 from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.slots import maker_of
 
 from ..errors import InvalidInputError, Violation
 
 __all__ = ["checked", "scored", "unscored"]
 
 _ItemT = TypeVar("_ItemT", bound=Item)
+
+_SCORED = Outcome.SCORED
+_made = maker_of(ItemResult, tuple(entry.name for entry in fields(ItemResult)))
 
 
 def checked(items: Sequence[Item], item_type: type[_ItemT]) -> list[_ItemT]:
@@ -52,15 +57,8 @@ def scored(
     evidence: Evidence,
 ) -> ItemResult:
     """Return the result of a scored item."""
-    return ItemResult(
-        id=item.id,
-        group_id=item.group_id or item.id,
-        outcome=Outcome.SCORED,
-        statistics=statistics,
-        scores=scores,
-        evidence=evidence,
-        fields=item.fields,
-    )
+    group = item.group_id or item.id
+    return _made((item.id, group, _SCORED, "", "", statistics, scores, evidence, item.fields))
 
 
 def unscored(

@@ -218,10 +218,15 @@ class Codecs:
             values = read(rows)
             return dict(zip(map(get_key, values if keyed else rows), values, strict=True))
 
-        return Codec(
-            lambda content: [{**write(part), key: name} for name, part in content.items()],
-            read_rows,
-        )
+        def write_rows(content: Any) -> list[Parts]:
+            rows = []
+            for name, part in content.items():
+                row = write(part)
+                row[key] = name
+                rows.append(row)
+            return rows
+
+        return Codec(write_rows, read_rows)
 
     def _map(self, hint: Any, theirs: FieldDescriptor) -> Codec:
         """Return the converter of a map. Maps have no order on the wire; sorted, they have one."""

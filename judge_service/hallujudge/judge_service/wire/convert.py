@@ -30,6 +30,7 @@ from hallujudge.metrics.amber.evidence import AmberEvidence
 from hallujudge.metrics.amber.items import AmberItem
 from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
 from hallujudge.metrics.event_hallusion.items import EventHallusionItem
+from hallujudge.metrics.framework.slots import maker_of
 from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
 from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
 from hallujudge.metrics.mementos.evidence import MementosEvidence
@@ -42,7 +43,7 @@ from ..engine.spec import GraphSource, ScoreSpec
 from ..errors import InvalidInputError
 from . import judging, reports, specs, tri_he
 from .codec import Codecs
-from .fields import Codec, Convert, Parts, maker_of
+from .fields import Codec, Convert, Parts
 from .hints import message_of
 from .places import MalformedError, invalid
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import ismemberdescriptor
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
+
+from hallujudge.metrics.framework.slots import maker_of
 
 from .hints import ValueField, members_of
 from .places import MalformedError
@@ -22,7 +23,6 @@ __all__ = [
     "each",
     "each_value",
     "getter",
-    "maker_of",
     "reader_of",
     "same",
     "sorted_map",
@@ -163,27 +163,6 @@ def _plain_writer(getters: tuple[tuple[str, Convert], ...]) -> Convert:
         return parts
 
     return write
-
-
-def maker_of(value_type: Any, names: tuple[str, ...]) -> Callable[[list[Any]], Any]:
-    """Return a function that makes a value of the contents of its fields.
-
-    A value that checks nothing when it is made is filled slot by slot, which takes two thirds of
-    the time of its constructor: that of a frozen dataclass sets each field with a call in Python.
-    """
-    slots = [getattr(value_type, name, None) for name in names]
-    if hasattr(value_type, "__post_init__") or not all(map(ismemberdescriptor, slots)):
-        return lambda contents: value_type(**dict(zip(names, contents, strict=True)))
-    new = object.__new__
-    setters = tuple(slot.__set__ for slot in slots if slot is not None)
-
-    def make(contents: list[Any]) -> Any:
-        value = new(value_type)
-        for put, content in zip(setters, contents):  # noqa: B905  # one for each name
-            put(value, content)
-        return value
-
-    return make
 
 
 def same(content: Any) -> Any:

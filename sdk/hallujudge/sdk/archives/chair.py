@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from hallujudge.metrics import ChairItem
+from hallujudge.metrics.framework.slots import maker_of
 from hallujudge.metrics.framework.texts import json_kind
 
 from ..errors import ArchiveError
@@ -38,6 +40,7 @@ _OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
 _LISTS = (list, tuple, set, frozenset, Iterator)
 
 _Objects = tuple[str, ...]
+_item = maker_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
 
 
 def read_chair(
@@ -152,13 +155,9 @@ class _Captions:
             yield self._item(caption, identifier)
 
     def _item(self, caption: _Caption, identifier: str) -> ChairItem:
-        return ChairItem(
-            id=identifier,
-            group_id=caption.image_id,
-            response=caption.text,
-            reference_objects=self._objects(caption),
-            fields=fields_of(self._group_by, caption.record.values),
-        )
+        fields = fields_of(self._group_by, caption.record.values) if self._group_by else {}
+        image, text, _ = caption
+        return _item((identifier, image, fields, text, self._objects(caption)))
 
     def _objects(self, caption: _Caption) -> _Objects | None:
         if self._known is not None:
@@ -229,15 +228,14 @@ def _read_objects(references: References) -> dict[str, _Objects]:
 
     Equal lists share one tuple: an archive has far fewer distinct lists than images.
     """
-    shared: dict[_Objects, _Objects] = {}
+    shared: dict[tuple[object, ...], _Objects] = {}
     known: dict[str, _Objects] = {}
     duplicates: list[str] = []
     for given, value, place in _reference_entries(references):
         identifier = coco_number(given)
-        objects = _object_names(value, place)
         if identifier in known:
             duplicates.append(identifier)
-        known[identifier] = shared.setdefault(objects, objects)
+        known[identifier] = _shared_names(value, place, shared)
     if duplicates:
         raise refuse(
             "duplicate image ids in the references", duplicates, "Merge the entries of each image"
@@ -249,14 +247,30 @@ def _read_objects(references: References) -> dict[str, _Objects]:
     return known
 
 
+def _shared_names(
+    value: object, place: str, shared: dict[tuple[object, ...], _Objects]
+) -> _Objects:
+    """Return the names of a list, each distinct list as one tuple."""
+    if type(value) is not list or set(map(type, value)) != {str}:
+        objects = _object_names(value, place)
+        return shared.setdefault(objects, objects)
+    key = tuple(value)
+    if key not in shared:
+        objects = _object_names(value, place)
+        shared[key] = shared.setdefault(objects, objects)
+    return shared[key]
+
+
 def _reference_entries(references: References) -> Iterator[tuple[str, object, str]]:
     if paths := _coco_files(references):
         for image, objects in read_coco(paths).items():
             yield image, objects, f"{paths[0]}, image {image}"
         return
-    if _maps_ids(next(_values(references), None)):
-        yield from _mapped_entries(references)
-        return
+    with closing(_values(references)) as values:
+        first = next(values, None)
+        if _maps_ids(first):
+            yield from _mapped_entries(references, chain([first], values))
+            return
     keys: tuple[str, str] | None = None
     for record in read_records(references):
         if keys is None:
@@ -270,21 +284,34 @@ def _reference_entries(references: References) -> Iterator[tuple[str, object, st
         yield identifier, record.values.get(keys[1]), record.place
 
 
-def _mapped_entries(references: References) -> Iterator[tuple[str, object, str]]:
-    """Yield the entries of image id -> list of objects."""
-    for mapping in _values(references):
+def _mapped_entries(
+    references: References, values: Iterable[object]
+) -> Iterator[tuple[str, object, str]]:
+    """Yield the entries of image id -> list of objects.
+
+    Args:
+        references: Where the values come from, for messages.
+        values: The mappings.
+    """
+    for mapping in values:
         if not isinstance(mapping, Mapping):
             raise ArchiveError(
                 f"{_source(references)}: expected an object image id -> list of object names; "
                 f"found {shown(mapping)}"
             )
-        if odd := [key for key, value in mapping.items() if isinstance(value, Mapping)]:
+        lists = (list, tuple)
+        if odd := [
+            key
+            for key, value in mapping.items()
+            if not isinstance(value, lists) and isinstance(value, Mapping)
+        ]:
             raise ArchiveError(
                 f"{_source(references)}: the image ids {named([str(key) for key in odd])} hold an "
                 "object where a list is expected. Write a list of object names under every image id"
             )
+        source = _source(references)
         for key, value in mapping.items():
-            place = f"{_source(references)}, image {key!r:.60}"
+            place = f"{source}, image {key!r:.60}"
             yield canonical_id(key, place), value, place
 
 
@@ -312,7 +339,7 @@ def _coco_files(references: References) -> list[Path]:
     return paths
 
 
-def _values(references: References) -> Iterator[object]:
+def _values(references: References) -> Generator[object, None, None]:
     """Yield the values of a file; any other source is a single value."""
     if isinstance(references, (str, Path)):
         yield from (placed.value for placed in read_values(Path(references)))

@@ -30,7 +30,8 @@ def coco_number(identifier: str) -> str:
 
     Other ids are returned as they are.
     """
-    match = _FILE_NAME.fullmatch(identifier)
+    # Nearly no id is a file name.
+    match = _FILE_NAME.fullmatch(identifier) if "COCO_" in identifier else None
     return match[1] if match else identifier
 
 

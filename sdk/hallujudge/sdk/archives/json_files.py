@@ -147,6 +147,10 @@ class _Reader:
     def _peek(self) -> str:
         """Return the next character that is not white space; empty at the end of the file."""
         while True:
+            mark = self._buffer[self._at : self._at + 1]
+            # Most values follow no white space, which none of these characters is.
+            if "!" <= mark <= "~":
+                return mark
             end = _space_end(self._buffer, self._at)
             self._skip(end - self._at)
             if self._at < len(self._buffer):

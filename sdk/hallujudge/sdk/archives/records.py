@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
+from hallujudge.metrics.framework.slots import maker_of
 from hallujudge.metrics.framework.texts import json_kind, well_formed
 
 from ..errors import ArchiveError
@@ -29,6 +30,7 @@ __all__ = [
 # "logs" is of lmms-eval until 0.2.3, "samples" of Inspect AI.
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
+_TEXT = {str}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,9 @@ class Records:
         return self._make()
 
 
+_record = maker_of(Record, ("values", "position", "place"))
+
+
 def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -> Iterator[Record]:
     """Yield the records of a file, of a list, or of a mapping id -> text or record.
 
@@ -74,7 +79,7 @@ def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -
             raise ArchiveError(
                 f"{place}: expected a JSON object, found {json_kind(value)}: {shown(value)}"
             )
-        yield Record(values=value, position=position, place=place)
+        yield _record((value, position, place))
 
 
 def _entries(
@@ -82,12 +87,13 @@ def _entries(
 ) -> Iterator[tuple[object, str]]:
     if isinstance(source, (str, Path)):
         path = Path(source)
-        for index, placed in enumerate(read_values(path)):
-            place = f"{path} line {placed.line}"
-            if index == 0 and (held := _held(placed.value)) is not None:
-                yield from ((value, f"{place}, {key}") for key, value in held)
+        before = f"{path} line "
+        for index, (value, line) in enumerate(read_values(path)):
+            place = f"{before}{line}"
+            if index == 0 and (held := _held(value)) is not None:
+                yield from ((inner, f"{place}, {key}") for key, inner in held)
             else:
-                yield placed.value, place
+                yield value, place
     elif isinstance(source, Mapping):
         yield from ((_as_record(key, value), f"entry {key!r}") for key, value in source.items())
     else:
@@ -132,7 +138,10 @@ def _as_record(key: object, value: object) -> object:
 
 
 def _is_record(value: object) -> TypeGuard[Mapping[str, object]]:
-    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+    if not isinstance(value, (dict, Mapping)):
+        return False
+    # A set of types takes half the time of a loop, and this runs for every record.
+    return set(map(type, value)) == _TEXT or all(isinstance(key, str) for key in value)
 
 
 def canonical_id(value: object, place: str) -> str:
@@ -141,8 +150,8 @@ def canonical_id(value: object, place: str) -> str:
     Raises:
         ArchiveError: The value is not an id: null, an empty text, a boolean or a list.
     """
-    if isinstance(value, str) and value.strip():
-        return well_formed(value.strip())
+    if isinstance(value, str) and (text := value.strip()):
+        return well_formed(text)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, float) and value.is_integer():
@@ -191,6 +200,8 @@ def response_value(record: Record, key: str) -> object:
     failed calls, so that they are unscored and do not stop the run.
     """
     value = record.values.get(key)
+    if isinstance(value, str):
+        return value
     if isinstance(value, Mapping) and value.get("error"):
         return json.dumps({"error": value["error"]}, default=str)
     if isinstance(value, float) and math.isnan(value):

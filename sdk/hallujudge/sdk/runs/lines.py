@@ -31,7 +31,8 @@ def item_line(
     evidence = line.pop("evidence")
     numbers = result.statistics
     _refuse_infinite(result)
-    line["statistics"] = dict(zip(statistics, map(_plain, numbers), strict=bool(numbers)))
+    plain = [number if type(number) is int else _plain(number) for number in numbers]
+    line["statistics"] = dict(zip(statistics, plain, strict=bool(numbers)))
     response = response_of(item)
     if keep_text:
         line["response"] = dict(response) if isinstance(response, Mapping) else response
@@ -78,15 +79,13 @@ def _hashed(response: str | Mapping[str, str | None] | None) -> JsonValue:
 
 def _plain(number: float) -> int | float:
     """Return a whole number without its point."""
-    if type(number) is int:
-        return number
     return int(number) if float(number).is_integer() else number
 
 
 def _refuse_infinite(result: ItemResult) -> None:
     """Refuse numbers that JSON does not have; the encoder would write null."""
-    scores = [score for score in result.scores.values() if score is not None]
-    if not all(map(math.isfinite, (*result.statistics, *scores))):
+    # A sum is finite only if all its parts are.
+    if not math.isfinite(sum(result.statistics) + sum(filter(None, result.scores.values()))):
         raise ValueError(f"item {result.id!r} has a score or statistic that is not finite")
 
 

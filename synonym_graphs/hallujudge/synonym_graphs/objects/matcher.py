@@ -166,7 +166,8 @@ class ObjectMatcher:
     def _settle(self, hits: list[Found]) -> list[Mention]:
         """Apply the suppress rules, and drop words that name no object."""
         for form, beside, by_object in self._lexicon.suppress:
-            if form in [hit[0] for hit in hits] and beside in [hit[by_object] for hit in hits]:
+            words = [hit[0] for hit in hits]
+            if form in words and beside in [hit[by_object] for hit in hits]:
                 hits = [hit for hit in hits if hit[0] != form]
         return [_mention(hit) for hit in hits if hit[1] is not None]
 

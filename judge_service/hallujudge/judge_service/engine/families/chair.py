@@ -66,7 +66,7 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
 
     def problem(self, item: ChairItem) -> Problem | None:
         """Return why a caption can't be scored; None: it can."""
-        if problem := super().problem(item):
+        if problem := self.responses.problem(item.response, self.response_name):
             return problem
         if item.reference_objects is None:
             return UnscoredReason.REFERENCE_MISSING, "no reference objects for this image"

@@ -36,7 +36,7 @@ class PopePipeline(TextPipeline[PopeItem, PopeMetric]):
 
     def problem(self, item: PopeItem) -> Problem | None:
         """Return why an answer can't be scored; None: it can."""
-        if problem := super().problem(item):
+        if problem := self.responses.problem(item.response, self.response_name):
             return problem
         if not item.label:
             return UnscoredReason.REFERENCE_MISSING, "no label for this question"
