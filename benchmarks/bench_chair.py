@@ -1,4 +1,4 @@
-"""CHAIR end to end: embedded against gRPC in one run, and peak memory over archives of two sizes.
+"""CHAIR end to end: embedded, gRPC and the command line, and peak memory for two sizes.
 
     python benchmarks/bench_chair.py [--captions 20000] [--small 10000] [--large 1000000]
 
@@ -46,6 +46,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         throughput(Path(folder), options.captions, options.rounds)
+        command(Path(folder), options.captions, options.rounds)
         memory(Path(folder), options.small, options.large)
 
 
@@ -137,6 +138,26 @@ def throughput(folder: Path, count: int, rounds: int) -> None:
     print(f"  embedded        {median(embedded):10.0f} captions/s")
     print(f"  gRPC stream     {median(remote):10.0f} captions/s")
     print(f"  gRPC / embedded {median(ratios):10.2f}")
+
+
+def command(folder: Path, count: int, rounds: int) -> None:
+    """Measure ``hallujudge score chair`` in one process, without its start."""
+    rates = []
+    for _ in range(rounds):
+        start, whole = (_command_seconds(folder, number) for number in (1, count))
+        rates.append((count - 1) / (whole - start))
+    print(f"  whole command   {median(rates):10.0f} captions/s of processor time, one process")
+
+
+def _command_seconds(folder: Path, count: int) -> float:
+    """Return the processor seconds of the command."""
+    archive = write_archive(folder, count)
+    out = str(folder / "results")
+    score = [str(BIN / "hallujudge"), "score", "chair", "-r", str(archive), "-o", out, "-q"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*score, "--workers", "1"], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def memory(folder: Path, small: int, large: int) -> None:
