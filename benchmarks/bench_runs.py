@@ -1,0 +1,245 @@
+"""Runs into a folder: what the journal costs, what processes gain, and runs that are killed.
+
+    python benchmarks/bench_runs.py [--captions 100000] [--killed 1000000] [--kills 10]
+
+Captions are the golden ones with new ids. Every run is a process of its own; runs that are compared
+take turns. ``journal`` compares the processor's time of scoring into a folder with that of scoring
+and writing the same lines without one. ``workers`` compares wall-clock times and means something on
+idle cores only. ``killed`` kills a run with SIGKILL at random places and resumes it; its cost is
+what every start costs (reading and checking the archive again) and what was scored twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import needs
+
+FILES = ("items.jsonl", "report.json", "report.html")
+SEED = 11
+
+
+class Cost(NamedTuple):
+    """What a process took."""
+
+    wall: float
+    processor: float
+    peak: float
+    code: int
+
+
+def main() -> None:
+    """Measure, and print the results."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--captions", type=int, default=100_000, help="for journal and workers")
+    parser.add_argument("--killed", type=int, default=1_000_000, help="for the run that is killed")
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=("journal", "workers", "killed"))
+    parser.add_argument("--plain", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--journal", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.plain:
+        plain(*map(Path, options.plain))
+        return
+    if options.journal:
+        into_folder(*map(Path, options.journal))
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if options.only != "killed":
+            archive(folder, options.captions)
+        if options.only in (None, "journal"):
+            journal(folder, options.rounds)
+        if options.only in (None, "workers"):
+            workers(folder, options.rounds)
+        if options.only in (None, "killed"):
+            archive(folder, options.killed)
+            killed(folder, options.killed, options.kills)
+
+
+def archive(folder: Path, count: int) -> None:
+    """Write golden captions with new ids, and objects for each."""
+    from hallujudge.sdk.archives.records import read_records
+
+    goldens = needs.goldens("chair")
+    texts = [
+        record.values["text"]
+        for path in sorted(goldens.glob("pope_*.captions.json"))
+        for record in read_records(path)
+    ]
+    objects = list(json.loads((goldens / "coco_reference_objects.json").read_text()).values())
+    with (folder / "captions.jsonl").open("w") as captions:
+        for number in range(count):
+            row = {"image_id": number, "caption": texts[number % len(texts)]}
+            captions.write(json.dumps(row) + "\n")
+    references = {str(number): objects[number % len(objects)] for number in range(count)}
+    (folder / "objects.json").write_text(json.dumps(references))
+
+
+def journal(folder: Path, rounds: int) -> None:
+    """Compare scoring into a folder with writing the same lines without a journal."""
+    with_journal, without = [], []
+    for _ in range(rounds):
+        given = (folder / "captions.jsonl", folder / "objects.json")
+        for mode, costs in (("plain", without), ("journal", with_journal)):
+            script = (sys.executable, __file__, f"--{mode}", *given, folder / mode)
+            costs.append(measured(*script).processor)
+    before, after = statistics.median(without), statistics.median(with_journal)
+    print(
+        f"journal: {before:.2f} s of the processor without, {after:.2f} s with a folder: ", end=""
+    )
+    print(f"{100 * (after / before - 1):+.1f} % (medians of {rounds})", flush=True)
+
+
+def plain(captions: Path, objects: Path, out: Path) -> None:
+    """Score and write the lines of items.jsonl, without a journal, a manifest or an fsync."""
+    from hallujudge.metrics import ChairMetric
+    from hallujudge.sdk import BatchResult, Client, ScoreRun
+    from hallujudge.sdk.runs.lines import item_line, signed
+
+    run = ScoreRun("chair", responses=captions, references=objects)
+    names = tuple(column.name for column in ChairMetric.columns)
+    with Client.embedded() as client, out.open("wb") as file:
+        spec = run.spec()
+
+        def write(batch: BatchResult) -> None:
+            for item, result in zip(batch.items, batch.results, strict=True):
+                file.write(item_line(item, result, names, keep_text=True))
+
+        report = client.score_items(spec, run.items(), on_batch=write)
+    with out.open("rb") as lines, out.with_suffix(".signed").open("wb") as final:
+        while piece := lines.read(1 << 20):
+            final.write(signed(piece + lines.readline(), report.signature))
+
+
+def into_folder(captions: Path, objects: Path, out: Path) -> None:
+    """Score into a folder."""
+    from hallujudge.sdk import Client
+
+    with Client.embedded() as client:
+        client.score("chair", responses=captions, references=objects, folder=out)
+
+
+def workers(folder: Path, rounds: int) -> None:
+    """Compare one process with one for each core."""
+    one, two = [], []
+    for _ in range(rounds):
+        one.append(score(folder, "one", workers=1))
+        two.append(score(folder, "two", workers=2))
+    assert contents(folder / "one") == contents(folder / "two"), "the bytes differ"
+    ratio = statistics.median(a.wall / b.wall for a, b in zip(one, two, strict=True))
+    for name, costs in (("1 process", one), ("2 processes", two)):
+        wall = statistics.median(cost.wall for cost in costs)
+        processor = statistics.median(cost.processor for cost in costs)
+        print(f"workers: {name}: {wall:.2f} s, {processor:.2f} s of the processor")
+    load = os.getloadavg()[0]
+    print(f"workers: 2 processes are {ratio:.2f} times as fast, same bytes (load {load:.1f})")
+
+
+def killed(folder: Path, count: int, kills: int) -> None:
+    """Kill a run at random moments, resume it, and compare it with an undisturbed one."""
+    whole = score(folder, "whole", workers=1)
+    rng = random.Random(SEED)
+    moments = sorted(rng.uniform(0.05, 0.95) for _ in range(kills))
+    costs = []
+    for moment in moments:
+        wanted = int(moment * count)
+        cost = score(
+            folder, "parts", "--resume", workers=1, until=reaches(folder / "parts", wanted)
+        )
+        assert cost.code == -signal.SIGKILL, "the run ended before it was killed"
+        costs.append(cost)
+        print(
+            f"killed: at item {items_of(folder / 'parts'):,} of {count:,}, peak {cost.peak:.0f} MB",
+            flush=True,
+        )
+    costs.append(score(folder, "parts", "--resume", workers=1))
+    same = contents(folder / "parts") == contents(folder / "whole")
+    total = sum(cost.processor for cost in costs)
+    peak = max(cost.peak for cost in costs)
+    print(f"killed: the bytes are {'the same' if same else 'OTHER BYTES'} after {kills} kills")
+    print(f"killed: peak {peak:.0f} MB, undisturbed {whole.peak:.0f} MB")
+    print(
+        f"killed: {total:.1f} s of the processor in {len(costs)} processes, undisturbed "
+        f"{whole.processor:.1f} s"
+    )
+
+
+def reaches(out: Path, items: int) -> Callable[[], bool]:
+    """Return a condition: the journal has grown to about so many items."""
+
+    def reached() -> bool:
+        try:
+            return (out / "items.partial.jsonl").stat().st_size >= items * size
+        except FileNotFoundError:
+            return False
+
+    size = (out.parent / "whole" / "items.jsonl").stat().st_size / max(1, items_of_report(out))
+    return reached
+
+
+def items_of_report(out: Path) -> int:
+    """Return the number of items of the undisturbed run."""
+    report = json.loads((out.parent / "whole" / "report.json").read_text())
+    return int(report["coverage"]["items"])
+
+
+def items_of(out: Path) -> int:
+    """Return how many items a stopped run has kept."""
+    from hallujudge.sdk.runs.kept import read_kept
+
+    return read_kept(out / "journal.partial.bin", out / "items.partial.jsonl").items
+
+
+def score(
+    folder: Path,
+    out: str,
+    *more: str,
+    workers: int,
+    until: Callable[[], bool] | None = None,
+) -> Cost:
+    """Score the archive with the command line."""
+    command = (Path(sys.executable).parent / "hallujudge", "score", "chair", "-q", "-f", "html")
+    given = ("-r", folder / "captions.jsonl", "-R", folder / "objects.json", "-o", folder / out)
+    return measured(*command, *given, "--workers", str(workers), *more, until=until)
+
+
+def measured(*command: str | Path, until: Callable[[], bool] | None = None) -> Cost:
+    """Run a process, perhaps until it is killed, and return what it took."""
+    started = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if until is not None:
+        ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while not until() and os.waitid(os.P_PID, process.pid, ended) is None:
+            time.sleep(0.005)
+        process.kill()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Cost(
+        time.monotonic() - started,
+        usage.ru_utime + usage.ru_stime,
+        usage.ru_maxrss / 1024,
+        process.returncode,
+    )
+
+
+def contents(out: Path) -> list[bytes]:
+    """Return the files of a run."""
+    return [(out / name).read_bytes() for name in FILES]
+
+
+if __name__ == "__main__":
+    main()
