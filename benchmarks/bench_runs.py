@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -187,14 +188,15 @@ def reaches(out: Path, items: int) -> Callable[[], bool]:
         except FileNotFoundError:
             return False
 
-    size = (out.parent / "whole" / "items.jsonl").stat().st_size / max(1, items_of_report(out))
+    size = bytes_of_an_item(out.parent / "whole")
     return reached
 
 
-def items_of_report(out: Path) -> int:
-    """Return the number of items of the undisturbed run."""
-    report = json.loads((out.parent / "whole" / "report.json").read_text())
-    return int(report["coverage"]["items"])
+def bytes_of_an_item(whole: Path) -> float:
+    """Return the mean size of a line of an undisturbed run before it has the signature."""
+    report = json.loads((whole / "report.json").read_text())
+    signed = len(json.dumps({"signature": report["signature"]}, separators=(",", ":"))) - 1
+    return (whole / "items.jsonl").stat().st_size / report["coverage"]["items"] - signed
 
 
 def items_of(out: Path) -> int:
@@ -225,7 +227,8 @@ def measured(*command: str | Path, until: Callable[[], bool] | None = None) -> C
         ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
         while not until() and os.waitid(os.P_PID, process.pid, ended) is None:
             time.sleep(0.005)
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return Cost(

@@ -45,7 +45,12 @@ def commands(text: str) -> Iterator[list[str]]:
     """Yield the words of each `hallujudge …` line in a literal block."""
     joined = re.sub(r"\\\n\s*", "", text)
     for line in re.findall(r"^    (hallujudge .*)$", joined, re.MULTILINE):
-        yield shlex.split(line, comments=True)
+        words = shlex.split(line, comments=True)
+        if words[1] == "batch" and "score" in words:
+            # A score command follows the file.
+            yield words[: words.index("score")]
+            words = [words[0], *words[words.index("score") :]]
+        yield words
 
 
 def option_names(command: Any) -> set[str]:

@@ -14,6 +14,7 @@ from ..judges.choices import ChoiceJudge
 from ..judges.llm import LlmJudge
 from ..judges.router import Router
 from ..judges.values import Judge
+from ..llm.batch_files import BatchFiles
 from ..llm.budget import Budget, Prices
 from ..llm.cache import VerdictCache
 from ..llm.chat import Dialect, Sampling
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ..settings.judges import JudgeKeys, JudgeSettings
 
 __all__ = ["JUDGE_NAMES", "JudgeFactory", "vllm_server"]
+
+_NOWHERE = "http://batch.invalid/v1"
 
 JUDGE_NAMES = ("matcher", "llm", "router")
 """The names of judges; the router calls the judges of ``judge_order``."""
@@ -60,6 +63,7 @@ class JudgeFactory:
         self._lock = threading.RLock()
         self._cache: VerdictCache | None = None
         self._shared: Budget | None = None
+        self._batch: BatchFiles | None = None
         self._judges: dict[str, LlmJudge] = {}
         self._models: MatcherModels | None = None
 
@@ -234,14 +238,15 @@ class JudgeFactory:
     def _llm(self) -> LlmJudge:
         settings = self.settings
         model = settings.llm_model or settings.vllm
-        if not (settings.llm_url or self._llm_endpoint) or not model:
+        offline = self._offline()
+        if not (settings.llm_url or self._llm_endpoint or offline) or not model:
             raise InvalidInputError(
                 "no llm judge is configured; set llm_url and llm_model, or vllm for a model that "
                 "the server starts",
                 reason="JUDGE_NOT_CONFIGURED",
             )
         endpoint = self._llm_endpoint or Endpoint(
-            url=settings.llm_url,
+            url=settings.llm_url or _NOWHERE,
             key=self._keys.llm,
             timeout_seconds=settings.llm_timeout_seconds,
         )
@@ -254,6 +259,7 @@ class JudgeFactory:
             sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.llm_omit)),
             retry=self._retry(),
             max_concurrency=settings.llm_max_concurrency,
+            offline=offline,
             tokenizer=settings.llm_tokenizer,
         )
         return LlmJudge(
@@ -285,6 +291,7 @@ class JudgeFactory:
             sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.fallback_omit)),
             retry=self._retry(),
             max_concurrency=settings.fallback_max_concurrency,
+            offline=self._offline(),
             tokenizer=settings.fallback_tokenizer,
         )
         return LlmJudge(
@@ -293,6 +300,16 @@ class JudgeFactory:
             cache=self.cache,
             claims_per_call=settings.fallback_claims_per_call,
         )
+
+    def _offline(self) -> BatchFiles | None:
+        """Return the files that all language models share in place of servers, if any are set."""
+        requests, replies = self.settings.batch_requests, self.settings.batch_replies
+        with self._lock:
+            if self._batch is None and (requests or replies):
+                self._batch = BatchFiles(
+                    Path(requests) if requests else None, [Path(replies)] if replies else []
+                )
+            return self._batch
 
     def _retry(self) -> RetryPolicy:
         settings = self.settings

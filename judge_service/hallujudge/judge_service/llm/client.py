@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from ..errors import HallujudgeError, InvalidInputError
+from .batch_files import BatchFiles
 from .breaker import CircuitBreaker
 from .budget import Budget, Reservation
 from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payload_of
@@ -52,6 +53,8 @@ class ChatSettings:
     """Failures in a row after which the model is not called for a while."""
     circuit_seconds: float = 15.0
     """How long it is not called at most."""
+    offline: BatchFiles | None = None
+    """Files of requests and replies in place of the server; None: the server is called."""
     tokenizer: str = ""
     """File of its tokenizer, for counting prompts; empty: the server counts, if it can."""
 
@@ -104,7 +107,9 @@ class ChatClient:
         self.settings = settings
         self.budget = budget or Budget()
         self._tools = tools or Tools()
-        self.http = HttpEndpoint(settings.endpoint, settings.max_concurrency)
+        self.http: HttpEndpoint | BatchFiles = settings.offline or HttpEndpoint(
+            settings.endpoint, settings.max_concurrency
+        )
         self.breaker = CircuitBreaker(
             settings.circuit_threshold, settings.circuit_seconds, self._tools.clock
         )

@@ -40,6 +40,8 @@ class FailureKind(enum.Enum):
     """The server does not accept this request, however often it is sent."""
     CIRCUIT = "JUDGE_CIRCUIT_OPEN"
     """Not sent: the calls before it failed, and the judge is not called for a while."""
+    NO_REPLY = "JUDGE_NO_REPLY"
+    """The judge is run offline, and its replies have none to this call."""
     BUDGET = "JUDGE_BUDGET_EXHAUSTED"
     """Not sent: the budget does not hold another call."""
 

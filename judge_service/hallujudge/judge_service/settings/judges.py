@@ -53,6 +53,10 @@ class JudgeSettings:
     """Seed that is sent with every call."""
     llm_omit: str = _setting("", "parameters that the server refuses, such as seed,top_logprobs")
     """Parameters that are left out because the server refuses them, with commas between."""
+    batch_requests: str = _setting("", "file for requests, which are then not sent")
+    """File that requests are written to instead of being sent; empty: they are sent."""
+    batch_replies: str = _setting("", "file of replies to such requests; nothing is sent")
+    """File of replies to such requests, which is asked in place of a server."""
     llm_tokenizer: str = _setting("", "the judge's tokenizer.json or its folder, for estimates")
     """The model's ``tokenizer.json``, or its folder; empty: the server counts, if it can."""
     vllm: str = _setting("", "model to serve with vllm; empty: none is started")

@@ -259,6 +259,11 @@ class UnscoredReason(enum.StrEnum):
         "Another model than the requested one replied.",
         "Name the model that the server has, or correct the address.",
     )
+    JUDGE_NO_REPLY = (
+        "JUDGE_NO_REPLY",
+        "The judge is run offline, and the imported replies have none to this call.",
+        "Run the requests of hallujudge batch export, and import all replies.",
+    )
     JUDGE_BUDGET_EXHAUSTED = (
         "JUDGE_BUDGET_EXHAUSTED",
         "The budget does not allow another call.",

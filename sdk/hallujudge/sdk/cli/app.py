@@ -15,7 +15,7 @@ from hallujudge.metrics.families import FAMILIES
 
 from .panels import examples
 
-__all__ = ["ExitCode", "app", "build_app", "config_app", "score_app"]
+__all__ = ["ExitCode", "app", "batch_app", "build_app", "config_app", "score_app"]
 
 
 class ExitCode(enum.IntEnum):
@@ -42,6 +42,7 @@ _COMMANDS = (
     "build",
     "graph",
     "serve",
+    "batch",
     "doctor",
     "config",
 )
@@ -110,6 +111,11 @@ build_app = _group(
     "Build questions to ask a model, and references.",
     "hallujudge build pope --objects objects.json -o questions.jsonl",
     cls=_FamilyGroup,
+)
+batch_app = _group(
+    "batch",
+    "Language models that are run offline, by batch files.",
+    "hallujudge batch export requests.jsonl score tri-he -r a.jsonl -o run",
 )
 config_app = _group("config", "Settings of the server.", "hallujudge config show")
 _FAMILY_APPS = {"score": score_app, "build": build_app}

@@ -40,6 +40,7 @@ def command_tree() -> typer.Typer:
     from . import (  # noqa: F401
         analyze,
         archive,
+        batch,
         compare,
         doctor,
         gate,

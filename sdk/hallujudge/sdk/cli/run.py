@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import typer
 
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Outcome, Report
 
 from ..archives import ItemSource
@@ -20,12 +21,14 @@ from ..client import Client
 from ..errors import InvalidInputError
 from ..progress import Progress, shown_progress
 from ..runs import RunFolder
+from ..runs.names import VERDICTS
 from ..runs.parts import Part
 from ..runs.unscored import UnscoredCounts
 from ..runs.watches import ProgressWatch
 from ..score_run import ScoreRun
 from ..spec import graph_notes
 from .app import ExitCode
+from .batching import batch_settings
 from .estimates import estimate_line
 from .signals import stop_on_sigterm, stopped_by
 from .unscored import unscored_notes
@@ -76,6 +79,8 @@ class ScoreCommand:
             HallujudgeError: The run can't start or go on.
         """
         _check_formats(self.formats)
+        if "batch_requests" in batch_settings.get():
+            return self.export()
         unscored = UnscoredCounts()
         report = self.score(unscored)
         if report is None:
@@ -109,6 +114,31 @@ class ScoreCommand:
                 if output.written:
                     typer.echo(output.kept(len(items)), err=True)
                 raise
+
+    def export(self) -> ExitCode:
+        """Write the requests to language models that scoring would send; nothing is scored.
+
+        Raises:
+            HallujudgeError: The files can't be read, or no language model would be called.
+        """
+        spec, items = self._read()
+        if self.server is not None or not metric_entry(spec.metric).calls_models(spec):
+            raise InvalidInputError(
+                "this run sends no request to a language model from here; choose one with --judge "
+                "or --extractor, without --server"
+            )
+        path = Path(batch_settings.get()["batch_requests"])
+        known = (
+            {}
+            if not (self.out / VERDICTS).exists()
+            else {"verdict_cache": str(self.out / VERDICTS)}
+        )
+        with Client.embedded({**known, **self.judges, **batch_settings.get()}) as client:
+            client.score_items(spec, items)
+        with path.open("rb") as file:
+            count = sum(1 for _ in file)
+        typer.echo(f"{count:,} requests written to {path}")
+        return ExitCode.OK
 
     @property
     def full_run(self) -> ScoreRun:
@@ -185,7 +215,7 @@ class ScoreCommand:
     def _client(self) -> Client:
         # An empty address, such as an unset shell variable, is an error; it does not mean None.
         if self.server is None:
-            return Client.embedded(self.judges)
+            return Client.embedded({**self.judges, **batch_settings.get()})
         return Client(self.server, progress_timeout=self.progress_timeout)
 
 

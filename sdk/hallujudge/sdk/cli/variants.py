@@ -16,6 +16,7 @@ from ..errors import InvalidInputError
 from ..runs.names import VERDICTS
 from ..runs.unscored import UnscoredCounts
 from .app import ExitCode
+from .batching import batch_settings
 from .run import ScoreCommand
 from .unscored import unscored_notes
 
@@ -44,6 +45,9 @@ class BothVariants:
         """
         command = self.command
         _check(command)
+        if "batch_requests" in batch_settings.get():
+            # The variants ask the same questions.
+            return _of(command, _VARIANTS[0]).export()
         reports: list[Report] = []
         for variant in _VARIANTS:
             unscored = UnscoredCounts()
