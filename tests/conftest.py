@@ -45,9 +45,9 @@ def goldens() -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    """The address of a running server."""
+    """The address of a running server with default settings, which all tests share."""
     running = ServerProcess()
     yield running.address
     code, errors = running.stop()

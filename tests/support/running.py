@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ class ServerProcess:
     """A real server in a separate process."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
+        # A file, not a pipe: nobody reads while the server runs, and a full pipe would stop it.
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         self.process = subprocess.Popen(
             [BIN / "hallujudge", "serve", "--port", "0", *arguments],
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._errors,
             text=True,
             env={**os.environ, **environment},
         )
@@ -34,7 +37,7 @@ class ServerProcess:
         line = self.process.stdout.readline()
         if not line.startswith(_ADDRESS_LINE):
             self.process.kill()
-            raise AssertionError(f"the server said {line!r}, {self.process.communicate()}")
+            raise AssertionError(f"the server said {line!r}, {self._end()}")
         self.address = line.removeprefix(_ADDRESS_LINE).strip()
 
     def stop(self, number: int = signal.SIGTERM, timeout: float = 120) -> tuple[int, str]:
@@ -42,12 +45,18 @@ class ServerProcess:
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            _, errors = self.process.communicate(timeout=timeout)
+            return self._end(timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.communicate()
+            self.process.wait()
             raise
-        return self.process.returncode, errors
+
+    def _end(self, timeout: float | None = None) -> tuple[int, str]:
+        """Wait for the end of the process; return the exit code and standard error."""
+        self.process.communicate(timeout=timeout)
+        with self._errors as errors:
+            errors.seek(0)
+            return self.process.returncode, errors.read()
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
