@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.qa_samples import write_lines
-from support.tri_he_samples import FALSE, SCENE, TRUE, answer, here
+from support.running import here
+from support.tri_he_samples import FALSE, SCENE, TRUE, answer
 
 
 @pytest.fixture
