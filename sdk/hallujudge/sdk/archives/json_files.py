@@ -20,7 +20,7 @@ from .local_files import open_text
 __all__ = ["Placed", "named", "read_json", "read_json_bytes", "read_values"]
 
 _CHUNK = 1 << 20
-_MAX_VALUE_CHARS = 1 << 28
+MAX_VALUE_CHARS = 1 << 28
 # Literals, escapes and practical numbers are shorter, so a cut one begins this close to the end.
 _LONGEST_TOKEN = 64
 _NAMED = 10
@@ -68,15 +68,15 @@ def read_json(path: Path) -> object:
     """
     try:
         with open_text(path) as stream:
-            text = stream.read(_MAX_VALUE_CHARS + 1)
+            text = stream.read(MAX_VALUE_CHARS + 1)
     except OSError as err:
         raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
     except UnicodeDecodeError as err:
         raise ArchiveError(
             f"{path}: not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8"
         ) from err
-    if len(text) > _MAX_VALUE_CHARS:
-        raise ArchiveError(f"{path}: more than {_MAX_VALUE_CHARS:,} characters; split the file")
+    if len(text) > MAX_VALUE_CHARS:
+        raise ArchiveError(f"{path}: more than {MAX_VALUE_CHARS:,} characters; split the file")
     if not text.strip():
         raise ArchiveError(f"{path}: the file is empty")
     return read_json_bytes(text, str(path))
@@ -193,9 +193,9 @@ class _Reader:
         if self._ended:
             return False
         held = self._buffer[self._at :]
-        if len(held) > _MAX_VALUE_CHARS:
+        if len(held) > MAX_VALUE_CHARS:
             raise self._error(
-                f"one value has more than {_MAX_VALUE_CHARS:,} characters; split it, or check that "
+                f"one value has more than {MAX_VALUE_CHARS:,} characters; split it, or check that "
                 "the file is what you meant"
             )
         piece = self._stream.read(max(self._chunk_chars, len(held)))

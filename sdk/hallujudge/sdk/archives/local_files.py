@@ -36,7 +36,7 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _PACKED = (".gz", ".zst", ".zstd")
 # The most repetitive logs shrink to a hundredth; gzip can reach a thousandth, zstd far less.
 _MAX_RATIO = 500
-_MAX_FREE_BYTES = 1 << 27
+MAX_FREE_BYTES = 1 << 27
 """Unpacked bytes from which on the ratio is checked."""
 _MAX_UNPACKED_BYTES = 1 << 36
 # A zstd block of a few bytes unpacks to 128 KiB, so that small pieces keep a bomb's size small.
@@ -165,7 +165,7 @@ class _Unpacked(io.RawIOBase):
         return len(data)
 
     def _refuse_bomb(self) -> None:
-        if self._unpacked <= _MAX_FREE_BYTES:
+        if self._unpacked <= MAX_FREE_BYTES:
             return
         ratio = self._unpacked / max(self._file.tell(), 1)
         if ratio > _MAX_RATIO or self._unpacked > _MAX_UNPACKED_BYTES:

@@ -22,7 +22,7 @@ from .records import Record, named
 __all__ = ["decoded", "read_csv", "read_frame", "read_xlsx", "structured"]
 
 _MAX_ROWS = 1_048_576
-_MAX_UNPACKED_BYTES = 1 << 29
+MAX_UNPACKED_BYTES = 1 << 29
 _MAX_PARTS = 10_000
 # Python's default of 131,072 characters is shorter than a long response.
 _MAX_CELL_CHARS = 1 << 24
@@ -235,10 +235,10 @@ def _refuse_bomb(data: bytes, path: Path) -> None:
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as err:
         raise ArchiveError(f"{path}: not an XLSX workbook: {err}") from err
     size = sum(part.file_size for part in parts)
-    if size > _MAX_UNPACKED_BYTES or len(parts) > _MAX_PARTS:
+    if size > MAX_UNPACKED_BYTES or len(parts) > _MAX_PARTS:
         raise ArchiveError(
             f"{path}: the workbook unpacks to {size:,} bytes in {len(parts):,} parts; the limits "
-            f"are {_MAX_UNPACKED_BYTES:,} and {_MAX_PARTS:,}. Save the sheet as CSV"
+            f"are {MAX_UNPACKED_BYTES:,} and {_MAX_PARTS:,}. Save the sheet as CSV"
         )
 
 

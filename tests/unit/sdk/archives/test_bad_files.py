@@ -43,7 +43,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "zst": zstd
 
 @pytest.mark.parametrize("kind", PACKERS)
 def test_packed_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(local_files, "_MAX_FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(local_files, "MAX_FREE_BYTES", 1 << 20)
     path = tmp_path / f"a.jsonl.{kind}"
     path.write_bytes(PACKERS[kind](b'{"a": "' + b" " * (1 << 24)))
     said = refused(path)
@@ -55,7 +55,7 @@ def test_packed_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 def test_repetitive_logs_are_not_bombs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(local_files, "_MAX_FREE_BYTES", 1 << 10)
+    monkeypatch.setattr(local_files, "MAX_FREE_BYTES", 1 << 10)
     rows = [{**ROW, "question_id": number} for number in range(5000)]
     path = tmp_path / f"a.jsonl.{kind}"
     path.write_bytes(PACKERS[kind]("".join(json.dumps(row) + "\n" for row in rows).encode()))
@@ -94,7 +94,7 @@ def test_zstd_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_one_endless_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
-    monkeypatch.setattr(json_files, "_MAX_VALUE_CHARS", 1 << 21)
+    monkeypatch.setattr(json_files, "MAX_VALUE_CHARS", 1 << 21)
     data = LINE.encode() + b'{"response": "' + os.urandom(1 << 21).hex().encode()
     path = tmp_path / "a.jsonl"
     path.write_bytes(gzip.compress(data, 1) if packed else data)
@@ -139,7 +139,7 @@ def test_a_workbook_that_unpacks_to_too_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = QUESTION_LAYOUTS["VLMEvalKit xlsx"](tmp_path, QUESTIONS)
-    monkeypatch.setattr(tables, "_MAX_UNPACKED_BYTES", 1000)
+    monkeypatch.setattr(tables, "MAX_UNPACKED_BYTES", 1000)
     assert "Save the sheet as CSV" in refused(path)
 
 
