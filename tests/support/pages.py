@@ -12,20 +12,23 @@ from hallujudge.metrics import Evidence, Item, ItemResult, Outcome
 
 __all__ = ["Page", "scored"]
 
-VOID = {"meta", "wbr"}
+VOID = {"input", "meta", "wbr"}
 TAGS = VOID.union(
     ("html", "head", "title", "style", "script", "noscript", "body", "main", "header", "section"),
     ("details", "summary", "h1", "h2", "p", "b", "small", "code", "span", "div", "ul", "li"),
     ("table", "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "button"),
     ("svg", "rect", "circle", "line", "text"),
 )
+PLAIN_TAGS = {"a", "form", "input", "progress"}
+"""What pages without a script have besides."""
 
 
 class Page(HTMLParser):
     """A page: its visible text, its attributes and its data."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page: str, *, plain: bool = False) -> None:
         super().__init__()
+        self._plain = plain
         self.source = page
         self.text = ""
         self.attributes: list[tuple[str, str | None]] = []
@@ -40,7 +43,7 @@ class Page(HTMLParser):
         assert self._open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in TAGS
+        assert tag in (TAGS | PLAIN_TAGS if self._plain else TAGS)
         given = dict(attrs)
         if given.get("http-equiv") == "Content-Security-Policy":
             self.policy = given["content"] or ""

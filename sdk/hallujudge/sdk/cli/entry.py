@@ -51,6 +51,7 @@ def command_tree() -> typer.Typer:
         score_all,
         serve,
         stored,
+        view,
     )
 
     return app

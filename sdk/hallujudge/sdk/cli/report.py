@@ -63,6 +63,7 @@ def report(
 
     Two runs make one page: their differences, and their items side by side.
     """
+    from ..comparison.page import page_of_two
     from ..runs import read_run
 
     names = _formats(format, runs)
@@ -74,7 +75,7 @@ def report(
             if len(stored) == 1:
                 write_file(page, _one(stored[0], title, baseline, pictures))
             else:
-                write_file(page, _two(stored, pictures, tuple(allow or ())))
+                write_file(page, page_of_two(*runs, images=pictures, allow=tuple(allow or ())))
             typer.echo(f"written to {page}", err=True)
         elif name == "parquet":
             typer.echo(f"written to {stored[0].items_to_parquet()}", err=True)
@@ -126,18 +127,3 @@ def _one(run: StoredRun, title: str, baseline: Path | None, images: Images) -> s
         values = {name: score.value for name, score in held.items() if score.value is not None}
         about = replace(about, baseline=(baseline.name, values))
     return run.page(about, images)
-
-
-def _two(runs: list[StoredRun], images: Images, allow: tuple[str, ...]) -> str:
-    from ..comparison import CompareOptions, compare
-    from ..report.page import render_comparison
-    from ..report.page.compared import PageRun
-
-    found = compare(*(run.folder for run in runs), options=CompareOptions(allow=allow))
-    first, second = (
-        PageRun(title=label.name, report=run.report, parts=run.page_parts())
-        for run, label in zip(runs, found.runs, strict=True)
-    )
-    return render_comparison(
-        first, second, found.pairs[0].differences, notes=[*found.notes, found.method], images=images
-    )

@@ -20,7 +20,7 @@ class Markup(str):
 Content: TypeAlias = "str | Markup"
 """Text, which is escaped, or markup, which is kept as it is."""
 
-_VOID = frozenset({"meta", "wbr"})
+_VOID = frozenset({"input", "meta", "wbr"})
 
 
 def element(tag: str, *content: Content, **attributes: str) -> Markup:

@@ -30,6 +30,7 @@ __all__ = [
     "held",
     "image_blocks",
     "page_head",
+    "plain_document",
     "render_parts",
 ]
 
@@ -213,6 +214,34 @@ def document(
     )
     content = element("body", element("main", *body), *data, element("script", Markup(script)))
     return "<!doctype html>\n" + element("html", head, content, lang="en")
+
+
+def plain_document(
+    title: str, body: Iterable[Markup], *, refresh: int = 0, forms: str = "'none'"
+) -> str:
+    """Return an HTML document without a script.
+
+    Args:
+        title: Title of the page.
+        body: What it shows.
+        refresh: After how many seconds the browser loads the page again; 0: never.
+        forms: Where the content security policy lets forms go.
+    """
+    css = _asset("page.css")
+    policy = f"default-src 'none'; style-src '{_digest(css)}'; base-uri 'none'; form-action {forms}"
+    again = [element("meta", http_equiv="refresh", content=str(refresh))] if refresh else []
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        *again,
+        element("title", f"{title} – Hallujudge"),
+        element("style", Markup(css)),
+    )
+    html = element("html", head, element("body", element("main", *body)), lang="en")
+    return f"<!doctype html>\n{html}\n"
 
 
 def app() -> Markup:

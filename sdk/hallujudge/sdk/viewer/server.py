@@ -1,0 +1,141 @@
+"""A web server on loopback that shows the runs of a folder."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from ..errors import HallujudgeError, InvalidInputError
+from .found import FoundRun, find_runs
+from .pages import message_page, overview_page
+
+__all__ = ["Viewer"]
+
+_LOOPBACK = "127.0.0.1"
+_SECONDS = 30
+
+
+class Viewer:
+    """Serves the pages of a folder's runs on loopback, for reading only.
+
+    Args:
+        folder: The folder; its runs are searched again at each look.
+        port: Port to listen on; 0 for a free one.
+
+    Raises:
+        InvalidInputError: The folder does not exist, or the port is taken.
+    """
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self._folder = folder
+        find_runs(folder)
+        viewer = self
+
+        class Handler(_Handler):
+            pages = viewer._page  # the handler's class is the server's own
+
+        try:
+            self._server = _Server((_LOOPBACK, port), Handler)
+        except OSError as err:
+            raise InvalidInputError(
+                f"port {port}: {err.strerror or err}; give another --port, or 0 for a free one"
+            ) from err
+
+    @property
+    def address(self) -> str:
+        """Where the overview is."""
+        return f"http://{_LOOPBACK}:{self._server.server_address[1]}/"
+
+    def serve(self) -> None:
+        """Serve until :meth:`close` is called."""
+        self._server.serve_forever()
+
+    def close(self) -> None:
+        """Stop serving, from another thread."""
+        self._server.shutdown()
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop listening, once :meth:`serve` has ended."""
+        self._server.server_close()
+
+    def _page(self, path: str, query: Mapping[str, str]) -> tuple[HTTPStatus, str]:
+        runs = find_runs(self._folder)
+        if path == "/":
+            return HTTPStatus.OK, overview_page(runs)
+        if path == "/run":
+            return HTTPStatus.OK, _run_page(_chosen(runs, query, "name"))
+        if path == "/compare":
+            return HTTPStatus.OK, _two(_chosen(runs, query, "a"), _chosen(runs, query, "b"))
+        return HTTPStatus.NOT_FOUND, message_page("Not found", "There is no such page.")
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    address_family = socket.AF_INET
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET with a page; everything else is refused."""
+
+    pages: Callable[[str, Mapping[str, str]], tuple[HTTPStatus, str]]
+    server_version = "hallujudge"
+    sys_version = ""
+    timeout = _SECONDS
+
+    def do_GET(self) -> None:
+        """Answer with a page."""
+        if not self._is_local():
+            self._send(HTTPStatus.FORBIDDEN, message_page("Refused", "Unknown name of this host."))
+            return
+        parts = urlsplit(self.path)
+        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        try:
+            status, page = type(self).pages(parts.path, query)
+        except HallujudgeError as err:
+            status, page = HTTPStatus.BAD_REQUEST, message_page("Not possible", str(err))
+        self._send(status, page)
+
+    def _is_local(self) -> bool:
+        # Another site's name may resolve to loopback; its pages must not read ours.
+        host = (self.headers.get("Host") or "").rpartition(":")[0]
+        return host in (_LOOPBACK, "localhost")
+
+    def _send(self, status: HTTPStatus, page: str) -> None:
+        data = page.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write no access log: the terminal belongs to the user."""
+
+
+def _chosen(runs: list[FoundRun], query: Mapping[str, str], key: str) -> FoundRun:
+    """Return the run that a request names; only runs that were found can be named."""
+    name = query.get(key, "")
+    for run in runs:
+        if run.name == name and run.report is not None:
+            return run
+    raise InvalidInputError(f"there is no complete run {name!r:.80} in the folder")
+
+
+def _run_page(run: FoundRun) -> str:
+    from ..runs import read_run
+
+    stored = read_run(run.folder)
+    return stored.page(stored.about())
+
+
+def _two(first: FoundRun, second: FoundRun) -> str:
+    from ..comparison.page import page_of_two
+
+    return page_of_two(first.folder, second.folder)
