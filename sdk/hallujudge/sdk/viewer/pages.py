@@ -56,8 +56,8 @@ def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
     reports = [run.report for run in runs if run.report is not None]
     names = list(dict.fromkeys(name for report in reports for name in report.scores))
     differing = _differing(reports)
-    heads = ["run", *names, "items", "unscored", *(["differs in"] if differing else [])]
-    heads += ["A", "B"] if len(runs) > 1 else []
+    heads = ["run", *(["A", "B"] if len(runs) > 1 else []), *(["differs in"] if differing else [])]
+    heads += [*names, "items", "unscored"]
     rows = [_row(run, names, differing, radios=len(runs) > 1) for run in runs]
     head = element("tr", *(element("th", text, scope="col") for text in heads))
     table = element("table", element("thead", head), element("tbody", *rows))
@@ -72,13 +72,12 @@ def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bo
     report = run.report
     assert report is not None, "only complete runs have rows"
     link = element("a", cut(run.name, _NAME_CHARS), href=f"/run?name={quote(run.name, safe='')}")
-    cells: list[Content] = [_score(report, name) for name in names]
-    cells += [f"{report.coverage.items:,}", f"{report.coverage.unscored:,}"]
+    cells: list[Content] = [_radio(side, run.name) for side in ("a", "b")] if radios else []
     if differing:
         fields = _fields(report)
         cells.append(", ".join(f"{key}:{fields.get(key, 'none')}" for key in sorted(differing)))
-    if radios:
-        cells += [_radio(side, run.name) for side in ("a", "b")]
+    cells += [_score(report, name) for name in names]
+    cells += [f"{report.coverage.items:,}", f"{report.coverage.unscored:,}"]
     return element("tr", element("th", link, scope="row"), *(element("td", cell) for cell in cells))
 
 
