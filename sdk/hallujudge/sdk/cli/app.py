@@ -32,6 +32,7 @@ _COMMANDS = (
     "score",
     "archive",
     "report",
+    "view",
     "merge",
     "rescore",
     "compare",
