@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -358,6 +360,52 @@ def _write_inspect_json(folder: Path, questions: Sequence[Question]) -> Path:
     return path
 
 
+def _write_inspect_zstd(folder: Path, questions: Sequence[Question]) -> Path:
+    """Write a log as releases since 2026 do, with a long question kept apart."""
+    path = folder / "2026-07-02T03-04-05+00-00_pope_abc.eval"
+    with ZstdZip(path) as archive:
+        archive.add("_journal/start.json", json.dumps(_inspect_header()))
+        for number, q in enumerate(questions):
+            sample = _inspect_sample(q, number)
+            sample["input"][0]["content"][0]["text"] = "attachment://abc"
+            sample["attachments"] = {"abc": q.text}
+            archive.add(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+        archive.add("header.json", json.dumps(_inspect_header()))
+    return path
+
+
+class ZstdZip:
+    """Writes a zip file whose members are packed with zstd (method 93)."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._entries: list[bytes] = []
+
+    def __enter__(self) -> ZstdZip:
+        return self
+
+    def add(self, name: str, text: str) -> None:
+        """Add a member."""
+        import zstandard
+
+        data, raw = text.encode(), name.encode()
+        blob = zstandard.ZstdCompressor().compress(data)
+        sizes = struct.pack("<LLL", zlib.crc32(data), len(blob), len(data))
+        fixed = struct.pack("<HHHHH", 20, 0x800, 93, 0, 0x21) + sizes
+        offset = self._file.tell()
+        self._file.write(b"PK\x03\x04" + fixed + struct.pack("<HH", len(raw), 4) + raw)
+        self._file.write(b"\xfe\xca\x00\x00" + blob)
+        ends = struct.pack("<HHHHHLL", len(raw), 0, 0, 0, 0, 0, offset)
+        self._entries.append(b"PK\x01\x02" + struct.pack("<H", 20) + fixed + ends + raw)
+
+    def __exit__(self, *_: object) -> None:
+        directory, offset = b"".join(self._entries), self._file.tell()
+        count = len(self._entries)
+        end = struct.pack("<HHHHLLH", 0, 0, count, count, len(directory), offset, 0)
+        self._file.write(directory + b"PK\x05\x06" + end)
+        self._file.close()
+
+
 def _write_inspect_eval(folder: Path, questions: Sequence[Question]) -> Path:
     path = folder / "2025-01-02T03-04-05+00-00_pope_abc.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -404,6 +452,7 @@ QUESTION_LAYOUTS: dict[str, Callable[[Path, Sequence[Question]], Path]] = {
     **{f"VLMEvalKit {suffix}": _write_kit(suffix) for suffix in ("xlsx", "tsv", "json")},
     "Inspect AI json": _write_inspect_json,
     "Inspect AI eval": _write_inspect_eval,
+    "Inspect AI eval zstd": _write_inspect_zstd,
     **{
         f"plain {suffix}": _write_plain(suffix)
         for suffix in ("jsonl", "json", "csv", "tsv", "xlsx", "parquet")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import ArchiveError, MissingExtraError
 from .json_files import read_json_bytes
-from .local_files import open_binary, read_bytes, suffix_of
+from .local_files import DamagedError, open_binary, read_bytes, suffix_of, zstd_reader
 from .records import Record, Records
 from .tables import read_csv, read_xlsx
 
@@ -24,6 +24,9 @@ _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1"
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+# Method of zip members, and size of the fixed part of their headers (APPNOTE 4.3.7 and 4.4.5).
+_ZSTD = 93
+_HEADER_BYTES = 30
 _SAMPLE = re.compile(r"samples/[^/]+\.json")
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 _TABLE_SUFFIXES = (".csv", ".tsv")
@@ -161,14 +164,36 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> byte
             f"{_MAX_MEMBER_BYTES:,}"
         )
     try:
-        return archive.read(info)
-    except NotImplementedError as err:
-        raise ArchiveError(
-            f"{place}: packed by a method that this Python can't unpack ({err}); convert the log "
-            "with `inspect log convert --to json`"
-        ) from err
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as err:
+        # Inspect AI packs with zstd, which Python's zipfile reads from 3.14 on.
+        return _zstd_member(archive, info) if info.compress_type == _ZSTD else archive.read(info)
+    except (
+        DamagedError,
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        OSError,
+    ) as err:
         raise ArchiveError(f"{place}: the zip file is damaged or cut off: {err}") from err
+
+
+def _zstd_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """Return the content of a member that is packed with zstd."""
+    stream = archive.fp
+    assert stream is not None, "the zip file is open"
+    stream.seek(info.header_offset)
+    header = stream.read(_HEADER_BYTES)
+    if not header.startswith(_ZIP):
+        raise DamagedError(f"{info.filename} has no header")
+    # The local header ends with the lengths of the name and of an extra field, which follow it.
+    lengths = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
+    stream.seek(sum(lengths), io.SEEK_CUR)
+    packed = io.BytesIO(stream.read(info.compress_size))
+    data = zstd_reader(packed)(info.file_size + 1)
+    if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
+        raise DamagedError(f"{info.filename} has another size or checksum than the directory says")
+    return data
 
 
 # Parquet ------------------------------------------------------------------------------------------

@@ -16,12 +16,14 @@ from ..errors import ArchiveError, MissingExtraError
 
 __all__ = [
     "STDIN",
+    "DamagedError",
     "copy_of_stdin",
     "copy_to_file",
     "open_binary",
     "open_text",
     "read_bytes",
     "suffix_of",
+    "zstd_reader",
 ]
 
 STDIN = "-"
@@ -61,7 +63,7 @@ def open_binary(path: Path) -> BinaryIO:
             unpacked = _Unpacked(file, path, "gzip", gzip.GzipFile(fileobj=file).read)
             return io.BufferedReader(unpacked, _BUFFER)
         if start == _ZSTD:
-            return io.BufferedReader(_Unpacked(file, path, "zstd", _zstd_reader(file)), _BUFFER)
+            return io.BufferedReader(_Unpacked(file, path, "zstd", zstd_reader(file)), _BUFFER)
     except BaseException:
         file.close()
         raise
@@ -157,7 +159,7 @@ class _Unpacked(io.RawIOBase):
         view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
         try:
             data = self._read(len(view))
-        except (EOFError, zlib.error, gzip.BadGzipFile, _DamagedError) as err:
+        except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError) as err:
             raise self._error(f"is damaged or cut off ({err}); copy it again") from err
         view[: len(data)] = data
         self._unpacked += len(data)
@@ -184,12 +186,15 @@ class _Unpacked(io.RawIOBase):
         self._file.close()
 
 
-class _DamagedError(Exception):
+class DamagedError(Exception):
     """A packed file can't be unpacked."""
 
 
-def _zstd_reader(file: BinaryIO) -> Callable[[int], bytes]:
-    """Return a function that reads unpacked bytes.
+def zstd_reader(file: BinaryIO) -> Callable[[int], bytes]:
+    """Return a function that reads unpacked bytes, and raises DamagedError where it can't.
+
+    Args:
+        file: The packed file.
 
     Raises:
         MissingExtraError: Python is older than 3.14 and the package zstandard is not installed.
@@ -213,12 +218,12 @@ def _zstd_reader(file: BinaryIO) -> Callable[[int], bytes]:
             packed = packed or file.read(_ZSTD_PIECE)
             if not packed:
                 if not ended:
-                    raise _DamagedError("it ends in the middle of its data")
+                    raise DamagedError("it ends in the middle of its data")
                 break
             try:
                 held.extend(frame.decompress(packed))
             except zstandard.ZstdError as err:
-                raise _DamagedError(str(err)) from err
+                raise DamagedError(str(err)) from err
             ended = frame.eof
         data = bytes(held[:size])
         del held[:size]

@@ -151,6 +151,16 @@ def test_a_log_with_a_sample_that_unpacks_to_too_much(tmp_path: Path) -> None:
     assert "samples/1_epoch_1.json: the sample unpacks to 67,108,865 bytes" in refused(path)
 
 
+def test_a_log_packed_with_zstd_whose_sample_is_damaged(tmp_path: Path) -> None:
+    path = QUESTION_LAYOUTS["Inspect AI eval zstd"](tmp_path, QUESTIONS)
+    data = path.read_bytes()
+    at = data.index(b"samples/") + 60
+    path.write_bytes(data[:at] + bytes(255 - byte for byte in data[at : at + 9]) + data[at + 9 :])
+    said = refused(path)
+    assert "samples/" in said
+    assert "the zip file is damaged or cut off" in said
+
+
 def test_a_log_without_samples(tmp_path: Path) -> None:
     path = tmp_path / "empty.eval"
     with zipfile.ZipFile(path, "w") as archive:

@@ -9,6 +9,9 @@ from .reader import ArchiveReader, converting, first_text, mapping_at, yes_or_no
 __all__ = ["READERS"]
 
 
+_ATTACHMENT = "attachment://"
+
+
 def _text(content: object) -> str | None:
     """Return a message's text: a plain one, or the text parts of a list of contents."""
     if isinstance(content, str):
@@ -46,18 +49,26 @@ def _image(given: object) -> str | None:
     return None
 
 
+def _attached(text: str | None, values: Mapping[str, object]) -> str | None:
+    """Return a text; the log keeps long ones apart and refers to them."""
+    if text is None or not text.startswith(_ATTACHMENT):
+        return text
+    found = mapping_at(values, "attachments").get(text.removeprefix(_ATTACHMENT))
+    return found if isinstance(found, str) and not found.startswith("data:") else None
+
+
 def _sample(values: Mapping[str, object]) -> Mapping[str, object]:
     metadata, given = mapping_at(values, "metadata"), values.get("input")
     identifier, epoch = values.get("id"), values.get("epoch")
     failed = values.get("error")
     return {
-        "image": _image(given),
+        "image": _attached(_image(given), values),
         **metadata,
         "id": identifier if epoch in (None, 1) else f"{identifier}, epoch {epoch}",
         # A sample whose run failed has no answer, whatever it got to before.
         "response": None if failed else _response(mapping_at(values, "output")),
         "label": first_text(values.get("target")),
-        "question": _question(given),
+        "question": _attached(_question(given), values),
     }
 
 

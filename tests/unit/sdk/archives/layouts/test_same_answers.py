@@ -89,6 +89,13 @@ def test_vlmevalkits_categories_are_kept(tmp_path: Path, layout: str) -> None:
     assert item.group_id == QUESTIONS[0].image
 
 
+@pytest.mark.parametrize("layout", [name for name in QUESTION_LAYOUTS if "Inspect" in name])
+def test_questions_and_images_of_logs_are_kept(tmp_path: Path, layout: str) -> None:
+    items = read_answers(QUESTION_LAYOUTS[layout](tmp_path, QUESTIONS), layout)
+    found = [(item.question, item.group_id) for item in items if isinstance(item, PopeItem)]
+    assert found == [(q.text, q.image) for q in QUESTIONS]
+
+
 def as_dict(question: Question) -> dict[str, object]:
     return {name: getattr(question, name) for name in Question.__slots__}
 
