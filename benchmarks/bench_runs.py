@@ -92,7 +92,8 @@ def archive(folder: Path, count: int) -> None:
 
 def journal(folder: Path, rounds: int) -> None:
     """Compare scoring into a folder with writing the same lines without a journal."""
-    with_journal, without = [], []
+    with_journal: list[float] = []
+    without: list[float] = []
     for _ in range(rounds):
         given = (folder / "captions.jsonl", folder / "objects.json")
         for mode, costs in (("plain", without), ("journal", with_journal)):
@@ -196,7 +197,8 @@ def bytes_of_an_item(whole: Path) -> float:
     """Return the mean size of a line of an undisturbed run before it has the signature."""
     report = json.loads((whole / "report.json").read_text())
     signed = len(json.dumps({"signature": report["signature"]}, separators=(",", ":"))) - 1
-    return (whole / "items.jsonl").stat().st_size / report["coverage"]["items"] - signed
+    items: int = report["coverage"]["items"]
+    return (whole / "items.jsonl").stat().st_size / items - signed
 
 
 def items_of(out: Path) -> int:
