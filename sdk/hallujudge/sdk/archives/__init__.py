@@ -1,10 +1,19 @@
-"""Archive readers: read files that other tools wrote as a stream and join them by id."""
+"""Archive readers: read files that other tools wrote as a stream and join them by id.
 
-from .inputs import InputOptions, ItemSource, References, Responses
-from .inspection import ArchiveSummary, inspect_archives
-from .layouts import ArchiveReader, converting
-from .readers import read_items
-from .records import Record
+Names are imported when they are first used: most commands need only some of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .inputs import InputOptions, ItemSource, References, Responses
+    from .inspection import ArchiveSummary, inspect_archives
+    from .layouts import ArchiveReader, converting
+    from .readers import read_items
+    from .records import Record
 
 __all__ = [
     "ArchiveReader",
@@ -18,3 +27,23 @@ __all__ = [
     "inspect_archives",
     "read_items",
 ]
+
+_HOMES = {
+    "ArchiveReader": ".layouts",
+    "ArchiveSummary": ".inspection",
+    "InputOptions": ".inputs",
+    "ItemSource": ".inputs",
+    "Record": ".records",
+    "References": ".inputs",
+    "Responses": ".inputs",
+    "converting": ".layouts",
+    "inspect_archives": ".inspection",
+    "read_items": ".readers",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name from the module that defines it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)

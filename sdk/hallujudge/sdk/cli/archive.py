@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..archives.inspection import ArchiveSummary, inspect_archives
-from ..archives.records import named
 from ..errors import InvalidInputError
 from .app import ExitCode, app
 from .panels import examples, output_option
+
+if TYPE_CHECKING:
+    from ..archives import ArchiveSummary
 
 __all__: list[str] = []
 
@@ -43,6 +44,8 @@ def inspect(
     ] = "table",
 ) -> ExitCode:
     """Print what each file is and why, what it lacks, and the command that scores it."""
+    from ..archives import inspect_archives
+
     if format not in FORMATS:
         raise InvalidInputError(f"--format {format!r}: choose from {', '.join(FORMATS)}")
     summaries = inspect_archives(paths)
@@ -87,6 +90,8 @@ def _rows(summary: ArchiveSummary) -> Iterator[tuple[str, str]]:
 
 
 def _layout(summary: ArchiveSummary) -> str:
+    from ..archives.records import named
+
     keys = named(summary.why)
     if not summary.layout:
         return f"plain records ({summary.format}) with the keys {keys}"
