@@ -97,7 +97,7 @@ class Overview(Shown):
             title="Overview",
             grids=tuple(grids),
             sentences=tuple(self._sentences()),
-            notes=tuple(_unscored_notes(self.runs)),
+            notes=(*_different_sizes(self.runs), *_unscored_notes(self.runs)),
             sources=_sources(self.runs),
         )
 
@@ -165,6 +165,20 @@ def _shown_scores(run: ScoredRun) -> list[str]:
 
 def _number(value: Cell) -> str:
     return show_number(value) if isinstance(value, float) else ABSENT
+
+
+def _different_sizes(runs: Iterable[ScoredRun]) -> Iterable[str]:
+    """Yield a note for each column whose runs are not of the same number of items."""
+    sizes: dict[str, dict[int, str]] = {}
+    for run in runs:
+        sizes.setdefault(run.name, {}).setdefault(run.report.coverage.items, run.model)
+    for name, found in sizes.items():
+        if len(found) > 1:
+            shown = ", ".join(f"{items:,} ({model})" for items, model in found.items())
+            yield (
+                f"{name}: runs have different numbers of items, {shown}; they are comparable only "
+                "if they ask the same questions equally often"
+            )
 
 
 def _unscored_notes(runs: Iterable[ScoredRun]) -> Iterable[str]:

@@ -121,6 +121,13 @@ def test_several_files_of_a_metric_are_named_apart(tmp_path: Path) -> None:
     assert {name for _, name in found} >= {"pope model_POPE", "pope model_POPE 2"}
 
 
+def test_runs_of_different_sizes_are_noted(tree: Path, tmp_path: Path) -> None:
+    assert overview_of(tree, tmp_path / "out").page().notes == ()
+    QUESTION_LAYOUTS["VLMEvalKit json"](tree / "short", SCORED[:5])
+    (note,) = overview_of(tree, tmp_path / "out").page().notes
+    assert f"pope: runs have different numbers of items, {len(SCORED)} (kit/model), 5 (" in note
+
+
 def test_an_overview_within_its_folder_is_not_read_again(tree: Path) -> None:
     first = overview_of(tree, tree / "out")
     again = overview_of(tree, tree / "out")
