@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from support.running import BIN, ServerProcess, here, read_rows
-from support.threads import PATIENCE, eventually
+from support.running import BIN, ServerProcess, errors_of, here, read_rows
+from support.threads import eventually
 
 from hallujudge.sdk.runs import RunFolder
 
@@ -250,7 +250,7 @@ def test_something_else_listens_there(folder: Path) -> None:
         connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         connection.close()
         other.close()
-        _, errors = process.communicate(timeout=PATIENCE)
+        errors = errors_of(process)
     assert process.returncode == 1, errors
     assert "Traceback" not in errors
 
@@ -368,7 +368,7 @@ def test_a_run_that_is_stopped_keeps_what_is_done(
     items = folder / "out" / "items.partial.jsonl"
     assert eventually(lambda: items.exists() and items.stat().st_size > 0)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=PATIENCE)
+    errors = errors_of(process)
     assert process.returncode == 1, errors
     assert f"stopped by {name}" in errors
     assert "Traceback" not in errors

@@ -116,9 +116,7 @@ def slow_demo(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         "time.sleep(600)",
     )
     code = (
-        "import importlib.util as u, signal, sys\n"
-        # A shell that runs the suite in the background hands down that Ctrl-C is ignored.
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import importlib.util as u, sys\n"
         f"spec = u.spec_from_file_location('demo', {str(DEMO)!r})\n"
         "demo = u.module_from_spec(spec)\n"
         "spec.loader.exec_module(demo)\n"

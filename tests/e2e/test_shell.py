@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.running import BIN, ServerProcess, cli, here, read_rows
+from support.running import BIN, ServerProcess, cli, errors_of, here, read_rows
 from support.threads import PATIENCE, eventually
 
 
@@ -106,7 +106,7 @@ def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
     items = folder / "out" / "items.partial.jsonl"
     assert eventually(lambda: items.exists() and items.stat().st_size > 0)
     server.stop(signal.SIGKILL)
-    _, errors = process.communicate(timeout=PATIENCE)
+    errors = errors_of(process)
     assert process.returncode == 1, errors
     # A slow machine prints lines of progress before them.
     *_, kept, said = errors.splitlines()

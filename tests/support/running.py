@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BIN", "ServerProcess", "cli", "here", "read_rows"]
+__all__ = ["BIN", "ServerProcess", "cli", "errors_of", "here", "read_rows"]
 
 BIN = Path(sys.executable).parent
 _ADDRESS_LINE = "hallujudge serves at "
@@ -57,6 +57,14 @@ class ServerProcess:
         with self._errors as errors:
             errors.seek(0)
             return self.process.returncode, errors.read()
+
+
+def errors_of(process: subprocess.Popen[str], timeout: float = 120) -> str:
+    """Wait for the end of a process and return its standard error; kill one that does not end."""
+    try:
+        return process.communicate(timeout=timeout)[1]
+    finally:
+        process.kill()
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
