@@ -71,6 +71,10 @@ class ScoreRun:
     """Processes that score into the folder; 1 is this process alone. 0: as many as there are cores
     if the run is large and calls no model. A script that starts others needs an
     ``if __name__ == "__main__":``."""
+    engine: str = "local"
+    """Where processes run: ``local`` on this machine, ``ray`` on a Ray cluster (extra ``ray``)."""
+    ray_address: str = ""
+    """Address of a running Ray cluster; empty starts one on this machine."""
 
     def paths(self) -> tuple[Path, ...]:
         """Return the files that the run reads."""

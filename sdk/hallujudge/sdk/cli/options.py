@@ -121,6 +121,18 @@ class RunOptions:
         ),
     ] = 0
     """Processes that score."""
+    engine: Annotated[
+        str,
+        server_option("--engine", help="Where processes run: local, or ray (extra ray)."),
+    ] = "local"
+    """Where processes run."""
+    ray_address: Annotated[
+        str,
+        server_option(
+            "--ray-address", metavar="ADDRESS", help="Running Ray cluster; none starts one here."
+        ),
+    ] = ""
+    """Address of a Ray cluster."""
     no_text: Annotated[
         bool,
         output_option("--no-text", help="Hashes of responses in items.jsonl, not their text."),

@@ -4,43 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import aclosing
-from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.ordered import ordered_map
 
 from ..errors import InternalError
-from .batching import batches
+from .groups import ATTEMPTS, Group, groups
 from .parts import Part
 from .worker import WorkerSettings, make_parts, prepare
 
 if TYPE_CHECKING:
     from hallujudge.metrics import Item
 
-    from ..backends.base import Batch
-
 __all__ = ["PoolParts"]
 
-_GROUP = 8
 _GROUPS_AHEAD = 3
-_ATTEMPTS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Consecutive batches, which go to a worker together."""
-
-    batches: Sequence[Batch]
-    first: int
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.batches))
 
 
 class PoolParts:
@@ -60,9 +42,7 @@ class PoolParts:
         """Yield the parts of items; see :class:`PartSource`."""
         limit = _GROUPS_AHEAD * self._workers
         try:
-            async with aclosing(
-                ordered_map(_groups(items, first), self._made, limit=limit)
-            ) as done:
+            async with aclosing(ordered_map(groups(items, first), self._made, limit=limit)) as done:
                 async for parts in done:
                     for part in parts:
                         yield part
@@ -73,10 +53,10 @@ class PoolParts:
         """End the workers."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _made(self, group: _Group) -> list[Part]:
+    async def _made(self, group: Group) -> list[Part]:
         """Return a group's parts; the group of a worker that dies is done again by another."""
         loop = asyncio.get_running_loop()
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             pool = self._pool
             try:
                 return await loop.run_in_executor(pool, make_parts, group.batches, group.first)
@@ -85,11 +65,7 @@ class PoolParts:
                 if pool is self._pool:
                     pool.shutdown(wait=False)
                     self._pool = self._new_pool()
-        raise InternalError(
-            f"a worker process died {_ATTEMPTS} times while items {group.first + 1} to "
-            f"{group.first + group.size} were scored, perhaps for lack of memory; go on with "
-            "ScoreRun(resume=True) and fewer workers"
-        )
+        raise InternalError(group.died())
 
     def _new_pool(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
@@ -99,11 +75,3 @@ class PoolParts:
             initializer=prepare,
             initargs=(self._settings,),
         )
-
-
-async def _groups(items: Iterator[Item], first: int) -> AsyncIterator[_Group]:
-    source = batches(items)
-    while group := list(islice(source, _GROUP)):
-        made = _Group(group, first)
-        yield made
-        first += made.size

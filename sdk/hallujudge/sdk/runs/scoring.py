@@ -76,8 +76,10 @@ class FolderScoring:
 
         local = isinstance(backend, EmbeddedBackend)
         workers = worker_count(self._run, self._spec, self._items, local=local)
-        if workers > 1 and isinstance(backend, EmbeddedBackend):
+        on_ray = self._run.engine == "ray"
+        if (workers > 1 or on_ray) and isinstance(backend, EmbeddedBackend):
             from .pool import PoolParts
+            from .ray_parts import RayParts
             from .worker import WorkerSettings
 
             settings = WorkerSettings(
@@ -86,6 +88,8 @@ class FolderScoring:
                 keep_text=self._run.keep_text,
                 html=self._run.html,
             )
+            if on_ray:
+                return RayParts(settings, workers, self._run.ray_address)
             return PoolParts(settings, workers)
         return BackendParts(
             backend=backend,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
     from hallujudge.judge_service.engine.spec import ScoreSpec
 
-__all__ = ["WorkerSettings", "make_parts", "prepare"]
+__all__ = ["Worker", "WorkerSettings", "make_parts", "prepare"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,13 @@ class WorkerSettings:
     """Whether an HTML page is made."""
 
 
-class _Worker:
+class Worker:
+    """Scores batches with an engine of its own.
+
+    Args:
+        settings: What it needs to know.
+    """
+
     def __init__(self, settings: WorkerSettings) -> None:
         from ..backends.embedded import EmbeddedBackend
 
@@ -49,12 +55,22 @@ class _Worker:
             html=settings.html,
         )
 
-    def part(self, batch: Batch, first: int) -> Part:
-        results = self._loop.run_until_complete(self._session.evaluate(batch))
-        return self._maker.make(BatchResult(items=batch, results=results), first)
+    def parts(self, batches: Sequence[Batch], first: int) -> list[Part]:
+        """Return the parts of consecutive batches.
+
+        Args:
+            batches: The batches.
+            first: Position of the first item in the run.
+        """
+        parts = []
+        for batch in batches:
+            results = self._loop.run_until_complete(self._session.evaluate(batch))
+            parts.append(self._maker.make(BatchResult(items=batch, results=results), first))
+            first += len(batch)
+        return parts
 
 
-_workers: dict[str, _Worker] = {}
+_workers: dict[str, Worker] = {}
 
 
 def prepare(settings: WorkerSettings) -> None:
@@ -62,21 +78,12 @@ def prepare(settings: WorkerSettings) -> None:
     # Ctrl-C reaches every process of a terminal; the one that wrote the journal stops the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _workers["only"] = _Worker(settings)
+    _workers["only"] = Worker(settings)
 
 
 def make_parts(batches: Sequence[Batch], first: int) -> list[Part]:
-    """Return the parts of consecutive batches.
-
-    Args:
-        batches: The batches.
-        first: Position of the first item in the run.
-    """
-    parts = []
-    for batch in batches:
-        parts.append(_workers["only"].part(batch, first))
-        first += len(batch)
-    return parts
+    """Return the parts of consecutive batches; see :meth:`Worker.parts`."""
+    return _workers["only"].parts(batches, first)
 
 
 def _end_with_parent() -> None:

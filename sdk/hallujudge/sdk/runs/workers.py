@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from ..archives import ItemSource
     from ..score_run import ScoreRun
 
-__all__ = ["worker_count"]
+__all__ = ["ENGINES", "worker_count"]
+
+ENGINES = ("local", "ray")
+"""Where processes run."""
 
 _LARGE = 20_000
 """Items from which on the start of processes (about a second each) pays off."""
 
 
 def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bool) -> int:
-    """Return how many processes score a run.
+    """Return how many processes score a run; on Ray, 0 for one on each processor.
 
     Args:
         run: What is scored and how.
@@ -34,6 +37,12 @@ def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bo
         InvalidInputError: The run can't be spread over processes.
     """
     obstacle = _obstacle(run, spec, local=local)
+    if run.engine not in ENGINES:
+        raise InvalidInputError(f"engine is {run.engine!r}; choose from {', '.join(ENGINES)}")
+    if run.engine != ENGINES[0]:
+        if obstacle:
+            raise InvalidInputError(f"engine is {run.engine}: {obstacle}; leave it out")
+        return run.workers
     if run.workers < 0:
         raise InvalidInputError(f"workers is {run.workers}; give 0 (automatic) or more")
     if run.workers > 1 and obstacle:
