@@ -158,7 +158,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
         try:
-            data = self._read(len(view))
+            data = self._read(min(len(view), _PIECE))
         except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError) as err:
             raise self._error(f"is damaged or cut off ({err}); copy it again") from err
         view[: len(data)] = data
