@@ -69,16 +69,20 @@ class _FamilyGroup(TyperGroup):
         """All commands by name."""
         for family in FAMILIES:
             import_module(f".{family}", __package__)
-        for info in _FAMILY_APPS[self.name or ""].registered_commands:
+        infos = _FAMILY_APPS[self.name or ""].registered_commands
+        # Building a command takes milliseconds, and this is read several times in a run.
+        for info in infos[self._families :]:
             command = get_command_from_info(
                 info, pretty_exceptions_short=True, rich_markup_mode="rich"
             )
             self._built.setdefault(command.name or "", command)
+        self._families = len(infos)
         return self._built
 
     @commands.setter
     def commands(self, built: MutableMapping[str, Any]) -> None:
         self._built = built
+        self._families = 0
 
 
 app = typer.Typer(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import typer
 from typer.exceptions import TyperException
+
+from hallujudge.metrics.families import FAMILIES
 
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
 from .app import ExitCode, app
@@ -31,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Items are freed by their reference counts. Looking for cycles among them after every 700 new
     # ones takes a tenth of a CHAIR run, and finds none.
     gc.set_threshold(_NEW_OBJECTS)
-    return _run(lambda: command_tree()(arguments, prog_name="hallujudge", standalone_mode=False))
+    return _run(
+        lambda: _commands(tuple(FAMILIES))(arguments, prog_name="hallujudge", standalone_mode=False)
+    )
 
 
 def command_tree() -> typer.Typer:
@@ -55,6 +60,12 @@ def command_tree() -> typer.Typer:
     )
 
     return app
+
+
+@cache
+def _commands(families: tuple[str, ...]) -> Callable[..., object]:  # noqa: ARG001
+    """Return the commands, which later calls of :func:`main` with the same families share."""
+    return typer.main.get_command(command_tree())
 
 
 def _run(command: Callable[[], object]) -> int:
