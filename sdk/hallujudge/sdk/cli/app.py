@@ -64,6 +64,10 @@ class _FamilyGroup(TyperGroup):
     metrics' declarations, and the other commands should not wait for those.
     """
 
+    _built: MutableMapping[str, Any]
+    _families: int
+    """Number of commands of families that are built."""
+
     @property
     def commands(self) -> MutableMapping[str, Any]:
         """All commands by name."""
