@@ -100,7 +100,9 @@ class ScoreCommand:
         """
         with ExitStack() as stack:
             stack.enter_context(stop_on_sigterm())
-            spec, items = self._read()
+            spec = self.run.spec()
+            stack.enter_context(self._early_workers(spec))
+            items = self._items(spec)
             client = stack.enter_context(self._client())
             output = stack.enter_context(RunFolder(self.out, inputs=self.run.paths()))
             try:
@@ -173,9 +175,24 @@ class ScoreCommand:
         return ExitCode.OK
 
     def _read(self) -> tuple[ScoreSpec, ItemSource]:
-        spec, items = self.run.spec(), self.run.items()
+        spec = self.run.spec()
+        return spec, self._items(spec)
+
+    def _items(self, spec: ScoreSpec) -> ItemSource:
+        items = self.run.items()
         self.note(*graph_notes(spec), *items.notes)
-        return spec, items
+        return items
+
+    def _early_workers(self, spec: ScoreSpec) -> AbstractContextManager[None]:
+        """Start the processes of a large run while its archive is read."""
+        from ..runs.pool import early_workers
+
+        local = self.server is None
+        return early_workers(self.full_run, spec, self._judge_settings, local=local)
+
+    @property
+    def _judge_settings(self) -> dict[str, object]:
+        return {**self.judges, **batch_settings.get()}
 
     def note(self, *notes: str) -> None:
         """Print notes on standard error, unless only scores are wanted."""
@@ -215,7 +232,7 @@ class ScoreCommand:
     def _client(self) -> Client:
         # An empty address, such as an unset shell variable, is an error; it does not mean None.
         if self.server is None:
-            return Client.embedded({**self.judges, **batch_settings.get()})
+            return Client.embedded(self._judge_settings)
         return Client(self.server, progress_timeout=self.progress_timeout)
 
 

@@ -90,7 +90,7 @@ class FolderScoring:
             )
             if on_ray:
                 return RayParts(settings, workers, self._run.ray_address)
-            return PoolParts(settings, workers)
+            return PoolParts.of(settings, workers)
         return BackendParts(
             backend=backend,
             spec=self._spec,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.registry import metric_entry
@@ -15,13 +16,16 @@ if TYPE_CHECKING:
     from ..archives import ItemSource
     from ..score_run import ScoreRun
 
-__all__ = ["ENGINES", "worker_count"]
+__all__ = ["ENGINES", "early_count", "worker_count"]
 
 ENGINES = ("local", "ray")
 """Where processes run."""
 
 _LARGE = 20_000
 """Items from which on the start of processes (about a second each) pays off."""
+
+_LARGE_BYTES = 16 << 20
+"""Size of a file that has as many items in nearly every layout."""
 
 
 def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bool) -> int:
@@ -50,6 +54,23 @@ def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bo
     if run.workers or obstacle or len(items) < _LARGE or metric_entry(run.metric).judges:
         return max(1, run.workers)
     return _cores()
+
+
+def early_count(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> int:
+    """Return how many processes may start before the archive is read; 1: that is not known yet.
+
+    Args:
+        run: What is scored and how.
+        spec: The same, as the engine has it.
+        local: Whether this machine scores, not a server.
+    """
+    if run.engine != ENGINES[0] or _obstacle(run, spec, local=local) or run.resume:
+        return 1
+    if run.workers:
+        return max(1, run.workers)
+    path = Path(run.responses) if isinstance(run.responses, (str, Path)) else None
+    surely_large = path is not None and path.is_file() and path.stat().st_size >= _LARGE_BYTES
+    return _cores() if surely_large and not metric_entry(run.metric).judges else 1
 
 
 def _obstacle(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> str:

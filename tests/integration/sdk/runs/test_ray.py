@@ -57,5 +57,5 @@ def test_only_local_scoring_goes_to_ray(archive: tuple[Path, Path], tmp_path: Pa
                     responses=archive[0],
                     references=archive[1],
                     folder=tmp_path,
-                    **change,  # type: ignore[arg-type]  # several fields
+                    **change,
                 )

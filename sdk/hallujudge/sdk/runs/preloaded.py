@@ -1,0 +1,16 @@
+"""Modules that every worker process needs; imported once, before workers are forked from it."""
+
+from __future__ import annotations
+
+import nltk.tokenize  # noqa: F401
+import numpy  # noqa: F401
+import textblob  # noqa: F401
+
+from hallujudge.judge_service.engine.registry import metric_names
+
+from ..backends import embedded  # noqa: F401
+from . import worker  # noqa: F401
+
+__all__: list[str] = []
+
+metric_names()
