@@ -67,7 +67,7 @@ BAD_FILES = {
         '{"image_id": 1, "caption": "a"}\n{"image_id": 2 "caption": "b"}\n',
         ["line 2"],
     ),
-    "NaN": ('{"image_id": NaN, "caption": "a"}', ["nan is not an id"]),
+    "NaN": ('{"image_id": NaN, "caption": "a"}', ["NaN is not an id"]),
     "no records": ("[]", ["no records"]),
     "numbers": ("[1, 2]", ["JSON object"]),
     "wrong keys": (lines([{"img": 1, "txt": "a"}]), ["img, txt", "--text-key"]),
