@@ -145,8 +145,7 @@ def workers(folder: Path, rounds: int) -> None:
     ratio = statistics.median(a.wall / b.wall for a, b in zip(one, two, strict=True))
     for name, costs in (("1 process", one), ("2 processes", two)):
         wall = statistics.median(cost.wall for cost in costs)
-        processor = statistics.median(cost.processor for cost in costs)
-        print(f"workers: {name}: {wall:.2f} s, {processor:.2f} s of the processor")
+        print(f"workers: {name}: {wall:.2f} s")
     load = os.getloadavg()[0]
     print(f"workers: 2 processes are {ratio:.2f} times as fast, same bytes (load {load:.1f})")
 
