@@ -58,7 +58,12 @@ class RunFolder:
 
     def __init__(self, folder: Path, *, inputs: Iterable[Path] = ()) -> None:
         self.folder = folder
+        self.lines_path = partial(folder, ITEMS)
+        """Where items are kept until the run is complete."""
+        self.journal_path = partial(folder, JOURNAL)
+        """Where the journal is until the run is complete."""
         self.written = 0
+        """Number of items that the folder holds."""
         self._manifest: Manifest | None = None
         self._lines: BinaryIO | None = None
         self._journal: BinaryIO | None = None
@@ -78,16 +83,6 @@ class RunFolder:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-    @property
-    def lines_path(self) -> Path:
-        """Where items are kept until the run is complete."""
-        return partial(self.folder, ITEMS)
-
-    @property
-    def journal_path(self) -> Path:
-        """Where the journal is until the run is complete."""
-        return partial(self.folder, JOURNAL)
 
     def start(self, manifest: Manifest, *, resume: bool = False) -> Started:
         """Begin a run, or go on with the one that the folder holds.
