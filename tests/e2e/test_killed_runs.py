@@ -19,7 +19,7 @@ import pytest
 from support import killed_run
 from support import scripted_llm as llm
 from support.qa_samples import write_lines
-from support.running import BIN, cli
+from support.running import BIN, cli, here
 from support.threads import eventually
 from support.tri_he_samples import SCENE
 
@@ -51,7 +51,7 @@ def test_a_run_that_is_killed_three_times_writes_the_same_bytes(
     given = (archive / "captions.jsonl", archive / "objects.json")
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     score = ("score", "chair", "-r", given[0], "-R", given[1], "-f", "html", "-q")
-    undisturbed = cli(*score, "-o", whole)
+    undisturbed = here(*score, "-o", whole)
     rng = random.Random(7)
     for workers in ("1", "2", "1"):
         batches = str(rng.randrange(1, 90))
@@ -130,7 +130,7 @@ def test_no_call_is_paid_twice(tmp_path: Path) -> None:
         run = cli(*command, "--llm-url", server.url, "-o", out, "--resume")
         assert run.returncode == 0, run.stderr
         assert toll.paid.total() == len(toll.paid) == claims
-        again = cli(
+        again = here(
             *(*command, "--llm-url", server.url, "-o", tmp_path / "again"),
             *("--verdict-cache", out / "verdicts.sqlite"),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 import threading
 import time
@@ -17,10 +16,9 @@ PATIENCE = 120.0
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Return whether a condition becomes true, collecting garbage while waiting."""
+    """Return whether a condition becomes true."""
     deadline = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < deadline:
-        gc.collect()
         time.sleep(0.02)
     return condition()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,8 +46,12 @@ def test_clients_that_are_not_closed_end_when_they_are_dropped() -> None:
     before, files = loop_threads(), open_files()
     for _ in range(ROUNDS):
         assert Client.embedded().server_info().version
-    assert eventually(lambda: not loop_threads() - before)
-    assert eventually(lambda: open_files() <= files)
+
+    def ended() -> bool:
+        gc.collect()
+        return not loop_threads() - before and open_files() <= files
+
+    assert eventually(ended)
 
 
 def test_closing_ends_what_another_thread_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
