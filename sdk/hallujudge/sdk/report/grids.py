@@ -31,6 +31,7 @@ Cell: TypeAlias = "str | int | float | bool | None"
 """A value of a table; None if it is undefined."""
 
 _NAME_CHARS = 60
+_CELL_CHARS = 400
 _NOTE_CHARS = 2_000
 _SMALLEST_P = 0.0001
 
@@ -177,14 +178,20 @@ def _html_table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> Marku
     body = [
         element(
             "tr",
-            element("th", cut(first, _NAME_CHARS), scope="row"),
-            *(element("td", cut(cell, _NAME_CHARS)) for cell in cells),
+            element("th", cut(first, _CELL_CHARS), scope="row"),
+            *map(_html_cell, cells),
         )
         for first, *cells in rows
     ]
     table = element("table", element("thead", head), element("tbody", *body))
     # A scrollable region must be reachable by keyboard.
     return element("div", table, _class="scroll", tabindex="0")
+
+
+def _html_cell(text: str) -> Markup:
+    # Numbers stay in one line; sentences wrap.
+    style = {"_class": "long"} if len(text) > _NAME_CHARS // 2 else {}
+    return element("td", cut(text, _CELL_CHARS), **style)
 
 
 PAGE_FORMATS: Mapping[str, Callable[[Page], str]] = {
