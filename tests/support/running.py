@@ -24,7 +24,7 @@ class ServerProcess:
     """A real server in a separate process."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
-        # A file, not a pipe: nobody reads while the server runs, and a full pipe would stop it.
+        # A file, not a pipe: a pipe that is not read fills up and stops the server.
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         self.process = subprocess.Popen(
             [BIN / "hallujudge", "serve", "--port", "0", *arguments],

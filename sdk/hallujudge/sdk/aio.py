@@ -175,7 +175,7 @@ class AsyncClient:
             run: What is scored and how.
             spec: The same, as the engine has it.
             items: The items.
-            watch: Is told how the run goes on.
+            watch: Receives the progress of the run.
         """
         from .runs.scoring import FolderScoring
 

@@ -108,7 +108,7 @@ def _item(record: Record, options: InputOptions, group_by: tuple[str, ...]) -> E
 
 
 def _event(record: Record, split: str) -> str:
-    """Return what happens in a video, as the released judge is told; empty if it is not known."""
+    """Return what happens in a video, as the released prompt has it; empty if unknown."""
     about = structured(record.values.get("event_info"))
     found = about.get(_EVENT_KEYS.get(split, "caption")) if isinstance(about, Mapping) else None
     found = record.values.get("event") if found is None else found

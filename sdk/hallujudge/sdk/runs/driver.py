@@ -46,7 +46,7 @@ class PartSource(Protocol):
 
 
 class RunWatch(Protocol):
-    """Is told how a run goes on; for progress and notes."""
+    """Receives the progress of a run, for progress bars and notes."""
 
     def started(self, started: Started) -> None:
         """Learn what the folder holds already."""
@@ -117,7 +117,7 @@ async def score_parts(
         items: All items of the run.
         spec: How they are scored.
         header: What is known of the run.
-        watch: Is told how the run goes on.
+        watch: Receives the progress of the run.
     """
     total = Tally(header.metric, spec.group_by)
     for entry in started.kept.entries():

@@ -11,7 +11,7 @@ from hallujudge.metrics import Report
 from .shown import unpacked
 
 if TYPE_CHECKING:
-    from ..report import PageAbout
+    from ..report import HtmlPage, PageAbout
     from ..report.page import Images
     from .manifest import Manifest
 
@@ -32,24 +32,22 @@ def render_page(
         about: Title, inputs and baseline.
         images: Where pictures come from; None for no pictures.
     """
-    from ..report import HtmlPage
-
-    page = HtmlPage()
-    for part in shown:
-        for item, result in unpacked(part):
-            page.add(item, result)
-    return page.render(report, about, images)
+    return _page(shown).render(report, about, images)
 
 
 def page_parts(shown: Iterable[bytes]) -> Sequence[bytes]:
     """Return what a page of several runs shows of a run's items."""
+    return _page(shown).parts()
+
+
+def _page(shown: Iterable[bytes]) -> HtmlPage:
     from ..report import HtmlPage
 
     page = HtmlPage()
     for part in shown:
         for item, result in unpacked(part):
             page.add(item, result)
-    return page.parts()
+    return page
 
 
 def about_of(manifest: Manifest | None) -> PageAbout:

@@ -118,7 +118,7 @@ def _ray() -> Any:
 
 
 def _connect(ray: Any, workers: int, address: str) -> None:
-    # Ray reports its use to its authors unless it is told not to.
+    # By default Ray sends statistics of its use to its authors.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     common = {"include_dashboard": False} if not address else {"address": address}
     local = {"num_cpus": workers} if workers and not address else {}

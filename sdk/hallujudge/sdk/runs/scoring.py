@@ -50,7 +50,7 @@ class FolderScoring:
 
         Args:
             folder: The folder.
-            watch: Is told how the run goes on.
+            watch: Receives the progress of the run.
         """
         run, spec, items = self._run, self._spec, self._items
         async with self._keeping_verdicts(folder) as backend:

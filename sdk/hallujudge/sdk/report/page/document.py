@@ -201,17 +201,7 @@ def document(
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(css)}'; "
         f"img-src {pictures}; base-uri 'none'; form-action 'none'"
     )
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        # Our own CSS and script hold no text that would end their element. Escaping them would
-        # change the text that the policy's digests cover.
-        element("style", Markup(css)),
-    )
+    head = _head(title, policy)
     content = element("body", element("main", *body), *data, element("script", Markup(script)))
     return "<!doctype html>\n" + element("html", head, content, lang="en")
 
@@ -230,18 +220,24 @@ def plain_document(
     css = _asset("page.css")
     policy = f"default-src 'none'; style-src '{_digest(css)}'; base-uri 'none'; form-action {forms}"
     again = [element("meta", http_equiv="refresh", content=str(refresh))] if refresh else []
-    head = element(
+    head = _head(f"{title} – Hallujudge", policy, *again)
+    html = element("html", head, element("body", element("main", *body)), lang="en")
+    return f"<!doctype html>\n{html}\n"
+
+
+def _head(title: str, policy: str, *more: Markup) -> Markup:
+    return element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=policy),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
-        *again,
-        element("title", f"{title} – Hallujudge"),
-        element("style", Markup(css)),
+        *more,
+        element("title", title),
+        # Our own CSS and script hold no text that would end their element. Escaping them would
+        # change the text that the policy's digests cover.
+        element("style", Markup(_asset("page.css"))),
     )
-    html = element("html", head, element("body", element("main", *body)), lang="en")
-    return f"<!doctype html>\n{html}\n"
 
 
 def app() -> Markup:
