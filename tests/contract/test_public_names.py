@@ -97,6 +97,8 @@ NAMES = {
         "NotFoundError",
         "OutputError",
         "OverloadedError",
+        "PermissionDeniedError",
+        "UnauthenticatedError",
         "UnavailableError",
         "UnsupportedError",
         "VersionMismatchError",

@@ -27,3 +27,8 @@ def refused(call: grpc.RpcError) -> tuple[grpc.StatusCode, str]:
 def health_stub(channel: object) -> Any:
     """The health service's stub, whose type stubs lack its methods."""
     return health_pb2_grpc.HealthStub(channel)  # type: ignore[arg-type]  # both kinds of channel
+
+
+def raw_call(channel: grpc.aio.Channel, method: str, kind: str = "unary_unary") -> Any:
+    """Return a call of a method that sends and receives bytes."""
+    return getattr(channel, kind)(method)

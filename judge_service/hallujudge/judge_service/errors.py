@@ -7,6 +7,8 @@
     │   └── ArchiveError        a file of responses, references or ids is invalid
     ├── NotFoundError           a metric or a graph does not exist
     ├── UnsupportedError        this release does not support the request
+    ├── UnauthenticatedError    the server does not know who calls: no key, or not a valid one
+    ├── PermissionDeniedError   the caller's key does not allow the call
     ├── OverloadedError         the server is at its limit; the error has the time to wait
     ├── UnavailableError        the server or its judge cannot be reached
     ├── DeadlineError           the call exceeded its deadline
@@ -40,7 +42,9 @@ __all__ = [
     "NotFoundError",
     "OutputError",
     "OverloadedError",
+    "PermissionDeniedError",
     "ReasonRow",
+    "UnauthenticatedError",
     "UnavailableError",
     "UnsupportedError",
     "VersionMismatchError",
@@ -114,8 +118,20 @@ class UnsupportedError(HallujudgeError):
     default_reason = "UNSUPPORTED"
 
 
+class UnauthenticatedError(HallujudgeError):
+    """The server does not know who calls."""
+
+    default_reason = "KEY_INVALID"
+
+
+class PermissionDeniedError(HallujudgeError):
+    """The caller may not make this call."""
+
+    default_reason = "SCOPE_MISSING"
+
+
 class OverloadedError(HallujudgeError):
-    """The server is at its limit of calls."""
+    """The server, or the caller's key, is at a limit."""
 
     default_reason = "SERVER_OVERLOADED"
 
@@ -189,6 +205,14 @@ REASONS: Mapping[str, ReasonRow] = {
     "METRIC_UNKNOWN": ReasonRow("NOT_FOUND", NotFoundError),
     "GRAPH_UNKNOWN": ReasonRow("NOT_FOUND", NotFoundError),
     "UNSUPPORTED": ReasonRow("UNIMPLEMENTED", UnsupportedError),
+    "MALFORMED_MESSAGE": ReasonRow("INVALID_ARGUMENT", InvalidInputError),
+    "MODEL_NOT_OFFERED": ReasonRow("NOT_FOUND", NotFoundError),
+    "KEY_MISSING": ReasonRow("UNAUTHENTICATED", UnauthenticatedError),
+    "KEY_INVALID": ReasonRow("UNAUTHENTICATED", UnauthenticatedError),
+    "SCOPE_MISSING": ReasonRow("PERMISSION_DENIED", PermissionDeniedError),
+    "KEY_RATE_LIMIT": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
+    "KEY_CONCURRENCY_LIMIT": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
+    "MEMORY_FULL": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
     "SERVER_OVERLOADED": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
     "MESSAGE_TOO_LARGE": ReasonRow("RESOURCE_EXHAUSTED", InvalidInputError),
     "SERVER_UNREACHABLE": ReasonRow("UNAVAILABLE", UnavailableError),

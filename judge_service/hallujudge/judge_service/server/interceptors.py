@@ -1,21 +1,26 @@
-"""Admission control and error mapping for every RPC."""
+"""The one place where every RPC is admitted, read, and has its errors mapped."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
 from grpc_status import rpc_status
 
-from ..errors import HallujudgeError, InternalError, OverloadedError
+from ..access.caller import Caller, begin_call
+from ..access.memory import CallMemory, MemoryBudget, begin_memory
+from ..errors import HallujudgeError, InternalError
 from ..wire.errors import pushback, status_of
+from .admission import Admission
+from .door import Door
+from .methods import MethodRule, rule_of
+from .requests import RequestReader
 
-__all__ = ["Admission", "GuardInterceptor"]
+__all__ = ["GuardInterceptor"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -24,103 +29,113 @@ _LOG = logging.getLogger(__name__)
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
-# Health and reflection are exempt from admission: an orchestrator must not restart a busy server.
-_OURS = "/hallujudge.judge.v1."
-
-
-class Admission:
-    """Limits the number of running calls and of calls that wait for them.
-
-    gRPC's own limits respond with a bare CANCELLED or without details, so that callers could not
-    distinguish a busy server from a broken one.
-
-    Args:
-        running: The maximum number of running calls.
-        waiting: The maximum number of waiting calls; further calls are rejected.
-        retry_after: The time after which a rejected call should be repeated, in seconds.
-    """
-
-    def __init__(self, *, running: int, waiting: int, retry_after: float = 0.5) -> None:
-        self._room = asyncio.Semaphore(running)
-        self._limit = running + waiting
-        self._inside = 0
-        self._retry_after = retry_after
-
-    @asynccontextmanager
-    async def admitted(self) -> AsyncIterator[None]:
-        """Wait until the call may run.
-
-        Raises:
-            OverloadedError: The queue is full.
-        """
-        if self._inside >= self._limit:
-            raise OverloadedError(
-                f"{self._inside} calls are running or waiting; "
-                f"try again in {self._retry_after:g} s",
-                metadata={"limit": str(self._limit)},
-                retry_after=self._retry_after,
-            )
-        self._inside += 1
-        try:
-            async with self._room:
-                yield
-        finally:
-            self._inside -= 1
-
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
-    """Admits calls, and converts the errors that they raise to a gRPC status.
+    """Admits calls, reads their messages, and converts the errors that they raise to a status.
+
+    Every method becomes one that receives a stream of bytes, which is the same on the wire. gRPC
+    would otherwise receive and parse the message of a unary call before anybody looks at the call:
+    here the caller is known and the call is admitted before its message is read.
 
     Args:
+        door: Tells who calls.
         admission: The limits of concurrent calls.
+        memory: The memory budget of the process.
     """
 
-    def __init__(self, admission: Admission) -> None:
+    def __init__(self, door: Door, admission: Admission, memory: MemoryBudget) -> None:
+        self._door = door
         self._admission = admission
+        self._memory = memory
 
     async def intercept_service(  # type: ignore[override]  # the stub is generic by call
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> _Handler:
-        """Wrap the handlers of the judge service."""
+        """Wrap a method's handler."""
         handler = await continuation(handler_call_details)
-        if handler is None or not handler_call_details.method.startswith(_OURS):
+        if handler is None:
             return handler
-        if handler.stream_stream is not None:
+        rule = rule_of(handler_call_details.method)
+        call = _behaviour(handler)
+        reader = RequestReader(handler.request_deserializer)
+        if handler.response_streaming:
             return grpc.stream_stream_rpc_method_handler(
-                self._guard_stream(handler.stream_stream),
-                request_deserializer=handler.request_deserializer,
+                self._guard_stream(call, rule, reader, many=handler.request_streaming),
                 response_serializer=handler.response_serializer,
             )
-        return grpc.unary_unary_rpc_method_handler(
-            self._guard_unary(handler.unary_unary),
-            request_deserializer=handler.request_deserializer,
+        return grpc.stream_unary_rpc_method_handler(
+            self._guard_unary(call, rule, reader, many=handler.request_streaming),
             response_serializer=handler.response_serializer,
         )
 
-    def _guard_unary(self, call: Callable[..., Any] | None) -> Callable[..., Any]:
-        assert call is not None, "a method of the service is neither unary nor a stream"
-
-        async def guarded(request: object, context: _Context) -> object:
+    def _guard_unary(
+        self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
+    ) -> Callable[..., Any]:
+        async def guarded(raws: AsyncIterable[bytes], context: _Context) -> object:
             try:
-                async with self._admission.admitted():
+                async with self._admitted(rule, context) as memory:
+                    requests = reader.each(raws, memory)
+                    request = requests if many else await reader.only(raws, memory)
                     return await call(request, context)
             except Exception as err:
                 await _abort(err, context)
 
         return guarded
 
-    def _guard_stream(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        async def guarded(requests: object, context: _Context) -> AsyncIterator[object]:
+    def _guard_stream(
+        self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
+    ) -> Callable[..., Any]:
+        async def guarded(raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
             try:
-                async with self._admission.admitted():
-                    async for response in call(requests, context):
-                        yield response
+                async with self._admitted(rule, context) as memory:
+                    requests = reader.each(raws, memory)
+                    request = requests if many else await reader.only(raws, memory)
+                    responses = call(request, context)
+                    if hasattr(responses, "__aiter__"):
+                        async for response in responses:
+                            yield response
+                    else:  # a method that writes its responses to the context, as health's Watch
+                        await responses
             except Exception as err:
                 await _abort(err, context)
 
         return guarded
+
+    @asynccontextmanager
+    async def _admitted(self, rule: MethodRule, context: _Context) -> AsyncIterator[CallMemory]:
+        """Admit a call; the block has its caller and its memory.
+
+        Raises:
+            HallujudgeError: The caller is unknown, may not call the method, or is over a limit.
+        """
+        memory = CallMemory(self._memory)
+        begin_memory(memory)
+        try:
+            if rule.open:
+                yield memory
+                return
+            caller = self._known(rule, context)
+            async with self._admission.admitted(caller):
+                yield memory
+        finally:
+            memory.close()
+
+    def _known(self, rule: MethodRule, context: _Context) -> Caller:
+        caller = self._door.caller_of(context)
+        if rule.scope is not None:
+            caller.require(rule.scope)
+        begin_call(caller)
+        return caller
+
+
+def _behaviour(handler: _Handler) -> Callable[..., Any]:
+    call = (
+        handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+    )
+    assert call is not None, "a method has no behaviour"
+    return call
 
 
 async def _abort(error: Exception, context: _Context) -> NoReturn:

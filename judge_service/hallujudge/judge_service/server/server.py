@@ -13,11 +13,14 @@ import grpc
 
 from hallujudge.judge.v1 import judge_service_pb2, judge_service_pb2_grpc
 
+from ..access.memory import MemoryBudget
 from ..engine import Engine
 from ..engine.resources import Resources
 from ..errors import InvalidInputError, MissingExtraError
 from ..settings.server import ResolvedSettings, ServerSettings, child_environment, state_folder
-from .interceptors import Admission, GuardInterceptor
+from .admission import Admission
+from .door import Door
+from .interceptors import GuardInterceptor
 from .servicer import JudgeServicer
 
 if TYPE_CHECKING:
@@ -75,10 +78,11 @@ async def start(settings: ServerSettings, engine: Engine | None = None) -> Runni
         InvalidInputError: The server cannot listen on the address.
     """
     admission = Admission(running=settings.max_running_calls, waiting=settings.max_waiting_calls)
+    memory = MemoryBudget(settings.max_memory_bytes)
     # gRPC cancels calls above its own limit without details, so admission must reject them first.
     pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
     server = grpc.aio.server(
-        interceptors=[GuardInterceptor(admission)],
+        interceptors=[GuardInterceptor(Door(), admission, memory)],
         options=[
             ("grpc.max_receive_message_length", settings.max_message_bytes),
             ("grpc.max_send_message_length", settings.max_message_bytes),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 
+from ..access.memory import call_memory
 from ..engine import Engine, ScoringSession, metric_names
 from ..engine.extraction import extract, normalize
 from ..engine.ordered import ordered_map
@@ -77,14 +78,18 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         """Score any number of items: receive a spec and then batches; send the report last."""
         requests = aiter(request_iterator)
         spec = await _spec_of(requests)
+        call_memory().answered()
         session = await self._engine.open(spec)
         yield pb.ScoreStreamResponse(
             accepted=pb.StreamAccepted(statistic_names=session.statistic_names)
         )
         responses = with_ticks(self._scored(spec, session, requests), TICK_SECONDS)
         async with aclosing(responses):
+            memory = call_memory()
             async for response in responses:
                 yield _progress(session) if response is None else response
+                if response is not None and response.WhichOneof("message") == "batch":
+                    memory.answered()
 
     async def _scored(
         self,

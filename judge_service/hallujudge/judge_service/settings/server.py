@@ -45,8 +45,12 @@ class ServerSettings:
     """The address to listen on."""
     port: int = _setting(50051, "port to listen on; 0 for a free one", high=65535)
     """The port to listen on; 0 for a free one."""
-    max_message_bytes: int = _setting(64 << 20, "maximum size of a message, in bytes", low=1 << 16)
+    max_message_bytes: int = _setting(16 << 20, "maximum size of a message, in bytes", low=1 << 16)
     """The maximum size of a received or sent message, in bytes."""
+    max_memory_bytes: int = _setting(
+        1 << 30, "memory for messages, results, graphs and models", low=1 << 24, high=2**53
+    )
+    """The memory that callers' messages, results, graphs and models may take, in bytes."""
     max_batch_items: int = _setting(10_000, "maximum number of items in a message", low=1)
     """The maximum number of items in a message."""
     max_running_calls: int = _setting(64, "maximum number of running calls", low=1, high=100_000)

@@ -1,0 +1,108 @@
+"""One memory budget for the process: messages, queued results, graphs and models."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextvars import ContextVar
+
+from ..errors import OverloadedError
+
+__all__ = ["CallMemory", "MemoryBudget", "begin_memory", "call_memory"]
+
+_RETRY_SECONDS = 1.0
+_MIB = 1 << 20
+
+
+class MemoryBudget:
+    """Counts the memory that callers make the process hold; safe to use from several threads.
+
+    Args:
+        limit: The most bytes; None: only counted.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self._held = 0
+        self._lock = threading.Lock()
+
+    @property
+    def held(self) -> int:
+        """The bytes that are held."""
+        return self._held
+
+    def take(self, size: int, what: str = "the message") -> None:
+        """Take bytes, to be given back.
+
+        Raises:
+            OverloadedError: They do not fit.
+        """
+        with self._lock:
+            if self.limit is not None and self._held + size > self.limit:
+                raise self._full(size, what)
+            self._held += size
+
+    def add(self, size: int) -> None:
+        """Count bytes that are already held, such as a finished response, to be given back."""
+        with self._lock:
+            self._held += size
+
+    def give_back(self, size: int) -> None:
+        """Give bytes back."""
+        with self._lock:
+            self._held -= size
+
+    def _full(self, size: int, what: str) -> OverloadedError:
+        limit = self.limit or 0
+        more = "" if size <= limit else "; send less in one message"
+        return OverloadedError(
+            f"the server's memory budget of {limit // _MIB} MiB has no room for {what} "
+            f"({size / _MIB:.1f} MiB with what is made of it){more}",
+            reason="MEMORY_FULL",
+            metadata={"limit": str(limit), "needed": str(size)},
+            retry_after=_RETRY_SECONDS if size <= limit else None,
+        )
+
+
+class CallMemory:
+    """What one call holds of the memory budget.
+
+    Args:
+        budget: The budget of the process.
+    """
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
+        self._messages: deque[int] = deque()
+
+    def take(self, size: int) -> None:
+        """Take bytes for a message of the call.
+
+        Raises:
+            OverloadedError: They do not fit.
+        """
+        self._budget.take(size)
+        self._messages.append(size)
+
+    def answered(self) -> None:
+        """Give back what the oldest message held: its answer is sent."""
+        if self._messages:
+            self._budget.give_back(self._messages.popleft())
+
+    def close(self) -> None:
+        """Give back everything: the call has ended."""
+        while self._messages:
+            self.answered()
+
+
+_MEMORY: ContextVar[CallMemory | None] = ContextVar("hallujudge_call_memory", default=None)
+
+
+def begin_memory(memory: CallMemory) -> None:
+    """Make the running task, which serves one RPC, hold memory in its name."""
+    _MEMORY.set(memory)
+
+
+def call_memory() -> CallMemory:
+    """Return what the running call holds; outside of calls nothing is limited."""
+    return _MEMORY.get() or CallMemory(MemoryBudget())

@@ -1,0 +1,52 @@
+"""Limits of concurrent calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ..access.caller import Caller
+from ..errors import OverloadedError
+
+__all__ = ["Admission"]
+
+
+class Admission:
+    """Limits the number of running calls and of calls that wait for them.
+
+    gRPC's own limits respond with a bare CANCELLED or without details, so that callers could not
+    distinguish a busy server from a broken one.
+
+    Args:
+        running: The maximum number of running calls.
+        waiting: The maximum number of waiting calls; further calls are rejected.
+        retry_after: The time after which a rejected call should be repeated, in seconds.
+    """
+
+    def __init__(self, *, running: int, waiting: int, retry_after: float = 0.5) -> None:
+        self._room = asyncio.Semaphore(running)
+        self._limit = running + waiting
+        self._inside = 0
+        self._retry_after = retry_after
+
+    @asynccontextmanager
+    async def admitted(self, caller: Caller) -> AsyncIterator[None]:  # noqa: ARG002
+        """Wait until a call of a caller may run.
+
+        Raises:
+            OverloadedError: The queue is full.
+        """
+        if self._inside >= self._limit:
+            raise OverloadedError(
+                f"{self._inside} calls are running or waiting; "
+                f"try again in {self._retry_after:g} s",
+                metadata={"limit": str(self._limit)},
+                retry_after=self._retry_after,
+            )
+        self._inside += 1
+        try:
+            async with self._room:
+                yield
+        finally:
+            self._inside -= 1
