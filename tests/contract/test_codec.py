@@ -11,6 +11,7 @@ import pytest
 
 from hallujudge.judge.v1 import chair_pb2, infact_pb2, scoring_pb2, tri_he_pb2
 from hallujudge.judge_service.wire.codec import Codecs, MismatchError
+from hallujudge.judge_service.wire.compiled import reader_of
 from hallujudge.judge_service.wire.places import MalformedError
 
 INLINE = scoring_pb2.InlineGraph.DESCRIPTOR
@@ -130,21 +131,21 @@ def test_a_message_that_is_absent_is_the_default() -> None:
     )
 
     # Another name than that of the message: hints alone make the pair.
-    found = fields.reader()(scoring_pb2.ScoreSpec(metric="m"))
-    assert dict(zip(fields.names, found, strict=True)) == {
-        "metric": "m",
-        "interval": Interval(confidence=0.9),
-    }
+    read = reader_of(Spec, fields)
+    assert read(scoring_pb2.ScoreSpec(metric="m")) == Spec(metric="m")
     message = scoring_pb2.ScoreSpec(metric="m", interval={"confidence": 2})  # type: ignore[arg-type]  # protobuf takes dictionaries
     with pytest.raises(MalformedError, match=r"^interval: the confidence is not in"):
-        fields.reader()(message)
+        read(message)
 
 
 def test_pairs_of_positions() -> None:
     span = scoring_pb2.Span
     assert codec(tuple[int, int], span).read(span(start=1, end=2)) == (1, 2)
     assert codec(Mark, span).read(span(start=1, end=2)) == Mark(1, 2)
-    assert span(**codec(Mark, span).write(Mark(3, 4))) == span(start=3, end=4)
+    for value_type, value in ((Mark, Mark(3, 4)), (tuple[int, int], (3, 4))):
+        message = span()
+        codec(value_type, span).write(value, message)
+        assert message == span(start=3, end=4)
     with pytest.raises(MismatchError):
         codec(tuple[int, str], span)
 
@@ -170,4 +171,4 @@ def test_the_key_of_a_map_is_named() -> None:
     )
     message = infact_pb2.InfactTask(runs={"base": {"confidence": 2}})  # type: ignore[dict-item]  # protobuf takes dictionaries
     with pytest.raises(MalformedError, match=r"^runs\[base\]: too sure"):
-        fields.reader()(message)
+        reader_of(Task, fields)(message)

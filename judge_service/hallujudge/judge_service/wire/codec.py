@@ -22,33 +22,20 @@ Where a pair differs in more, the difference alone is written by hand: a :class:
 a :class:`FieldShape` for a field that the message spreads over several, or :class:`Rearranged` for
 a field whose content is arranged in another way first.
 
-Converters write dictionaries: protobuf fills a nested message from a dictionary without the copy
-that it makes of a message.
+Converters write to messages in place: protobuf copies a nested message that its constructor gets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from operator import attrgetter
+from functools import partial
 from typing import Any, get_args, get_origin
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from .fields import (
-    Codec,
-    FieldShape,
-    FieldTable,
-    Parts,
-    Rearranged,
-    Special,
-    absent_of,
-    each,
-    each_value,
-    getter,
-    reader_of,
-    same,
-    sorted_map,
-)
+from . import fields as kinds
+from .compiled import Field, content_functions, positions, reader_of, writer_of
+from .fields import Codec, FieldShape, Fill, Rearranged
 from .hints import (
     MismatchError,
     ValueField,
@@ -65,7 +52,7 @@ from .hints import (
     wrapped_list,
 )
 from .places import MalformedError
-from .scalars import enum_codec, literal_codec, pairs_codec, row_codec
+from .scalars import enum_codec, literal_codec
 
 __all__ = ["Codec", "Codecs", "FieldShape", "MismatchError", "Rearranged"]
 
@@ -106,8 +93,8 @@ class Codecs:
 
     def fields(
         self, value_type: Any, descriptor: Descriptor, *, without: Iterable[str] = ()
-    ) -> FieldTable:
-        """Return the fields of a value and its message.
+    ) -> tuple[Field, ...]:
+        """Return the fields of a value and its message, in the value's order.
 
         Args:
             value_type: The type of the value.
@@ -121,21 +108,12 @@ class Codecs:
         ours = {field.name: field for field in fields_of(value_type) if field.name not in left_out}
         shapes = self._shapes_of(value_type, ours, descriptor)
         covered = left_out.union(*(shape.covers for shape in shapes.values()))
-        rest = [field for name, field in ours.items() if name not in shapes]
-        _check_names(value_type, descriptor, {field.name for field in rest}, covered)
-        theirs = descriptor.fields_by_name
-        plain = [field for field in rest if is_plain(field.hint, theirs[field.name])]
-        return FieldTable(
-            tuple(field.name for field in plain),
-            tuple(field.name for field in plain if theirs[field.name].has_presence),
-            tuple(
-                self._special(
-                    field, theirs[field.name], self._rearranged.get((value_type, field.name))
-                )
-                for field in rest
-                if field not in plain
-            ),
-            tuple(shapes.items()),
+        _check_names(value_type, descriptor, ours.keys() - shapes.keys(), covered)
+        return tuple(
+            kinds.shaped(name, shapes[name])
+            if name in shapes
+            else self._field(value_type, field, descriptor.fields_by_name[name])
+            for name, field in ours.items()
         )
 
     def _shapes_of(
@@ -150,95 +128,69 @@ class Codecs:
         }
 
     def _build(self, value_type: Any, descriptor: Descriptor) -> Codec:
-        names = tuple(field.name for field in descriptor.fields)
         if get_origin(value_type) is tuple:
             _check_tuple(value_type, descriptor)
-            return Codec(lambda value: dict(zip(names, value, strict=True)), getter(names))
+            return Codec(*positions([field.name for field in descriptor.fields]))
         fields = self.fields(value_type, descriptor)
-        if getattr(value_type, "_fields", ()) == names and _all_plain(value_type, descriptor):
-            return row_codec(value_type, descriptor)
-        return Codec(fields.writer(), reader_of(value_type, fields))
+        return Codec(writer_of(fields), reader_of(value_type, fields))
 
-    def _special(
-        self, field: ValueField, theirs: FieldDescriptor, rearranged: Rearranged | None
-    ) -> Special:
-        if rearranged is None:
-            codec = self._content(field, theirs)
-        else:
-            inner = self._content(field._replace(hint=rearranged.hint), theirs)
-            codec = Codec(
-                lambda content: inner.write(rearranged.write(content)),
-                lambda content: rearranged.read(inner.read(content)),
-            )
-        whole = theirs.message_type is not None and not is_repeated(theirs)
-        return Special(field.name, codec.write, codec.read, absent_of(field) if whole else None)
+    def _field(self, value_type: Any, field: ValueField, theirs: FieldDescriptor) -> Field:
+        how = self._rearranged.get((value_type, field.name))
+        if how is not None:
+            return kinds.rearranged(self._content(field._replace(hint=how.hint), theirs), how)
+        return self._content(field, theirs)
 
-    def _content(self, field: ValueField, theirs: FieldDescriptor) -> Codec:
-        hint = without_none(field.hint)
+    def _content(self, field: ValueField, theirs: FieldDescriptor) -> Field:
+        name, hint = field.name, without_none(field.hint)
+        if is_plain(field.hint, theirs):
+            return kinds.scalar(name, optional=theirs.has_presence)
         if is_map(theirs):
-            return self._map(hint, theirs)
+            return self._map(name, hint, theirs)
         if is_repeated(theirs):
-            return self._repeated(hint, theirs)
+            return self._repeated(name, hint, theirs)
         if (values := wrapped_list(theirs)) is not None:
-            inner = self._repeated(hint, values)
-            return Codec(
-                lambda content: {"values": inner.write(content)},
-                lambda message: inner.read(message.values),
-            )
+            return kinds.message(name, self._wrapped(hint, values), kinds.absent_of(field))
         if theirs.message_type is not None:
-            return self.of(hint, theirs.message_type)
+            return kinds.message(name, self.of(hint, theirs.message_type), kinds.absent_of(field))
         if literals := literals_of(hint):
-            return literal_codec(literals, field)
+            return kinds.converted(name, literal_codec(literals, field))
         if theirs.enum_type is not None:
-            return enum_codec(field, theirs)
-        raise MismatchError(f"{field.name} is {field.hint} in the value, and not in the message")
+            return kinds.converted(name, enum_codec(field, theirs))
+        raise MismatchError(f"{name} is {field.hint} in the value, and not in the message")
 
-    def _repeated(self, hint: Any, theirs: FieldDescriptor) -> Codec:
+    def _wrapped(self, hint: Any, values: FieldDescriptor) -> Codec:
+        """Return the converter of a tuple and a message that has one repeated field."""
+        return Codec(*content_functions(self._repeated("values", hint, values)))
+
+    def _repeated(self, name: str, hint: Any, theirs: FieldDescriptor) -> Field:
         if get_origin(hint) is not tuple:
-            return self._rows(hint, theirs)
+            return self._rows(name, hint, theirs)
         element, *_ = get_args(hint)
         if theirs.message_type is None:
             _check_scalar(element, theirs)
-            return Codec(same, tuple)
-        codec = self.of(element, theirs.message_type)
-        return Codec(lambda content: list(map(codec.write, content)), each(codec.read))
+            return kinds.repeated_scalars(name)
+        return kinds.repeated_messages(name, self.of(element, theirs.message_type))
 
-    def _rows(self, hint: Any, theirs: FieldDescriptor) -> Codec:
-        """Return the converter of a mapping that is sent as repeated rows, which keep its order."""
+    def _rows(self, name: str, hint: Any, theirs: FieldDescriptor) -> Field:
+        """Return a field that holds a mapping, sent as repeated rows, which keep its order."""
         row = message_of(theirs)
         key, value = row_fields(hint, row)
         if value:
-            return pairs_codec(key, value, row.fields_by_name[value].has_presence)
+            optional = row.fields_by_name[value].has_presence
+            return kinds.pairs(name, key, value, optional=optional)
         inner = get_args(hint)[1]
         keyed = key in {field.name for field in fields_of(inner)}
         fields = self.fields(inner, row, without=() if keyed else (key,))
-        write, read, get_key = fields.writer(), each(reader_of(inner, fields)), attrgetter(key)
+        codec = Codec(writer_of(fields), reader_of(inner, fields))
+        return kinds.keyed_rows(name, key, codec, keyed=keyed)
 
-        def read_rows(rows: Any) -> dict[str, Any]:
-            values = read(rows)
-            return dict(zip(map(get_key, values if keyed else rows), values, strict=True))
-
-        def write_rows(content: Any) -> list[Parts]:
-            rows = []
-            for name, part in content.items():
-                row = write(part)
-                row[key] = name
-                rows.append(row)
-            return rows
-
-        return Codec(write_rows, read_rows)
-
-    def _map(self, hint: Any, theirs: FieldDescriptor) -> Codec:
-        """Return the converter of a map. Maps have no order on the wire; sorted, they have one."""
+    def _map(self, name: str, hint: Any, theirs: FieldDescriptor) -> Field:
         content = message_of(theirs).fields_by_name["value"]
         inner = get_args(hint)[1]
         if content.message_type is None:
             _check_scalar(inner, content)
-            return Codec(same, sorted_map)
-        write, read = self.of(inner, content.message_type)
-        return Codec(
-            lambda given: {name: write(part) for name, part in given.items()}, each_value(read)
-        )
+            return kinds.map_of_scalars(name)
+        return kinds.map_of_messages(name, self.of(inner, content.message_type))
 
     def _oneof(self, field: ValueField, descriptor: Descriptor) -> FieldShape:
         """Return the converter of a union: each class has a member of its oneof."""
@@ -248,15 +200,19 @@ class Codecs:
         names = {cls: name for name, (cls, _) in codecs.items()}
         if set(names) != set(classes) - {type(None)}:
             raise MismatchError(f"{descriptor.name}.{field.name} has other members than the value")
-        writers = {name: codec.write for name, (_, codec) in codecs.items()}
+        writers = {
+            m.name: codecs[m.name][1].write
+            if m.message_type is None
+            else partial(_write_member, m.name, codecs[m.name][1].write)
+            for m in members
+        }
         readers = {name: codec.read for name, (_, codec) in codecs.items()}
-        absent = absent_of(field)
+        absent = kinds.absent_of(field)
 
-        def write(content: Any) -> Parts:
-            if content is None:
-                return {}
-            name = names.get(type(content)) or _member_of(content, names, field)
-            return {name: writers[name](content)}
+        def write(content: Any, message: Any) -> None:
+            if content is not None:
+                name = names.get(type(content)) or _member_of(content, names, field)
+                writers[name](content, message)
 
         def read(message: Any) -> Any:
             name = message.WhichOneof(field.name)
@@ -269,7 +225,7 @@ class Codecs:
 
     def _member(self, theirs: FieldDescriptor, classes: tuple[Any, ...]) -> tuple[Any, Codec]:
         if theirs.message_type is None:
-            return str, Codec(same, same)
+            return str, Codec(partial(_write_scalar, theirs.name), str)
         found = [cls for cls in classes if cls.__name__ == theirs.message_type.name]
         if not found:
             raise MismatchError(f"{theirs.full_name} is not a member of the value's union")
@@ -284,9 +240,14 @@ def _member_of(content: Any, names: Mapping[Any, str], field: ValueField) -> str
     raise MalformedError(f"{type(content).__name__} can't be sent", field.name)
 
 
-def _all_plain(value_type: Any, descriptor: Descriptor) -> bool:
-    theirs = descriptor.fields_by_name
-    return all(is_plain(field.hint, theirs[field.name]) for field in fields_of(value_type))
+def _write_scalar(name: str, content: Any, message: Any) -> None:
+    setattr(message, name, content)
+
+
+def _write_member(name: str, write: Fill, content: Any, message: Any) -> None:
+    place = getattr(message, name)
+    place.SetInParent()
+    write(content, place)
 
 
 def _check_names(

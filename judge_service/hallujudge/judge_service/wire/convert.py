@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -30,7 +30,6 @@ from hallujudge.metrics.amber.evidence import AmberEvidence
 from hallujudge.metrics.amber.items import AmberItem
 from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
 from hallujudge.metrics.event_hallusion.items import EventHallusionItem
-from hallujudge.metrics.framework.slots import maker_of
 from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
 from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
 from hallujudge.metrics.mementos.evidence import MementosEvidence
@@ -43,7 +42,8 @@ from ..engine.spec import GraphSource, ScoreSpec
 from ..errors import InvalidInputError
 from . import judging, reports, specs, tri_he
 from .codec import Codecs
-from .fields import Codec, Convert, Parts
+from .compiled import Field, reader_of, writer_of
+from .fields import Codec, Convert, Fill
 from .hints import message_of
 from .places import MalformedError, invalid
 
@@ -111,26 +111,24 @@ class _ItemCodec(NamedTuple):
     """The converter of one type of items: what all items have, and the task."""
 
     kind: str
-    write_item: Convert
-    write_task: Convert
-    read_item: Convert
-    read_task: Convert
-    make: Callable[[list[Any]], Item]
+    fields: tuple[Field, ...]
+    task_fields: tuple[Field, ...]
+    write: Fill
+    read: Convert
 
 
 @cache
 def _item_codec(kind: str) -> _ItemCodec:
     item_type = TASKS[kind]
-    item = CODECS.fields(Item, pb.Item.DESCRIPTOR, without=TASKS)
+    fields = CODECS.fields(Item, pb.Item.DESCRIPTOR, without=TASKS)
     message = message_of(pb.Item.DESCRIPTOR.fields_by_name[kind])
-    task = CODECS.fields(item_type, message, without=item.names)
+    task = CODECS.fields(item_type, message, without=[field.name for field in fields])
     return _ItemCodec(
         kind,
-        item.writer(),
-        task.writer(),
-        item.reader(),
-        task.reader(),
-        maker_of(item_type, (*item.names, *task.names)),
+        fields,
+        task,
+        writer_of(fields, **{kind: task}),
+        reader_of(item_type, fields, **{kind: task}),
     )
 
 
@@ -146,28 +144,29 @@ def item_to_proto(item: Item) -> pb.Item:
         InvalidInputError: A field can't be sent.
     """
     codec = _item_codec(_KINDS[type(item)])
-    parts: Parts = codec.write_item(item)
+    message = pb.Item()
     try:
-        parts[codec.kind] = codec.write_task(item)
+        codec.write(item, message)
     except MalformedError as err:
-        raise invalid(err, f"item {item.id!r}, {codec.kind}") from None
-    try:
-        return pb.Item(**parts)
+        raise invalid(MalformedError(err.problem, f"item {item.id!r}, {err.place}")) from None
     except (TypeError, ValueError) as err:
-        raise _unsendable(item, parts, codec.kind) from err
+        raise _unsendable(item, codec) from err
+    return message
 
 
-def _unsendable(item: Item, parts: Parts, kind: str) -> InvalidInputError:
+def _unsendable(item: Item, codec: _ItemCodec) -> InvalidInputError:
     """Return the error of an item with a field that protobuf does not take."""
-    task = getattr(pb.Item(), kind)
-    fields = [(pb.Item, "", parts | {kind: {}}), (type(task), f"{kind}.", parts[kind])]
-    for message, within, contents in fields:
-        for name, content in contents.items():
+    for within, fields in (("", codec.fields), (f"{codec.kind}.", codec.task_fields)):
+        for field in fields:
+            message = pb.Item()
             try:
-                message(**{name: content})
+                writer_of([field])(item, getattr(message, codec.kind) if within else message)
             except (TypeError, ValueError):
-                problem = f"{content!r:.80} is not a value that can be sent; check its type"
-                return invalid(MalformedError(problem, f"item {item.id!r}, {within}{name}"))
+                problem = (
+                    f"{getattr(item, field.name)!r:.80} is not a value that can be sent; check its "
+                    "type"
+                )
+                return invalid(MalformedError(problem, f"item {item.id!r}, {within}{field.name}"))
     return InvalidInputError(f"item {item.id!r} can't be sent")
 
 
@@ -230,12 +229,8 @@ def _item(message: pb.Item) -> Item:
     kind = message.WhichOneof("task") or ""
     if kind not in TASKS:
         raise MalformedError(f"is missing; set one of {', '.join(TASKS)}", "task")
-    codec = _item_codec(kind)
-    try:
-        task = codec.read_task(getattr(message, kind))
-    except MalformedError as err:
-        raise err.within(kind) from None
-    return codec.make(codec.read_item(message) + task)
+    item: Item = _item_codec(kind).read(message)
+    return item
 
 
 def _checked(item: Item, item_type: type[Item]) -> Item:
@@ -260,7 +255,9 @@ def _all_invalid(problems: Sequence[MalformedError], count: int) -> InvalidInput
 
 def spec_to_proto(spec: ScoreSpec) -> scoring_pb2.ScoreSpec:
     """Return a spec as a message."""
-    return scoring_pb2.ScoreSpec(**_codec(ScoreSpec, scoring_pb2.ScoreSpec.DESCRIPTOR).write(spec))
+    message = scoring_pb2.ScoreSpec()
+    _codec(ScoreSpec, scoring_pb2.ScoreSpec.DESCRIPTOR).write(spec, message)
+    return message
 
 
 def spec_from_proto(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
@@ -276,8 +273,9 @@ def spec_from_proto(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
 
 def graph_to_proto(source: GraphSource) -> scoring_pb2.GraphSource:
     """Return a graph source as a message."""
-    codec = _codec(GraphSource, scoring_pb2.GraphSource.DESCRIPTOR)
-    return scoring_pb2.GraphSource(**codec.write(source))
+    message = scoring_pb2.GraphSource()
+    _codec(GraphSource, scoring_pb2.GraphSource.DESCRIPTOR).write(source, message)
+    return message
 
 
 def graph_from_proto(message: scoring_pb2.GraphSource) -> GraphSource:
@@ -294,7 +292,9 @@ def graph_from_proto(message: scoring_pb2.GraphSource) -> GraphSource:
 
 def result_to_proto(result: ItemResult) -> pb.ItemResult:
     """Return a result as a message."""
-    return pb.ItemResult(**_codec(ItemResult, pb.ItemResult.DESCRIPTOR).write(result))
+    message = pb.ItemResult()
+    _codec(ItemResult, pb.ItemResult.DESCRIPTOR).write(result, message)
+    return message
 
 
 def result_from_proto(message: pb.ItemResult) -> ItemResult:
@@ -304,7 +304,9 @@ def result_from_proto(message: pb.ItemResult) -> ItemResult:
 
 def report_to_proto(report: Report) -> scoring_pb2.Report:
     """Return a report as a message."""
-    return scoring_pb2.Report(**_codec(Report, scoring_pb2.Report.DESCRIPTOR).write(report))
+    message = scoring_pb2.Report()
+    _codec(Report, scoring_pb2.Report.DESCRIPTOR).write(report, message)
+    return message
 
 
 def report_from_proto(message: scoring_pb2.Report) -> Report:
@@ -314,7 +316,9 @@ def report_from_proto(message: scoring_pb2.Report) -> Report:
 
 def found_claim_to_proto(found: FoundClaim) -> pb.Claim:
     """Return a claim without a verdict as a message."""
-    return pb.Claim(**_codec(FoundClaim, pb.Claim.DESCRIPTOR).write(found))
+    message = pb.Claim()
+    _codec(FoundClaim, pb.Claim.DESCRIPTOR).write(found, message)
+    return message
 
 
 def found_claim_from_proto(message: pb.Claim) -> FoundClaim:

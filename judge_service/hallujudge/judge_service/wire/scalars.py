@@ -1,21 +1,20 @@
-"""Converters of enums, literals and rows of two fields."""
+"""Converters of enums and literals."""
 
 from __future__ import annotations
 
 import enum
-from operator import attrgetter
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 
-from .fields import Codec, getter, same
+from .fields import ScalarCodec
 from .hints import MismatchError, ValueField, enum_numbers, members_of, without_none
 from .places import MalformedError
 
-__all__ = ["enum_codec", "literal_codec", "pairs_codec", "row_codec"]
+__all__ = ["enum_codec", "literal_codec"]
 
 
-def enum_codec(field: ValueField, theirs: FieldDescriptor) -> Codec:
+def enum_codec(field: ValueField, theirs: FieldDescriptor) -> ScalarCodec:
     """Return the converter of an enum.
 
     Raises:
@@ -34,17 +33,17 @@ def enum_codec(field: ValueField, theirs: FieldDescriptor) -> Codec:
 
     if type(None) in members_of(field.hint):
         # A member that a later release adds counts as none.
-        return Codec(write, members.get)
+        return ScalarCodec(write, members.get)
 
     def read(number: int) -> Any:
         if number not in members:
             raise MalformedError(f"{number} is not a known {known.name}")
         return members[number]
 
-    return Codec(write, read)
+    return ScalarCodec(write, read)
 
 
-def literal_codec(literals: tuple[Any, ...], field: ValueField) -> Codec:
+def literal_codec(literals: tuple[Any, ...], field: ValueField) -> ScalarCodec:
     """Return the converter of a text that is one of a few."""
 
     def read(text: str) -> Any:
@@ -54,38 +53,4 @@ def literal_codec(literals: tuple[Any, ...], field: ValueField) -> Codec:
             raise MalformedError(f"{text!r} is not one of {', '.join(literals)}")
         return text
 
-    return Codec(same, read)
-
-
-def pairs_codec(key: str, value: str, optional: bool) -> Codec:
-    """Return the converter of a mapping to scalars that is sent as rows of two fields."""
-    get = attrgetter(key, value)
-
-    def read_optional(rows: Any) -> dict[str, Any]:
-        return {
-            getattr(row, key): getattr(row, value) if row.HasField(value) else None for row in rows
-        }
-
-    return Codec(
-        lambda content: [{key: name, value: part} for name, part in content.items()],
-        read_optional if optional else lambda rows: dict(map(get, rows)),
-    )
-
-
-def row_codec(row_type: Any, descriptor: Descriptor) -> Codec:
-    """Return the converter of a named tuple of scalars, in the order of the message's fields."""
-    names = tuple(field.name for field in descriptor.fields)
-    optional = [(i, field.name) for i, field in enumerate(descriptor.fields) if field.has_presence]
-    get, make = getter(names), row_type._make
-
-    def read(message: Any) -> Any:
-        parts = list(get(message))
-        for index, name in optional:
-            if not message.HasField(name):
-                parts[index] = None
-        return make(parts)
-
-    return Codec(
-        lambda value: dict(zip(names, value, strict=True)),
-        read if optional else lambda message: make(get(message)),
-    )
+    return ScalarCodec(None, read)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..engine.spec import GraphLayout, GraphSource, InlineGraph, ShippedGraph
-from .fields import Codec, Parts
+from .fields import Codec
 from .places import MalformedError
 
 __all__ = ["TYPES"]
@@ -19,10 +19,12 @@ _LAYOUTS: Mapping[str, GraphLayout] = {
 }
 
 
-def _write_graph(source: GraphSource) -> Parts:
+def _write_graph(source: GraphSource, message: Any) -> None:
     if isinstance(source, ShippedGraph):
-        return {"shipped": source.name}
-    return {"inline": {"name": source.name, "text": source.text, "layout": source.layout}}
+        message.shipped = source.name
+    else:
+        inline = message.inline
+        inline.name, inline.text, inline.layout = source.name, source.text, source.layout
 
 
 def _read_graph(message: Any) -> GraphSource:

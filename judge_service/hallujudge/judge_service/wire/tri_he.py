@@ -8,19 +8,16 @@ from typing import Any
 from hallujudge.metrics.framework.claims import ClaimVerdict
 from hallujudge.metrics.framework.triplets import ClaimParts, Sentence, Triplet, WrittenTriplet
 
-from .fields import Codec, FieldShape, Parts
+from .fields import Codec, FieldShape
 from .places import MalformedError
 
 __all__ = ["SHAPES", "TYPES"]
 
-_PARTS = ("subject", "relation", "object")
 
-
-def _write_triplet(triplet: Any) -> Parts:
-    parts: Parts = dict(zip(_PARTS, triplet, strict=True))
+def _write_triplet(triplet: Any, message: Any) -> None:
+    message.subject, message.relation, message.object = triplet
     if isinstance(triplet, WrittenTriplet):
-        parts["written"] = triplet.written
-    return parts
+        message.written = triplet.written
 
 
 def _read_triplet(message: Any) -> Triplet:
@@ -28,16 +25,18 @@ def _read_triplet(message: Any) -> Triplet:
     return WrittenTriplet(*parts, written=message.written) if message.written else Triplet(*parts)
 
 
-def _write_given(claim: Any) -> Parts:
+def _write_given(claim: Any, message: Any) -> None:
     if isinstance(claim, Sentence):
         raise MalformedError("given claims must be triplets, not sentences")
-    return _write_triplet(claim)
+    _write_triplet(claim, message)
 
 
-def _write_claim(claim: Any) -> Parts:
+def _write_claim(claim: Any, message: Any) -> None:
     if isinstance(claim, Sentence):
-        return {"sentence": claim.text}
-    return {"triplet": _write_triplet(claim)}
+        message.sentence = claim.text
+    else:
+        message.triplet.SetInParent()
+        _write_triplet(claim, message.triplet)
 
 
 def _read_claim(message: Any) -> ClaimParts:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from inspect import ismemberdescriptor
+from types import MemberDescriptorType
 from typing import TypeVar
 
-__all__ = ["maker_of"]
+__all__ = ["maker_of", "slots_of"]
 
 _ValueT = TypeVar("_ValueT")
 
@@ -24,13 +24,11 @@ def maker_of(
         value_type: A dataclass.
         names: Its fields, in the order in which contents are given.
     """
-    slots = [getattr(value_type, name, None) for name in names]
-    complete = {field.name for field in fields(value_type)} == set(names)  # type: ignore[arg-type]
-    checks = hasattr(value_type, "__post_init__")
-    if checks or not complete or not all(map(ismemberdescriptor, slots)):
+    slots = slots_of(value_type, names)
+    if slots is None:
         return lambda contents: value_type(**dict(zip(names, contents, strict=True)))
     new = object.__new__
-    setters = tuple(slot.__set__ for slot in slots if slot is not None)
+    setters = tuple(slot.__set__ for slot in slots)
 
     def make(contents: Sequence[object]) -> _ValueT:
         value = new(value_type)
@@ -39,3 +37,20 @@ def maker_of(
         return value
 
     return make
+
+
+def slots_of(value_type: type, names: Sequence[str]) -> tuple[MemberDescriptorType, ...] | None:
+    """Return the slots of a value that can be filled one by one.
+
+    Args:
+        value_type: A dataclass.
+        names: Its fields, in the order of the slots.
+
+    Returns:
+        None if the value checks its fields when it is made, has other fields, or has no slots.
+    """
+    slots = [getattr(value_type, name, None) for name in names]
+    found = tuple(slot for slot in slots if isinstance(slot, MemberDescriptorType))
+    complete = {field.name for field in fields(value_type)} == set(names)
+    checks = hasattr(value_type, "__post_init__")
+    return None if checks or not complete or len(found) != len(names) else found
