@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.comparison_runs import chair_run, pope_run
-from support.running import cli, read_rows
+from support.running import assert_refused, cli, here, read_rows
 
 from hallujudge.sdk.cli import main
 
@@ -89,19 +89,8 @@ def test_names_are_escaped_in_every_format(runs: Path, capsys: pytest.CaptureFix
         (("a", "a"), "two runs have the name"),
     ],
 )
-def test_errors(
-    runs: Path,
-    words: tuple[str, ...],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(runs)
-    code, out, error = compared(*words, capsys=capsys)
-    assert (code, out) == (2, "")
-    assert said in error
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
+def test_errors(runs: Path, words: tuple[str, ...], said: str) -> None:
+    assert_refused(here("compare", *words, "--replicates", "300", cwd=runs), said)
 
 
 def test_other_references_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.comparison_runs import chair_run, pope_run
+from support.running import assert_refused, here
 
 from hallujudge.sdk.cli import main
 
@@ -52,16 +53,5 @@ def test_every_format(
         (("a", "b", "--confidence", "2"), "confidence is 2.0"),
     ],
 )
-def test_errors(
-    runs: Path,
-    words: tuple[str, ...],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(runs)
-    assert ranked(*words) == 2
-    out, error = capsys.readouterr()
-    assert out == ""
-    assert said in error
-    assert error.count("\n") == 1
+def test_errors(runs: Path, words: tuple[str, ...], said: str) -> None:
+    assert_refused(here("leaderboard", *words, "--replicates", "300", cwd=runs), said)

@@ -16,7 +16,6 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 from hallujudge.metrics.tri_he.items import TriHeItem
-from hallujudge.sdk.comparison import ScoreDifference
 from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.report.page import Images, page_part, render_comparison
 from hallujudge.sdk.report.page.compared import PageRun
@@ -244,22 +243,10 @@ def test_two_runs_are_shown_side_by_side(watched: Watched, tmp_path: Path) -> No
         ]
         return PageRun(title=title, report=samples.report(), parts=[page_part(pairs)])
 
-    row = ScoreDifference(
-        score="chair_i",
-        direction="lower",
-        first=0.2,
-        second=0.18,
-        difference=-0.02,
-        ci_low=-0.03,
-        ci_high=-0.01,
-        p=0.0002,
-        p_corrected=0.0004,
-        finding="better",
-        clusters=100,
-        changed=10,
-    )
     path = tmp_path / "two.html"
-    path.write_text(render_comparison(run("A", {"2"}), run("B", {"1", "2"}), [row]))
+    path.write_text(
+        render_comparison(run("A", {"2"}), run("B", {"1", "2"}), [samples.difference()])
+    )
     page = watched.open(path)
     assert page.text_content(".row-score") == "A right, B wrong, +1", "what changed comes first"
     page.click(".bars button:has-text('A right, B wrong')")

@@ -15,6 +15,7 @@ from hallujudge.metrics import (
     Report,
     Score,
 )
+from hallujudge.sdk.comparison import ScoreDifference
 
 SIGNATURE = (
     "chair|var:published|match:words-1|graph:coco-1@0c04526f|count:mentions|"
@@ -31,6 +32,24 @@ def score(
     n: int = 1998,
 ) -> Score:
     return Score(name=name, value=value, ci_low=low, ci_high=high, n=n)
+
+
+def difference() -> ScoreDifference:
+    """A score of two runs, the second of which is better."""
+    return ScoreDifference(
+        score="chair_i",
+        direction="lower",
+        first=0.2,
+        second=0.18,
+        difference=-0.02,
+        ci_low=-0.03,
+        ci_high=-0.01,
+        p=0.0002,
+        p_corrected=0.0004,
+        finding="better",
+        clusters=100,
+        changed=10,
+    )
 
 
 def scores() -> dict[str, Score]:

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BIN", "ServerProcess", "cli", "errors_of", "here", "read_rows"]
+__all__ = ["BIN", "ServerProcess", "assert_refused", "cli", "errors_of", "here", "read_rows"]
 
 BIN = Path(sys.executable).parent
 _ADDRESS_LINE = "hallujudge serves at "
@@ -109,6 +109,14 @@ def here(*arguments: str | Path, cwd: Path | None = None) -> subprocess.Complete
         finally:
             gc.set_threshold(*threshold)
     return subprocess.CompletedProcess(given, code, _written(output), _written(errors))
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], said: str) -> None:
+    """Check that a command ended with exit code 2 and one sentence, without other output."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def _written(stream: io.TextIOWrapper) -> str:

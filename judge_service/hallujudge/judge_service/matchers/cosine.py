@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 
 from .parts import PartRule
+from .rounds import in_rounds
 from .texts import claim_text, reference_text
 from .values import ClaimQuery, MatcherSettings
 from .vectors import VectorStore
@@ -158,11 +158,7 @@ class CosineMatcher:
         Args:
             claims: Claims of any number of images, which are encoded together.
         """
-        verdicts: list[ClaimVerdict] = []
-        for at in range(0, len(claims), _CLAIMS_PER_ROUND):
-            part = claims[at : at + _CLAIMS_PER_ROUND]
-            verdicts += await asyncio.to_thread(self.judge_now, part)
-        return verdicts
+        return await in_rounds(self.judge_now, claims, _CLAIMS_PER_ROUND)
 
     def judge_now(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
         """Return the same verdicts, computed in the calling thread."""

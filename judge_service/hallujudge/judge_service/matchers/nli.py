@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +10,7 @@ from hallujudge.metrics.framework.triplets import Triplet
 
 from .cosine import DIGITS, retained_of, unscored
 from .parts import PartRule
+from .rounds import in_rounds
 from .texts import plain, reference_sentence
 from .values import ClaimQuery, EntailmentModel, MatcherSettings
 from .vectors import VectorStore
@@ -126,11 +126,7 @@ class NliMatcher:
         Args:
             claims: Claims of any number of images.
         """
-        verdicts: list[ClaimVerdict] = []
-        for at in range(0, len(claims), _CLAIMS_PER_ROUND):
-            part = claims[at : at + _CLAIMS_PER_ROUND]
-            verdicts += await asyncio.to_thread(self.judge_now, part)
-        return verdicts
+        return await in_rounds(self.judge_now, claims, _CLAIMS_PER_ROUND)
 
     def judge_now(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
         """Return the same verdicts, computed in the calling thread."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..answers.yes_bias import yes_bias_scores
 from ..framework.metric import Column, ScoreDefinition, ratio, share
 from .groups import CAUSES
 
@@ -34,11 +35,6 @@ COLUMNS: tuple[Column, ...] = (
     Column(name="said", meaning="the parsed answer", label=True),
 )
 """The statistics of a question, in order; those of pairs and figures are made from them."""
-
-
-def _yes_difference(sums: Sums) -> FloatArray:
-    over = ratio("top", "labelled")
-    return over({"top": sums["yes_answers"] - sums["yes_labels"], "labelled": sums["labelled"]})
 
 
 def _known(top: str, bottom: str, unknown: str) -> Callable[[Sums], FloatArray]:
@@ -114,23 +110,7 @@ SCORES: tuple[ScoreDefinition, ...] = (
         "figure_share",
         "figures",
     ),
-    ScoreDefinition(
-        name="yes_percent_difference",
-        meaning="share of yes answers - share of yes labels",
-        columns=("yes_answers", "yes_labels", "labelled"),
-        value=_yes_difference,
-        count="labelled",
-        bounded=False,
-        low=-1.0,
-    ),
-    share(
-        "false_positive_ratio",
-        "wrong answers with the label no / wrong answers",
-        "wrong_yes",
-        "labelled_wrong",
-        direction="neither",
-        bounded=False,
-    ),
+    *yes_bias_scores("labelled", "labelled_wrong"),
     *(_cause("", cause, "wrong answers", "failures", "failures_unknown") for cause in CAUSES),
     *(
         _cause("question_", cause, "wrong answers, judged one by one", "failures", "never")

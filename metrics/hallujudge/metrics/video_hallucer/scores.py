@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ..answers.yes_bias import yes_bias_scores
 from ..framework.metric import Column, ScoreDefinition, ratio, share
 from .items import PAPER_SETS
 
@@ -72,11 +73,6 @@ def _mean_score(kind: str) -> ScoreDefinition:
     )
 
 
-def _yes_difference(sums: Sums) -> FloatArray:
-    over = ratio("more", "answers")
-    return over({"more": sums["yes_answers"] - sums["yes_labels"], "answers": sums["answers"]})
-
-
 SCORES: tuple[ScoreDefinition, ...] = (
     share("basic_accuracy", "right answers to basic questions / pairs", "basic_right", "parsed"),
     share(
@@ -87,23 +83,7 @@ SCORES: tuple[ScoreDefinition, ...] = (
     ),
     share("pair_accuracy", "pairs with two right answers / pairs", "pair_right", "parsed"),
     *map(_mean_score, _KINDS),
-    ScoreDefinition(
-        name="yes_percent_difference",
-        meaning="share of yes answers - share of yes labels",
-        columns=("yes_answers", "yes_labels", "answers"),
-        value=_yes_difference,
-        count="answers",
-        bounded=False,
-        low=-1.0,
-    ),
-    share(
-        "false_positive_ratio",
-        "wrong answers with the label no / wrong answers",
-        "wrong_yes",
-        "wrong",
-        direction="neither",
-        bounded=False,
-    ),
+    *yes_bias_scores("answers", "wrong"),
     share(
         "unparsed_rate",
         "pairs with an answer that could not be parsed / pairs",

@@ -17,7 +17,7 @@ from typing import IO, NamedTuple
 from ..errors import ArchiveError
 from .local_files import open_text
 
-__all__ = ["Placed", "named", "read_json", "read_json_bytes", "read_values"]
+__all__ = ["Placed", "named", "read_json", "read_json_bytes", "read_text", "read_values"]
 
 _CHUNK = 1 << 20
 MAX_VALUE_CHARS = 1 << 28
@@ -66,6 +66,18 @@ def read_json(path: Path) -> object:
     Raises:
         ArchiveError: The file can't be read or does not hold exactly one value.
     """
+    text = read_text(path)
+    if not text.strip():
+        raise ArchiveError(f"{path}: the file is empty")
+    return read_json_bytes(text, str(path))
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file that is read in one piece.
+
+    Raises:
+        ArchiveError: The file can't be read, is not UTF-8 or is too large.
+    """
     try:
         with open_text(path) as stream:
             text = stream.read(MAX_VALUE_CHARS + 1)
@@ -77,9 +89,7 @@ def read_json(path: Path) -> object:
         ) from err
     if len(text) > MAX_VALUE_CHARS:
         raise ArchiveError(f"{path}: more than {MAX_VALUE_CHARS:,} characters; split the file")
-    if not text.strip():
-        raise ArchiveError(f"{path}: the file is empty")
-    return read_json_bytes(text, str(path))
+    return text
 
 
 def read_json_bytes(text: str | bytes, place: str) -> object:

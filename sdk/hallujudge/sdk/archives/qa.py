@@ -13,8 +13,7 @@ from hallujudge.metrics.framework.texts import json_kind
 from ..errors import ArchiveError
 from .inputs import InputOptions, Responses
 from .joins import IdCheck, refuse
-from .json_files import read_values
-from .local_files import open_text
+from .json_files import read_text, read_values
 from .records import (
     Record,
     Records,
@@ -35,8 +34,6 @@ __all__ = [
     "text_of",
 ]
 
-_MAX_CHARS = 1 << 28
-
 
 def kept(responses: Responses) -> Responses:
     """Return the responses in a form that can be read twice: a generator becomes a list."""
@@ -54,17 +51,7 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
     if isinstance(source, Mapping):
         return {canonical_id(key, what): value for key, value in source.items()}
     path = Path(source)
-    try:
-        with open_text(path) as stream:
-            text = stream.read(_MAX_CHARS + 1)
-    except OSError as err:
-        raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
-    except UnicodeDecodeError as err:
-        raise ArchiveError(
-            f"{path}: not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8"
-        ) from err
-    if len(text) > _MAX_CHARS:
-        raise ArchiveError(f"{path}: more than {_MAX_CHARS:,} characters; split the file")
+    text = read_text(path)
     duplicates: list[str] = []
     try:
         content = json.loads(

@@ -13,6 +13,7 @@ from .files import write_file
 from .panels import examples, input_option, output_option, statistics_option
 
 if TYPE_CHECKING:
+    from ..comparison import CompareOptions
     from ..comparison.shown import Shown
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Replicates",
     "Seed",
     "check_format",
+    "compare_options",
     "show_result",
 ]
 
@@ -70,25 +72,38 @@ def compare(
     ] = None,
 ) -> ExitCode:
     """Compare runs: differences with intervals and tests."""
-    from ..comparison import CompareOptions
     from ..comparison import compare as compare_folders
 
     check_format(output_format)
     if items is not None and len(runs) != 2:
         raise InvalidInputError(f"--items needs two runs; {len(runs)} are given")
-    options = CompareOptions(
-        scores=tuple(score or ()),
-        names=tuple(name or ()),
-        allow=tuple(allow or ()),
-        confidence=confidence,
-        replicates=replicates,
-        seed=seed,
-    )
+    options = compare_options(name, allow, confidence, replicates, seed, score)
     result = compare_folders(*runs, options=options)
     if items is not None:
         _write_items(items, runs[0], runs[1], options)
     show_result(result, output_format)
     return ExitCode.OK
+
+
+def compare_options(
+    names: Names,
+    allow: Allow,
+    confidence: Confidence,
+    replicates: Replicates,
+    seed: Seed,
+    scores: list[str] | None = None,
+) -> CompareOptions:
+    """Return the options that all commands share which compare runs."""
+    from ..comparison import CompareOptions
+
+    return CompareOptions(
+        scores=tuple(scores or ()),
+        names=tuple(names or ()),
+        allow=tuple(allow or ()),
+        confidence=confidence,
+        replicates=replicates,
+        seed=seed,
+    )
 
 
 def check_format(name: str) -> None:
@@ -112,12 +127,11 @@ def show_result(result: Shown, name: str) -> None:
     typer.echo(text, nl=False)
 
 
-def _write_items(path: Path, first: Path, second: Path, options: object) -> None:
+def _write_items(path: Path, first: Path, second: Path, options: CompareOptions) -> None:
     import json
 
-    from ..comparison import CompareOptions, changed_items
+    from ..comparison import changed_items
 
-    assert isinstance(options, CompareOptions), "made by the command"
     lines = [
         json.dumps(change.to_json(), ensure_ascii=False, allow_nan=False)
         for change in changed_items(first, second, options=options)

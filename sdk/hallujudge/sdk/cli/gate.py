@@ -9,7 +9,17 @@ import typer
 
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app
-from .compare import Allow, Confidence, Format, Names, Replicates, Seed, check_format, show_result
+from .compare import (
+    Allow,
+    Confidence,
+    Format,
+    Names,
+    Replicates,
+    Seed,
+    check_format,
+    compare_options,
+    show_result,
+)
 from .panels import examples, input_option, statistics_option
 
 if TYPE_CHECKING:
@@ -59,7 +69,7 @@ def gate(
     output_format: Format = "table",
 ) -> ExitCode:
     """Limits on regressions and scores, for CI: exit code 1 if one is exceeded."""
-    from ..comparison import CompareOptions, GateLimits
+    from ..comparison import GateLimits
     from ..comparison import gate as gate_folders
 
     check_format(output_format)
@@ -70,13 +80,7 @@ def gate(
         max_unscored=max_unscored,
         decide=cast("Decision", decide),
     )
-    options = CompareOptions(
-        names=tuple(name or ()),
-        allow=tuple(allow or ()),
-        confidence=confidence,
-        replicates=replicates,
-        seed=seed,
-    )
+    options = compare_options(name, allow, confidence, replicates, seed)
     try:
         result = gate_folders(run, baseline=baseline, limits=limits, options=options)
     except InvalidInputError:

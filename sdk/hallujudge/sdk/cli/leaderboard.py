@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from .app import ExitCode, app
-from .compare import Allow, Confidence, Format, Names, Replicates, Seed, check_format, show_result
+from .compare import (
+    Allow,
+    Confidence,
+    Format,
+    Names,
+    Replicates,
+    Seed,
+    check_format,
+    compare_options,
+    show_result,
+)
 from .panels import examples, input_option
 
 __all__: list[str] = []
@@ -29,16 +39,9 @@ def leaderboard(
     output_format: Format = "table",
 ) -> ExitCode:
     """Runs by rank, with intervals and groups that can't be told apart."""
-    from ..comparison import CompareOptions
     from ..comparison import leaderboard as rank
 
     check_format(output_format)
-    options = CompareOptions(
-        names=tuple(name or ()),
-        allow=tuple(allow or ()),
-        confidence=confidence,
-        replicates=replicates,
-        seed=seed,
-    )
+    options = compare_options(name, allow, confidence, replicates, seed)
     show_result(rank(*runs, score=score, options=options), output_format)
     return ExitCode.OK

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 from ..values import ExtractedTriplet, Keywords
 from .analysis import Analyser, shared_analyser
@@ -15,9 +17,11 @@ __all__ = ["LABEL", "RuleKeywordExtractor", "RuleNounExtractor", "RuleTripletExt
 LABEL = "rules-1"
 """The version of the rules and the lexicon, increased when their results change."""
 
+_FoundT = TypeVar("_FoundT")
 
-class RuleTripletExtractor:
-    """Extracts (subject, relation, object) claims from texts by rules, without a model.
+
+class _RuleExtractor(ABC, Generic[_FoundT]):
+    """What the extractors share.
 
     Args:
         analyser: The analyser; None: the shipped one.
@@ -31,37 +35,37 @@ class RuleTripletExtractor:
         """``rules-1``: rules and lexicon together."""
         return LABEL
 
+    @abstractmethod
+    def extract(self, text: str) -> _FoundT:
+        """Return what is found in one text."""
+
+    async def extract_many(self, texts: Sequence[str]) -> list[_FoundT]:
+        """Return what is found in each text, in a thread to keep a server responsive."""
+        return await asyncio.to_thread(lambda: [self.extract(text) for text in texts])
+
+    def analyser(self) -> Analyser:
+        """Return the analyser; the shipped one is loaded on first use."""
+        return self._analyser or shared_analyser()
+
+
+class RuleTripletExtractor(_RuleExtractor[list[ExtractedTriplet]]):
+    """Extracts (subject, relation, object) claims from texts by rules, without a model."""
+
     def extract(self, text: str) -> list[ExtractedTriplet]:
         """Return the claims of one text, in its order."""
-        analyser = self._analyser or shared_analyser()
+        analyser = self.analyser()
         rules = TripletRules(analyser.lexicon)
         for chunks in analyser.chunks(text):
             rules.sentence(chunks)
         return rules.found
 
-    async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
-        """Return the claims of each text, extracted in a thread to keep a server responsive."""
-        return await asyncio.to_thread(lambda: [self.extract(text) for text in texts])
 
-
-class RuleKeywordExtractor:
-    """Extracts object and behaviour keywords from texts by rules, without a model.
-
-    Args:
-        analyser: The analyser; None: the shipped one.
-    """
-
-    def __init__(self, analyser: Analyser | None = None) -> None:
-        self._analyser = analyser
-
-    @property
-    def label(self) -> str:
-        """``rules-1``: rules and lexicon together."""
-        return LABEL
+class RuleKeywordExtractor(_RuleExtractor[Keywords]):
+    """Extracts object and behaviour keywords from texts by rules, without a model."""
 
     def extract(self, text: str) -> Keywords:
         """Return the keywords of one text."""
-        analyser = self._analyser or shared_analyser()
+        analyser = self.analyser()
         rules = KeywordRules(analyser.lexicon)
         for chunks in analyser.chunks(text):
             rules.sentence(chunks)
@@ -69,26 +73,10 @@ class RuleKeywordExtractor:
             objects=tuple(rules.objects.values()), behaviors=tuple(rules.behaviors.values())
         )
 
-    async def extract_many(self, texts: Sequence[str]) -> list[Keywords]:
-        """Return the keywords of each text, extracted in a thread to keep a server responsive."""
-        return await asyncio.to_thread(lambda: [self.extract(text) for text in texts])
 
-
-class RuleNounExtractor:
-    """Extracts the nouns of texts by rules, without a model: single words in the singular.
-
-    Args:
-        analyser: The analyser; None: the shipped one.
-    """
-
-    def __init__(self, analyser: Analyser | None = None) -> None:
-        self._analyser = analyser
-
-    @property
-    def label(self) -> str:
-        """``rules-1``: rules and lexicon together."""
-        return LABEL
+class RuleNounExtractor(_RuleExtractor[tuple[str, ...]]):
+    """Extracts the nouns of texts by rules, without a model: single words in the singular."""
 
     def extract(self, text: str) -> tuple[str, ...]:
         """Return the nouns of one text in its order, repeats included."""
-        return tuple((self._analyser or shared_analyser()).nouns(text))
+        return tuple((self.analyser()).nouns(text))

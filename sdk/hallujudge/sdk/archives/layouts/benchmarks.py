@@ -86,7 +86,18 @@ def _maps_to_words(values: Mapping[str, object], *, with_digits: bool) -> bool:
     )
 
 
-_VIDHAL = "-R annotations.json --options options.json"
+def _vidhal(what: str, metric: str, shape: str, *, least: int, most: int) -> ArchiveReader:
+    """Return a reader of letters by video, of which each has some number."""
+    return _responses(
+        f"VidHal's {what} by video",
+        "",
+        metric,
+        fields="id= response=",
+        matches=lambda values: _all_letters(values, least=least, most=most),
+        shape=f"{shape} for each video",
+        any_metric=True,
+        arguments="-R annotations.json --options options.json",
+    )
 
 
 def _references_of_objects() -> ArchiveReader:
@@ -201,26 +212,8 @@ READERS = (
         matches=_is_event_hallusion,
         shape="splits of videos with qa",
     ),
-    _responses(
-        "VidHal's chosen letters by video",
-        "",
-        "vidhal-mcqa",
-        fields="id= response=",
-        matches=lambda values: _all_letters(values, least=1, most=1),
-        shape="one letter for each video",
-        any_metric=True,
-        arguments=_VIDHAL,
-    ),
-    _responses(
-        "VidHal's orders of letters by video",
-        "",
-        "vidhal-ordering",
-        fields="id= response=",
-        matches=lambda values: _all_letters(values, least=2, most=26),
-        shape="an order of letters for each video",
-        any_metric=True,
-        arguments=_VIDHAL,
-    ),
+    _vidhal("chosen letters", "vidhal-mcqa", "one letter", least=1, most=1),
+    _vidhal("orders of letters", "vidhal-ordering", "an order of letters", least=2, most=26),
     _unread(
         "VidHal's display order",
         "",

@@ -8,26 +8,12 @@ from support import report_samples as samples
 from support.pages import Page
 
 from hallujudge.metrics import MentionVerdict
-from hallujudge.sdk.comparison import ScoreDifference
 from hallujudge.sdk.report.page import page_part, render_comparison
 from hallujudge.sdk.report.page.compared import PageRun
 
 RIGHT = (MentionVerdict("sofa", "couch", 11, 15, False),)
 WRONG = (MentionVerdict("dog", "dog", 2, 5, True),)
-ROW = ScoreDifference(
-    score="chair_i",
-    direction="lower",
-    first=0.2,
-    second=0.18,
-    difference=-0.02,
-    ci_low=-0.03,
-    ci_high=-0.01,
-    p=0.0002,
-    p_corrected=0.0004,
-    finding="better",
-    clusters=100,
-    changed=10,
-)
+ROW = samples.difference()
 
 
 def run(title: str, verdicts: Mapping[str, tuple[MentionVerdict, ...]]) -> PageRun:

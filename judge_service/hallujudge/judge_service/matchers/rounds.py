@@ -1,0 +1,30 @@
+"""Judging in a thread, in rounds between which a call can be cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from hallujudge.metrics.framework.claims import ClaimVerdict
+
+from .values import ClaimQuery
+
+__all__ = ["in_rounds"]
+
+
+async def in_rounds(
+    judge: Callable[[Sequence[ClaimQuery]], list[ClaimVerdict]],
+    claims: Sequence[ClaimQuery],
+    size: int,
+) -> list[ClaimVerdict]:
+    """Return one verdict for each claim, in order.
+
+    Args:
+        judge: Gives verdicts; it runs in a thread.
+        claims: The claims.
+        size: How many claims a round has.
+    """
+    verdicts: list[ClaimVerdict] = []
+    for first in range(0, len(claims), size):
+        verdicts += await asyncio.to_thread(judge, claims[first : first + size])
+    return verdicts
