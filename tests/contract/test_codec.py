@@ -11,8 +11,8 @@ import pytest
 
 from hallujudge.judge.v1 import chair_pb2, infact_pb2, scoring_pb2, tri_he_pb2
 from hallujudge.judge_service.wire.codec import Codecs, MismatchError
-from hallujudge.judge_service.wire.compiled import reader_of
 from hallujudge.judge_service.wire.places import MalformedError
+from hallujudge.judge_service.wire.tables import reader_of
 
 INLINE = scoring_pb2.InlineGraph.DESCRIPTOR
 

@@ -34,8 +34,7 @@ from typing import Any, get_args, get_origin
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from . import fields as kinds
-from .compiled import Field, content_functions, positions, reader_of, writer_of
-from .fields import Codec, FieldShape, Fill, Rearranged
+from .fields import Codec, Field, FieldShape, Kind, Rearranged
 from .hints import (
     MismatchError,
     ValueField,
@@ -53,6 +52,7 @@ from .hints import (
 )
 from .places import MalformedError
 from .scalars import enum_codec, literal_codec
+from .tables import reader_of, row_functions, writer_of
 
 __all__ = ["Codec", "Codecs", "FieldShape", "MismatchError", "Rearranged"]
 
@@ -130,8 +130,11 @@ class Codecs:
     def _build(self, value_type: Any, descriptor: Descriptor) -> Codec:
         if get_origin(value_type) is tuple:
             _check_tuple(value_type, descriptor)
-            return Codec(*positions([field.name for field in descriptor.fields]))
+            row = [kinds.scalar(field.name, optional=False) for field in descriptor.fields]
+            return Codec(*row_functions(tuple, row))
         fields = self.fields(value_type, descriptor)
+        if _is_row(value_type, descriptor, fields):
+            return Codec(*row_functions(value_type, fields))
         return Codec(writer_of(fields), reader_of(value_type, fields))
 
     def _field(self, value_type: Any, field: ValueField, theirs: FieldDescriptor) -> Field:
@@ -160,7 +163,7 @@ class Codecs:
 
     def _wrapped(self, hint: Any, values: FieldDescriptor) -> Codec:
         """Return the converter of a tuple and a message that has one repeated field."""
-        return Codec(*content_functions(self._repeated("values", hint, values)))
+        return kinds.wrapped(self._repeated("values", hint, values))
 
     def _repeated(self, name: str, hint: Any, theirs: FieldDescriptor) -> Field:
         if get_origin(hint) is not tuple:
@@ -203,7 +206,7 @@ class Codecs:
         writers = {
             m.name: codecs[m.name][1].write
             if m.message_type is None
-            else partial(_write_member, m.name, codecs[m.name][1].write)
+            else kinds.member_writer(m.name, codecs[m.name][1].write)
             for m in members
         }
         readers = {name: codec.read for name, (_, codec) in codecs.items()}
@@ -244,10 +247,11 @@ def _write_scalar(name: str, content: Any, message: Any) -> None:
     setattr(message, name, content)
 
 
-def _write_member(name: str, write: Fill, content: Any, message: Any) -> None:
-    place = getattr(message, name)
-    place.SetInParent()
-    write(content, place)
+def _is_row(value_type: Any, descriptor: Descriptor, fields: Iterable[Field]) -> bool:
+    """Return whether a value is a named tuple of scalars, in the order of the message's fields."""
+    names = tuple(field.name for field in descriptor.fields)
+    scalars = all(field.kind in (Kind.SCALAR, Kind.OPTIONAL) for field in fields)
+    return scalars and getattr(value_type, "_fields", None) == names
 
 
 def _check_names(

@@ -42,10 +42,10 @@ from ..engine.spec import GraphSource, ScoreSpec
 from ..errors import InvalidInputError
 from . import judging, reports, specs, tri_he
 from .codec import Codecs
-from .compiled import Field, reader_of, writer_of
-from .fields import Codec, Convert, Fill
+from .fields import Codec, Convert, Field, Fill, member_writer
 from .hints import message_of
 from .places import MalformedError, invalid
+from .tables import reader_of, writer_of
 
 __all__ = [
     "CODECS",
@@ -114,6 +114,7 @@ class _ItemCodec(NamedTuple):
     fields: tuple[Field, ...]
     task_fields: tuple[Field, ...]
     write: Fill
+    write_task: Fill
     read: Convert
 
 
@@ -127,8 +128,9 @@ def _item_codec(kind: str) -> _ItemCodec:
         kind,
         fields,
         task,
-        writer_of(fields, **{kind: task}),
-        reader_of(item_type, fields, **{kind: task}),
+        writer_of(fields),
+        member_writer(kind, writer_of(task)),
+        reader_of(item_type, fields, kind, task),
     )
 
 
@@ -147,8 +149,9 @@ def item_to_proto(item: Item) -> pb.Item:
     message = pb.Item()
     try:
         codec.write(item, message)
+        codec.write_task(item, message)
     except MalformedError as err:
-        raise invalid(MalformedError(err.problem, f"item {item.id!r}, {err.place}")) from None
+        raise invalid(err.within(f"item {item.id!r}, {codec.kind}")) from None
     except (TypeError, ValueError) as err:
         raise _unsendable(item, codec) from err
     return message

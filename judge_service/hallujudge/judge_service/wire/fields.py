@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from .compiled import Field
 from .hints import ValueField, members_of
 from .places import MalformedError
 
 __all__ = [
     "Codec",
     "Convert",
+    "Field",
     "FieldShape",
     "Fill",
+    "Kind",
     "Rearranged",
     "ScalarCodec",
     "absent_of",
@@ -22,6 +24,7 @@ __all__ = [
     "keyed_rows",
     "map_of_messages",
     "map_of_scalars",
+    "member_writer",
     "message",
     "pairs",
     "rearranged",
@@ -29,6 +32,7 @@ __all__ = [
     "repeated_scalars",
     "scalar",
     "shaped",
+    "wrapped",
 ]
 
 Convert: TypeAlias = Callable[[Any], Any]
@@ -48,8 +52,8 @@ class Codec(NamedTuple):
 class ScalarCodec(NamedTuple):
     """A converter for a pair of a value type and a scalar."""
 
-    write: Convert | None
-    """Value -> scalar; None: they are the same."""
+    write: Convert
+    """Value -> scalar."""
     read: Convert
     """Scalar -> value."""
 
@@ -76,81 +80,108 @@ class Rearranged(NamedTuple):
     """Content of that type -> content of the value's field."""
 
 
-# Empty lists and maps are not written: that would take protobuf longer than the test.
+class Kind(enum.Enum):
+    """What is done about a field."""
+
+    SCALAR = enum.auto()
+    """Both sides have the same content."""
+    OPTIONAL = enum.auto()
+    """The same, and a message can lack it."""
+    ENUM = enum.auto()
+    """A scalar is converted; None is not written."""
+    LIST = enum.auto()
+    """A repeated field or a map is converted."""
+    MESSAGE = enum.auto()
+    """A message is converted, which can be absent."""
+    SHAPED = enum.auto()
+    """The message spreads the field over others."""
+
+
+class Field(NamedTuple):
+    """How a field of a value is written and read."""
+
+    name: str
+    """Its name."""
+    kind: Kind
+    """Its kind."""
+    write: Fill
+    """Writes the content to the message that has the field."""
+    read: Convert
+    """Content of the message's field -> content of the value's; of ``SHAPED`` the whole message."""
+    absent: Callable[[], Any]
+    """Makes the content of a field that the message lacks."""
+
+
+def _none() -> None:
+    return None
 
 
 def scalar(name: str, *, optional: bool) -> Field:
     """Return a field that has the same content on both sides."""
-    if not optional:
-        return Field(name, f"{{m}}.{name} = {{v}}", f"{{m}}.{name}")
-    return Field(
-        name,
-        f"if (content := {{v}}) is not None:\n    {{m}}.{name} = content",
-        f'{{m}}.{name} if {{m}}.HasField("{name}") else None',
-    )
+
+    def write(content: Any, message: Any) -> None:
+        setattr(message, name, content)
+
+    kind = Kind.OPTIONAL if optional else Kind.SCALAR
+    return Field(name, kind, write, lambda content: content, _none)
 
 
 def converted(name: str, codec: ScalarCodec) -> Field:
     """Return a field whose scalar is converted; None is not written."""
-    content = f"{name}_write(content)" if codec.write else "content"
-    return Field(
-        name,
-        f"if (content := {{v}}) is not None:\n    {{m}}.{name} = {content}",
-        f"{name}_read({{m}}.{name})",
-        {f"{name}_write": codec.write, f"{name}_read": codec.read},
-        located=True,
-    )
+    convert = codec.write
+
+    def write(content: Any, message: Any) -> None:
+        setattr(message, name, convert(content))
+
+    return Field(name, Kind.ENUM, write, codec.read, _none)
 
 
 def repeated_scalars(name: str) -> Field:
     """Return a field that holds a tuple of scalars."""
-    return Field(
-        name,
-        f"if content := {{v}}:\n    {{m}}.{name}.extend(content)",
+
+    def write(content: Any, message: Any) -> None:
+        getattr(message, name).extend(content)
+
+    def read(found: Any) -> tuple[Any, ...]:
         # A slice is a list, from which a tuple is made faster than from protobuf's container.
-        f"tuple(content[:]) if (content := {{m}}.{name}) else ()",
-    )
+        return tuple(found[:]) if found else ()
+
+    return Field(name, Kind.LIST, write, read, tuple)
 
 
 def repeated_messages(name: str, codec: Codec) -> Field:
     """Return a field that holds a tuple of values."""
-    return Field(
-        name,
-        f"if content := {{v}}:\n"
-        f"    add = {{m}}.{name}.add\n"
-        f"    for part in content:\n"
-        f"        {name}_write(part, add())",
-        f"{name}_read({{m}}.{name})",
-        {f"{name}_write": codec.write, f"{name}_read": _each(codec.read)},
-        located=True,
-    )
+    fill = codec.write
+
+    def write(content: Any, message: Any) -> None:
+        add = getattr(message, name).add
+        for part in content:
+            fill(part, add())
+
+    return Field(name, Kind.LIST, write, _each(codec.read), tuple)
 
 
 def map_of_scalars(name: str) -> Field:
     """Return a field that holds a mapping from texts to scalars."""
-    return Field(
-        name,
-        f"if content := {{v}}:\n"
-        f"    place = {{m}}.{name}\n"
-        f"    for key, part in content.items():\n"
-        f"        place[key] = part",
-        f"sorted_map({{m}}.{name})",
-        {"sorted_map": _sorted_map},
-    )
+
+    def write(content: Any, message: Any) -> None:
+        place = getattr(message, name)
+        for key, part in content.items():
+            place[key] = part
+
+    return Field(name, Kind.LIST, write, _sorted_map, dict)
 
 
 def map_of_messages(name: str, codec: Codec) -> Field:
     """Return a field that holds a mapping from texts to values."""
-    return Field(
-        name,
-        f"if content := {{v}}:\n"
-        f"    place = {{m}}.{name}\n"
-        f"    for key, part in content.items():\n"
-        f"        {name}_write(part, place[key])",
-        f"{name}_read({{m}}.{name})",
-        {f"{name}_write": codec.write, f"{name}_read": _each_value(codec.read)},
-        located=True,
-    )
+    fill = codec.write
+
+    def write(content: Any, message: Any) -> None:
+        place = getattr(message, name)
+        for key, part in content.items():
+            fill(part, place[key])
+
+    return Field(name, Kind.LIST, write, _each_value(codec.read), dict)
 
 
 def message(name: str, codec: Codec, absent: Callable[[], Any]) -> Field:
@@ -161,32 +192,42 @@ def message(name: str, codec: Codec, absent: Callable[[], Any]) -> Field:
         codec: The value's converter.
         absent: Makes the content of a field that the message lacks.
     """
-    return Field(
-        name,
-        f"if (content := {{v}}) is not None:\n"
-        f"    place = {{m}}.{name}\n"
-        f"    place.SetInParent()\n"
-        f"    {name}_write(content, place)",
-        f'{name}_read({{m}}.{name}) if {{m}}.HasField("{name}") else {name}_absent()',
-        {f"{name}_write": codec.write, f"{name}_read": codec.read, f"{name}_absent": absent},
-        located=True,
-    )
+    return Field(name, Kind.MESSAGE, member_writer(name, codec.write), codec.read, absent)
+
+
+def member_writer(name: str, fill: Fill) -> Fill:
+    """Return a function that writes a value to a message within a message."""
+
+    def write(content: Any, message: Any) -> None:
+        place = getattr(message, name)
+        place.SetInParent()
+        fill(content, place)
+
+    return write
+
+
+def wrapped(values: Field) -> Codec:
+    """Return the converter of a message that has one repeated field, ``values``."""
+
+    def write(content: Any, message: Any) -> None:
+        if content:
+            values.write(content, message)
+
+    return Codec(write, lambda message: values.read(message.values))
 
 
 def pairs(name: str, key: str, value: str, *, optional: bool) -> Field:
     """Return a field that holds a mapping to scalars, which is sent as rows of two fields."""
-    return Field(
-        name,
-        f"if content := {{v}}:\n"
-        f"    add = {{m}}.{name}.add\n"
-        f"    for key, part in content.items():\n"
-        f"        row = add()\n"
-        f"        row.{key} = key\n"
-        f"        if part is not None:\n"
-        f"            row.{value} = part",
-        f"{name}_read({{m}}.{name})",
-        {f"{name}_read": _pairs_reader(key, value, optional)},
-    )
+
+    def write(content: Any, message: Any) -> None:
+        add = getattr(message, name).add
+        for key_content, part in content.items():
+            row = add()
+            setattr(row, key, key_content)
+            if part is not None:
+                setattr(row, value, part)
+
+    return Field(name, Kind.LIST, write, _pairs_reader(key, value, optional), dict)
 
 
 def keyed_rows(name: str, key: str, codec: Codec, *, keyed: bool) -> Field:
@@ -198,46 +239,32 @@ def keyed_rows(name: str, key: str, codec: Codec, *, keyed: bool) -> Field:
         codec: Converter of a value and a row.
         keyed: Whether the value has the key too.
     """
-    read, get_key = _each(codec.read), attrgetter(key)
+    fill, read, get_key = codec.write, _each(codec.read), attrgetter(key)
+
+    def write(content: Any, message: Any) -> None:
+        add = getattr(message, name).add
+        for key_content, part in content.items():
+            row = add()
+            fill(part, row)
+            setattr(row, key, key_content)
 
     def read_rows(rows: Any) -> dict[str, Any]:
         values = read(rows)
         return dict(zip(map(get_key, values if keyed else rows), values, strict=True))
 
-    return Field(
-        name,
-        f"if content := {{v}}:\n"
-        f"    add = {{m}}.{name}.add\n"
-        f"    for key, part in content.items():\n"
-        f"        row = add()\n"
-        f"        {name}_write(part, row)\n"
-        f"        row.{key} = key",
-        f"{name}_read({{m}}.{name})",
-        {f"{name}_write": codec.write, f"{name}_read": read_rows},
-        located=True,
-    )
+    return Field(name, Kind.LIST, write, read_rows, dict)
 
 
 def shaped(name: str, shape: FieldShape) -> Field:
     """Return a field that the message spreads over others."""
-    return Field(
-        name,
-        f"{name}_write({{v}}, {{m}})",
-        f"{name}_read({{m}})",
-        {f"{name}_write": shape.write, f"{name}_read": shape.read},
-    )
+    return Field(name, Kind.SHAPED, shape.write, shape.read, _none)
 
 
 def rearranged(field: Field, how: Rearranged) -> Field:
     """Return a field that is written and read in another arrangement."""
     return field._replace(
-        write=field.write.replace("{v}", f"{field.name}_arrange({{v}})"),
-        read=f"{field.name}_restore({field.read})",
-        uses={
-            **field.uses,
-            f"{field.name}_arrange": how.write,
-            f"{field.name}_restore": how.read,
-        },
+        write=lambda content, message: field.write(how.write(content), message),
+        read=lambda content: how.read(field.read(content)),
     )
 
 
@@ -258,9 +285,11 @@ def _pairs_reader(key: str, value: str, optional: bool) -> Convert:
     get = attrgetter(key, value)
 
     def read_optional(rows: Any) -> dict[str, Any]:
-        return {
-            getattr(row, key): getattr(row, value) if row.HasField(value) else None for row in rows
-        }
+        found = {}
+        for row in rows:
+            name, content = get(row)
+            found[name] = content if row.HasField(value) else None
+        return found
 
     return read_optional if optional else lambda rows: dict(map(get, rows))
 
@@ -277,7 +306,7 @@ def _each(read: Convert) -> Convert:
 
     def read_all(messages: Any) -> tuple[Any, ...]:
         try:
-            return tuple([read(message) for message in messages])
+            return tuple(map(read, messages))
         except MalformedError:
             # Which one it was is only looked for where one is wrong.
             return tuple(_located(read, message, f"[{i}]") for i, message in enumerate(messages))

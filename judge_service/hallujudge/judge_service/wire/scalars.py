@@ -35,12 +35,18 @@ def enum_codec(field: ValueField, theirs: FieldDescriptor) -> ScalarCodec:
         # A member that a later release adds counts as none.
         return ScalarCodec(write, members.get)
 
-    def read(number: int) -> Any:
-        if number not in members:
-            raise MalformedError(f"{number} is not a known {known.name}")
-        return members[number]
+    return ScalarCodec(write, _Members(members, known.name).__getitem__)
 
-    return ScalarCodec(write, read)
+
+class _Members(dict[int, Any]):
+    """The members of an enum by number. Looking one up calls no Python code."""
+
+    def __init__(self, members: dict[int, Any], name: str) -> None:
+        super().__init__(members)
+        self._name = name
+
+    def __missing__(self, number: int) -> Any:
+        raise MalformedError(f"{number} is not a known {self._name}")
 
 
 def literal_codec(literals: tuple[Any, ...], field: ValueField) -> ScalarCodec:
@@ -53,4 +59,4 @@ def literal_codec(literals: tuple[Any, ...], field: ValueField) -> ScalarCodec:
             raise MalformedError(f"{text!r} is not one of {', '.join(literals)}")
         return text
 
-    return ScalarCodec(None, read)
+    return ScalarCodec(lambda text: text, read)
