@@ -9,7 +9,7 @@ import pytest
 from support import amber_samples as amber
 
 from hallujudge.sdk import Client, InputOptions
-from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.errors import NotFoundError
 
 RUN: dict[str, Any] = {
     **amber.RUN,
@@ -35,6 +35,6 @@ def test_a_server_opens_no_folder_of_a_caller(server: str, tmp_path: Path) -> No
     options = {"nouns": "published", "vectors": str(tmp_path)}
     with (
         Client(server) as client,
-        pytest.raises(InvalidInputError, match="folders are the server's own"),
+        pytest.raises(NotFoundError, match="does not offer; it offers en_core_web_lg"),
     ):
         client.score("amber", **{**RUN, "options": options})

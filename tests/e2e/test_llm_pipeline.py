@@ -15,8 +15,9 @@ from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.engine.engine import ScoringSession
 from hallujudge.judge_service.engine.families.tri_he import ENTRY, TriHePipeline
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.engine.offers import Offers
 from hallujudge.judge_service.engine.resources import Resources
-from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.errors import NotFoundError
 from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.items import TriHeItem
@@ -175,11 +176,26 @@ async def test_an_estimate_sends_nothing() -> None:
 
 
 @pytest.mark.parametrize("option", ["matcher_model", "nli_model"])
-@pytest.mark.parametrize("value", ["/etc", "../x", "~/m", "a/b/c", ".", "-x", "a/../b", "tests"])
-def test_a_remote_caller_may_not_name_a_folder(
+@pytest.mark.parametrize("value", ["/etc", "../x", "~/m", ".", "tests", "x" * 5000, "no/model"])
+def test_a_remote_caller_names_only_what_is_offered(
     option: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
     options = {"judge": "llm", option: value}
-    with pytest.raises(InvalidInputError, match="folders are the server's own"):
-        ENTRY.open(ScoreSpec(metric="tri-he", options=options), Resources(local=False))
+    resources = Resources(offers=Offers(models=("minilm",)))
+    with pytest.raises(NotFoundError, match=f"{option}' names something .* it offers minilm$"):
+        ENTRY.open(ScoreSpec(metric="tri-he", options=options), resources)
+
+
+def test_a_model_that_is_not_there_is_like_one_that_is_not_offered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    resources = Resources(offers=Offers(models=("/no/folder",)))
+    said = set()
+    for value in ("/no/folder", "other"):
+        spec = ScoreSpec(metric="tri-he", options={"matcher_model": value})
+        with pytest.raises(NotFoundError) as caught:
+            ENTRY.open(spec, resources)
+        said.add((str(caught.value), caught.value.reason))
+    assert len(said) == 1
+    assert "/no/folder" in caplog.text

@@ -304,7 +304,7 @@ def test_a_server_takes_no_folders_and_no_judge_settings(tmp_path: Path, server:
     rows = [answer("a", TRUE)]
     remote = ("--server", server)
     run = score(tmp_path, rows, "--matcher-model", model_folder(tmp_path), *remote)
-    assert_refused(run, "folders are the server's own")
+    assert_refused(run, "this server does not offer; it offers minilm, mpnet")
     for flag in ("--llm-url", "--verdict-cache"):
         assert_refused(score(tmp_path, rows, flag, "x", *remote), flag, "where the server is start")
     assert_refused(score(tmp_path, rows, "--matcher-download", *remote), "--matcher-download")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         ShippedGraph,
     )
     from hallujudge.judge_service.llm.estimate import Estimate
+    from hallujudge.judge_service.settings.connection import Connection
+    from hallujudge.judge_service.settings.secret import Secret
     from hallujudge.judge_service.version import __version__
     from hallujudge.metrics import (
         Bound,
@@ -95,6 +97,7 @@ __all__ = [
     "Client",
     "CompareOptions",
     "Comparison",
+    "Connection",
     "Coverage",
     "EmbeddedBackend",
     "Estimate",
@@ -141,6 +144,7 @@ __all__ = [
     "ScoreSpec",
     "ScoredRun",
     "ScoringBackend",
+    "Secret",
     "ServerInfo",
     "ShippedGraph",
     "StoredRun",
@@ -172,6 +176,7 @@ _HOMES = {
     "Client": ".client",
     "CompareOptions": ".comparison",
     "Comparison": ".comparison",
+    "Connection": "hallujudge.judge_service.settings.connection",
     "Coverage": "hallujudge.metrics",
     "EmbeddedBackend": ".backends.embedded",
     "Estimate": "hallujudge.judge_service.llm.estimate",
@@ -217,6 +222,7 @@ _HOMES = {
     "ScoreSpec": "hallujudge.judge_service.engine.spec",
     "ScoredRun": ".overview",
     "ScoringBackend": ".backends.base",
+    "Secret": "hallujudge.judge_service.settings.secret",
     "ServerInfo": ".backends.base",
     "ShippedGraph": "hallujudge.judge_service.engine.spec",
     "StoredRun": ".runs",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import FoundClaim
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
+    from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.metrics import Item, ItemResult
 
     from .archives import ItemSource
@@ -37,6 +38,7 @@ class AsyncClient:
         stream_timeout: How long a whole run at the server may take, in seconds.
         progress_timeout: How long the server may be at work on a run without results, answers of
             its judges or a reason to wait, in seconds.
+        connection: Certificates and API key; what it leaves out is from the environment.
 
     Example:
         >>> import asyncio
@@ -57,6 +59,7 @@ class AsyncClient:
         timeout: float = 60.0,
         stream_timeout: float = 86_400.0,
         progress_timeout: float = 600.0,
+        connection: Connection | None = None,
     ) -> None:
         self._backend: ScoringBackend | None = None
         if isinstance(server, str):
@@ -66,6 +69,7 @@ class AsyncClient:
         self._timeout = timeout
         self._stream_timeout = stream_timeout
         self._progress_timeout = progress_timeout
+        self._connection = connection
 
     @classmethod
     def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
@@ -277,6 +281,7 @@ class AsyncClient:
                 timeout=self._timeout,
                 stream_timeout=self._stream_timeout,
                 progress_timeout=self._progress_timeout,
+                connection=self._connection,
             )
         return self._backend
 

@@ -14,6 +14,8 @@ from .aio import AsyncClient
 from .errors import CancelledError
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.settings.connection import Connection
+
     from .backends.base import ScoringBackend
 
 __all__ = ["Client"]
@@ -47,6 +49,7 @@ class Client:
         stream_timeout: How long a whole run at the server may take, in seconds.
         progress_timeout: How long the server may be at work on a run without results, answers of
             its judges or a reason to wait, in seconds.
+        connection: Certificates and API key; what it leaves out is from the environment.
 
     Example:
         >>> client = Client.embedded()
@@ -65,12 +68,14 @@ class Client:
         timeout: float = 60.0,
         stream_timeout: float = 86_400.0,
         progress_timeout: float = 600.0,
+        connection: Connection | None = None,
     ) -> None:
         self._client = AsyncClient(
             server,
             timeout=timeout,
             stream_timeout=stream_timeout,
             progress_timeout=progress_timeout,
+            connection=connection,
         )
         self._loop: _LoopThread | None = None
         self._lock = threading.Lock()

@@ -26,6 +26,7 @@ from ..llm.vllm import VllmServer, VllmSettings
 from .progress import RunProgress
 
 if TYPE_CHECKING:
+    from ..access.spending import Ledger
     from ..extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
     from ..extractors.roots import LlmRootChooser
     from ..judges.matcher import MatcherJudge
@@ -47,6 +48,7 @@ class JudgeFactory:
         settings: The settings of the judges.
         keys: The judges' API keys.
         llm_endpoint: The endpoint of a judge that this process started; None: see the settings.
+        ledger: Keeps what the keys of callers spend; None: there are no keys.
     """
 
     def __init__(
@@ -54,12 +56,14 @@ class JudgeFactory:
         settings: JudgeSettings | None = None,
         keys: JudgeKeys | None = None,
         llm_endpoint: Endpoint | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         from ..settings.judges import JudgeKeys, JudgeSettings
 
         self.settings = settings or JudgeSettings()
         self._keys = keys or JudgeKeys()
         self._llm_endpoint = llm_endpoint
+        self._ledger = ledger
         self._lock = threading.RLock()
         self._cache: VerdictCache | None = None
         self._shared: Budget | None = None
@@ -335,7 +339,10 @@ class JudgeFactory:
                     max_cost=self.settings.max_cost if self.settings.max_cost >= 0 else None,
                 )
         return Budget(
-            max_calls=max_calls if max_calls >= 0 else None, prices=prices, within=self._shared
+            max_calls=max_calls if max_calls >= 0 else None,
+            prices=prices,
+            within=self._shared,
+            ledger=self._ledger,
         )
 
     def _prices(self, judge: str) -> Prices | None:

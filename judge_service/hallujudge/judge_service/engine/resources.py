@@ -19,6 +19,7 @@ from hallujudge.synonym_graphs import (
 )
 
 from ..errors import InvalidInputError, NotFoundError
+from .offers import Offers
 from .spec import GraphSource, ShippedGraph
 
 if TYPE_CHECKING:
@@ -36,14 +37,17 @@ class Resources:
     Args:
         make_judges: Builds the judges on first use; None: judges of the default settings, which
             have no language model.
-        local: Whether specs come from this process. Specs of remote callers may not name files or
-            folders of this machine.
+        offers: What specs may name. None: specs come from this process, and may name any model or
+            folder.
     """
 
     def __init__(
-        self, make_judges: Callable[[], JudgeFactory] | None = None, *, local: bool = True
+        self,
+        make_judges: Callable[[], JudgeFactory] | None = None,
+        *,
+        offers: Offers | None = None,
     ) -> None:
-        self.local = local
+        self.offers = offers
         self._graphs: OrderedDict[GraphSource, SynonymGraph] = OrderedDict()
         self._make_judges = make_judges
         self._judges: JudgeFactory | None = None

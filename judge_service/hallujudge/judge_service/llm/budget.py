@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from ..access.caller import current_caller
+from ..access.spending import Hold, Ledger
 from ..errors import InvalidInputError
 from .usage import Usage
 
@@ -38,6 +40,8 @@ class Reservation:
 
     cost: float
     """The most that the call can cost."""
+    hold: Hold | None = None
+    """What it takes from the day of the caller's key."""
 
 
 class Budget:
@@ -53,6 +57,7 @@ class Budget:
         max_cost: Money at most; None: any amount.
         prices: What tokens cost; None: not known.
         within: A wider budget in which every call counts as well.
+        ledger: Keeps what the keys of callers spend, within their own limits; None: nothing does.
 
     Raises:
         InvalidInputError: A limit is negative.
@@ -64,6 +69,7 @@ class Budget:
         max_cost: float | None = None,
         prices: Prices | None = None,
         within: Budget | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         for name, value in (("max_calls", max_calls), ("max_cost", max_cost)):
             if value is not None and not value >= 0:
@@ -71,6 +77,8 @@ class Budget:
         self._max_calls = max_calls
         self._max_cost = max_cost
         self._within = within
+        self._ledger = ledger
+        self._refusal = ""
         self.prices = prices
         self.calls = 0
         self.spent = 0.0
@@ -102,16 +110,28 @@ class Budget:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             crowded[0]._waiting.append(turn)
             await turn
+        self._refusal = ""
         if any(budget._problem(cost) for budget in self._all()):
+            return None
+        hold = self._take(cost)
+        if isinstance(hold, str):
+            self._refusal = hold
             return None
         for budget in self._all():
             budget.calls += 1
             budget._holders += 1
             budget._held += cost
-        return Reservation(cost)
+        return Reservation(cost, hold)
+
+    def _take(self, cost: float) -> Hold | str | None:
+        if self._ledger is None:
+            return None
+        return self._ledger.take(current_caller(), cost, priced=self.prices is not None)
 
     def settle(self, reservation: Reservation, cost: float | None) -> None:
         """Replace a reservation by what the call cost."""
+        if self._ledger is not None and reservation.hold is not None:
+            self._ledger.settle(reservation.hold, cost or 0.0)
         for budget in self._all():
             budget._holders -= 1
             # Floating-point sums of additions and subtractions may not end at zero.
@@ -127,7 +147,9 @@ class Budget:
         self.settle(reservation, reservation.cost)
 
     def exhausted_detail(self) -> str:
-        """Return why no further call is made."""
+        """Return why the call that was refused last is not made."""
+        if self._refusal:
+            return self._refusal
         limits = []
         for budget in self._all():
             if budget._max_calls is not None:

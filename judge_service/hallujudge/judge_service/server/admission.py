@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..access.caller import Caller
+from ..access.rates import CallerLimits
 from ..errors import OverloadedError
 
 __all__ = ["Admission"]
@@ -29,14 +30,22 @@ class Admission:
         self._limit = running + waiting
         self._inside = 0
         self._retry_after = retry_after
+        self.limits = CallerLimits()
+        """What each caller uses of its own limits."""
 
     @asynccontextmanager
-    async def admitted(self, caller: Caller) -> AsyncIterator[None]:  # noqa: ARG002
+    async def admitted(self, caller: Caller) -> AsyncIterator[None]:
         """Wait until a call of a caller may run.
 
         Raises:
-            OverloadedError: The queue is full.
+            OverloadedError: The caller is at a limit of its own, or the queue is full.
         """
+        with self.limits.call(caller):
+            async with self._place():
+                yield
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
         if self._inside >= self._limit:
             raise OverloadedError(
                 f"{self._inside} calls are running or waiting; "

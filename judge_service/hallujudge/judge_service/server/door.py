@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import ipaddress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..access.caller import Caller, Scope
-from ..errors import UnauthenticatedError
+from ..access.store import KeyStore
+from ..errors import InvalidInputError, UnauthenticatedError
 
 if TYPE_CHECKING:
     import grpc
 
-__all__ = ["Door"]
+    from ..settings.server import ServerSettings
+
+__all__ = ["Door", "is_loopback", "open_door"]
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
-_ANONYMOUS = frozenset({Scope.SCORE, Scope.EXTRACT, Scope.JUDGE})
+_ORDINARY = frozenset({Scope.SCORE, Scope.EXTRACT, Scope.JUDGE})
+"""What callers without a key may do; administrators need a key."""
+_HEADER = "authorization"
+_SCHEME = "bearer "
+_MAX_NAME = 80
 
 
 class Door:
     """Tells who calls, and turns away those who may not.
 
     Args:
-        anonymous: Whether callers without a key are served.
+        keys: The keys; None: callers have none.
+        certificates: Whether clients show certificates, which name callers without a key.
+        anonymous: Whether callers without key or certificate are served.
     """
 
-    def __init__(self, *, anonymous: bool = True) -> None:
+    def __init__(
+        self, keys: KeyStore | None = None, *, certificates: bool = False, anonymous: bool = True
+    ) -> None:
+        self._keys = keys
+        self._certificates = certificates
         self._anonymous = anonymous
 
     def caller_of(self, context: _Context) -> Caller:
@@ -33,6 +48,10 @@ class Door:
         Raises:
             UnauthenticatedError: There is no key, or it is not valid.
         """
+        if self._keys is not None and (key := _key_of(context)):
+            return self._keys.caller(key)
+        if self._keys is None and self._certificates and (name := _certificate_of(context)):
+            return Caller(id=f"certificate:{name}", name=f"certificate of {name}", scopes=_ORDINARY)
         if not self._anonymous:
             raise UnauthenticatedError(
                 "this server needs an API key; set HALLUJUDGE_API_KEY, or HALLUJUDGE_API_KEY_FILE "
@@ -42,7 +61,54 @@ class Door:
         return anonymous(context.peer())
 
 
+def open_door(settings: ServerSettings) -> Door:
+    """Return the door that the settings describe.
+
+    Raises:
+        InvalidInputError: Anybody could call the server from other machines, or the file of keys
+            can't be read.
+    """
+    keys = KeyStore(Path(settings.keys_file)) if settings.keys_file else None
+    known = keys is not None or bool(settings.tls_ca)
+    if not known and not settings.allow_anonymous and not is_loopback(settings.host):
+        raise InvalidInputError(
+            f"the server would serve anybody who reaches {settings.host}:{settings.port}; set "
+            "keys_file (hallujudge keys create makes it) or tls_ca, listen on 127.0.0.1, or set "
+            "allow_anonymous = 1 to serve anybody"
+        )
+    return Door(
+        keys,
+        certificates=bool(settings.tls_ca),
+        anonymous=bool(settings.allow_anonymous) or not known,
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address to listen on."""
+    if host == "localhost" or host.startswith("unix:"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
 def anonymous(peer: str) -> Caller:
     """Return the caller without a key at an address, such as ``ipv4:10.0.0.7:40312``."""
     host = peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
-    return Caller(id=f"peer:{host}", name=f"anonymous ({host})", scopes=_ANONYMOUS)
+    return Caller(id=f"peer:{host}", name=f"anonymous ({host})", scopes=_ORDINARY)
+
+
+def _key_of(context: _Context) -> str:
+    """Return the key that a call brought; empty: it brought none."""
+    for name, value in context.invocation_metadata() or ():
+        if name == _HEADER and isinstance(value, str) and value[:7].lower() == _SCHEME:
+            return value[7:].strip()
+    return ""
+
+
+def _certificate_of(context: _Context) -> str:
+    """Return the common name of the client's certificate; empty: it has none."""
+    names = context.auth_context().get("x509_common_name") or []
+    text = next(iter(names), b"").decode(errors="replace")
+    return "".join(sign if sign.isprintable() else "?" for sign in text)[:_MAX_NAME]

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 import grpc
 from grpc_status import rpc_status
 
-from ..access.caller import Caller, begin_call
+from ..access.caller import Caller, begin_call, current_caller
 from ..access.memory import CallMemory, MemoryBudget, begin_memory
 from ..errors import HallujudgeError, InternalError
 from ..wire.errors import pushback, status_of
@@ -76,7 +76,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         async def guarded(raws: AsyncIterable[bytes], context: _Context) -> object:
             try:
                 async with self._admitted(rule, context) as memory:
-                    requests = reader.each(raws, memory)
+                    requests = reader.each(raws, memory, self._pace)
                     request = requests if many else await reader.only(raws, memory)
                     return await call(request, context)
             except Exception as err:
@@ -90,7 +90,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         async def guarded(raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
             try:
                 async with self._admitted(rule, context) as memory:
-                    requests = reader.each(raws, memory)
+                    requests = reader.each(raws, memory, self._pace)
                     request = requests if many else await reader.only(raws, memory)
                     responses = call(request, context)
                     if hasattr(responses, "__aiter__"):
@@ -121,6 +121,9 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                 yield memory
         finally:
             memory.close()
+
+    async def _pace(self) -> None:
+        await self._admission.limits.message(current_caller())
 
     def _known(self, rule: MethodRule, context: _Context) -> Caller:
         caller = self._door.caller_of(context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -34,14 +34,28 @@ class RequestReader:
             return self._read(raw, memory)
         raise _malformed("the call has no message")
 
-    async def each(self, raws: AsyncIterable[bytes], memory: CallMemory) -> AsyncIterator[Any]:
+    async def each(
+        self,
+        raws: AsyncIterable[bytes],
+        memory: CallMemory,
+        pace: Callable[[], Awaitable[None]] | None = None,
+    ) -> AsyncIterator[Any]:
         """Yield the messages of a stream.
+
+        Args:
+            raws: Their bytes.
+            memory: What the call holds.
+            pace: Waits until the caller may send another message.
 
         Raises:
             InvalidInputError: One is malformed.
             OverloadedError: There is no memory for it.
         """
+        first = True
         async for raw in raws:
+            if not first and pace is not None:
+                await pace()
+            first = False
             yield self._read(raw, memory)
 
     def _read(self, raw: bytes, memory: CallMemory) -> Any:

@@ -7,6 +7,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import grpc
@@ -14,14 +15,23 @@ import grpc
 from hallujudge.judge.v1 import judge_service_pb2, judge_service_pb2_grpc
 
 from ..access.memory import MemoryBudget
+from ..access.spending import Ledger
 from ..engine import Engine
+from ..engine.offers import Offers
 from ..engine.resources import Resources
 from ..errors import InvalidInputError, MissingExtraError
-from ..settings.server import ResolvedSettings, ServerSettings, child_environment, state_folder
+from ..settings.server import (
+    ResolvedSettings,
+    ServerSettings,
+    child_environment,
+    spending_path,
+    state_folder,
+)
 from .admission import Admission
-from .door import Door
+from .door import is_loopback, open_door
 from .interceptors import GuardInterceptor
 from .servicer import JudgeServicer
+from .tls import server_credentials
 
 if TYPE_CHECKING:
     from ..engine.judge_factory import JudgeFactory
@@ -75,14 +85,16 @@ async def start(settings: ServerSettings, engine: Engine | None = None) -> Runni
     """Start a server.
 
     Raises:
-        InvalidInputError: The server cannot listen on the address.
+        InvalidInputError: The server cannot listen on the address, anybody could call it from
+            other machines, or a file of keys or certificates can't be used.
     """
+    door, credentials = open_door(settings), server_credentials(settings)
     admission = Admission(running=settings.max_running_calls, waiting=settings.max_waiting_calls)
     memory = MemoryBudget(settings.max_memory_bytes)
     # gRPC cancels calls above its own limit without details, so admission must reject them first.
     pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
     server = grpc.aio.server(
-        interceptors=[GuardInterceptor(Door(), admission, memory)],
+        interceptors=[GuardInterceptor(door, admission, memory)],
         options=[
             ("grpc.max_receive_message_length", settings.max_message_bytes),
             ("grpc.max_send_message_length", settings.max_message_bytes),
@@ -94,24 +106,33 @@ async def start(settings: ServerSettings, engine: Engine | None = None) -> Runni
         ],
     )
     judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(
-        JudgeServicer(engine or Engine(), settings), server
+        JudgeServicer(engine or Engine(Resources(offers=_offers(settings))), settings), server
     )
     checks = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
-    reflection.enable_server_reflection(
-        (_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server
-    )
-    port = _bind(server, settings)
+    if settings.reflection == "on" or (
+        settings.reflection == "auto" and is_loopback(settings.host)
+    ):
+        reflection.enable_server_reflection(
+            (_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+        )
+    port = _bind(server, settings, credentials)
     await server.start()
     for name in ("", _SERVICE):
         await checks.set(name, health_pb2.HealthCheckResponse.SERVING)
     return RunningServer(server, checks, settings, port)
 
 
-def _bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
+def _bind(
+    server: grpc.aio.Server, settings: ServerSettings, credentials: grpc.ServerCredentials | None
+) -> int:
     address = f"{settings.host}:{settings.port}"
     try:
-        port = server.add_insecure_port(address)
+        port = (
+            server.add_insecure_port(address)
+            if credentials is None
+            else server.add_secure_port(address, credentials)
+        )
     except RuntimeError as err:
         raise _cannot_listen(address) from err
     if port == 0:
@@ -137,6 +158,9 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
         HallujudgeError: The server cannot listen on the address, or a judge cannot be started.
     """
     settings = resolved.server
+    # Refuse bad files before a judge is started, which takes minutes.
+    open_door(settings)
+    server_credentials(settings)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -157,7 +181,12 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
 @asynccontextmanager
 async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncIterator[Resources]:
     """Provide the judges, and run a vLLM server meanwhile if the settings name its model."""
-    settings = resolved.judges
+    # Callers can't cause a download: what is offered is fetched before the first call.
+    settings = replace(resolved.judges, matcher_download=0)
+    offers = _offers(resolved.server)
+    if resolved.judges.matcher_download:
+        await asyncio.to_thread(_fetch, offers)
+    ledger = _ledger(resolved)
     vllm = _new_vllm(settings) if settings.vllm else None
     endpoint = None
     try:
@@ -168,9 +197,9 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
         def make() -> JudgeFactory:
             from ..engine.judge_factory import JudgeFactory
 
-            return JudgeFactory(settings, resolved.keys, endpoint)
+            return JudgeFactory(settings, resolved.keys, endpoint, ledger)
 
-        resources = Resources(make, local=False)
+        resources = Resources(make, offers=offers)
         try:
             resources.judges.check()
             yield resources
@@ -179,6 +208,34 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
     finally:
         if vllm is not None:
             await vllm.stop()
+        if ledger is not None:
+            ledger.close()
+
+
+def _offers(settings: ServerSettings) -> Offers:
+    return Offers(
+        models=_names(settings.offered_models),
+        vectors=_names(settings.offered_vectors),
+        devices=_names(settings.offered_devices),
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _fetch(offers: Offers) -> None:
+    from ..matchers.models import find_model
+
+    for name in offers.models:
+        find_model(name, allow_download=True)
+
+
+def _ledger(resolved: ResolvedSettings) -> Ledger | None:
+    """Return what keeps the spending of keys; None: there are no keys."""
+    if not resolved.server.keys_file:
+        return None
+    return Ledger(spending_path(resolved))
 
 
 async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> None:

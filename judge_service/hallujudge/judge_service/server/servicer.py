@@ -23,6 +23,7 @@ from ..wire import convert as _convert
 from ..wire.metrics import metric_info
 from ..wire.reports import pieces_of, shrink
 from ..wire.scene_graphs import without_graphs
+from .specs import admitted_spec
 
 if TYPE_CHECKING:
     import grpc
@@ -56,7 +57,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ScoreResponse:
         """Score a small batch in one call."""
-        spec = _convert.spec_from_proto(request.spec)
+        spec = admitted_spec(request.spec)
         session = await self._engine.open(spec)
         items = self._items(spec, request.items, "items")
         _convert.check_unique(items)
@@ -116,7 +117,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     ) -> pb.ExtractResponse:
         """Extract claims from texts."""
         self._check_count(len(request.texts), "texts")
-        spec = _convert.spec_from_proto(request.spec)
+        spec = admitted_spec(request.spec)
         texts = await extract(spec, request.texts, self._engine.resources)
         return pb.ExtractResponse(
             texts=[
@@ -129,7 +130,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self, request: pb.JudgeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.JudgeResponse:
         """Judge claims without aggregating."""
-        spec = _convert.spec_from_proto(request.spec)
+        spec = admitted_spec(request.spec)
         items = self._items(spec, request.items, "items")
         _convert.check_unique(items)
         results = without_graphs(await self._engine.judge(spec, items))
@@ -211,4 +212,4 @@ async def _spec_of(requests: AsyncIterator[pb.ScoreStreamRequest]) -> ScoreSpec:
     first = await anext(requests, None)
     if first is None or first.WhichOneof("message") != "spec":
         raise InvalidInputError("the first message of a scoring stream must be the spec")
-    return _convert.spec_from_proto(first.spec)
+    return admitted_spec(first.spec)

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidInputError
-from .secret import Secret
+from .secret import Secret, read_secret
 
 __all__ = ["CHOICES", "JudgeKeys", "JudgeSettings", "load_judge_keys"]
-
-_MAX_KEY_BYTES = 16_384
 
 
 def _setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1) -> Any:
@@ -160,26 +156,6 @@ def load_judge_keys(environ: Mapping[str, str]) -> JudgeKeys:
         InvalidInputError: A file cannot be read, or both a key and a file are given.
     """
     return JudgeKeys(
-        llm=_key(environ, "HALLUJUDGE_LLM_API_KEY"),
-        fallback=_key(environ, "HALLUJUDGE_FALLBACK_API_KEY"),
+        llm=read_secret(environ, "HALLUJUDGE_LLM_API_KEY"),
+        fallback=read_secret(environ, "HALLUJUDGE_FALLBACK_API_KEY"),
     )
-
-
-def _key(environ: Mapping[str, str], name: str) -> Secret:
-    file = environ.get(f"{name}_FILE", "")
-    if not file:
-        return Secret(environ.get(name, ""))
-    if environ.get(name):
-        raise InvalidInputError(f"both {name} and {name}_FILE are set; unset one of them")
-    try:
-        with Path(file).open("rb") as stream:
-            data = stream.read(_MAX_KEY_BYTES + 1)
-        text = data.decode().strip()
-    except (OSError, UnicodeDecodeError) as err:
-        # The error's text may hold bytes of the key.
-        raise InvalidInputError(f"{name}_FILE: {file!r} cannot be read as text") from (
-            err if isinstance(err, OSError) else None
-        )
-    if len(data) > _MAX_KEY_BYTES or not text or "\n" in text:
-        raise InvalidInputError(f"{name}_FILE: {file!r} must contain only the key, in one line")
-    return Secret(text)

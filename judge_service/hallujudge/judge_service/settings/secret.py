@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["Secret"]
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import InvalidInputError
+
+__all__ = ["Secret", "read_secret"]
+
+_MAX_KEY_BYTES = 16_384
 
 
 class Secret:
@@ -44,3 +51,32 @@ class Secret:
 
     def __reduce__(self) -> str:
         raise TypeError("a secret is never pickled or copied")
+
+
+def read_secret(environ: Mapping[str, str], name: str) -> Secret:
+    """Return a secret from the environment, or from the file that it names.
+
+    Args:
+        environ: The environment.
+        name: The variable; with ``_FILE`` it names a file.
+
+    Raises:
+        InvalidInputError: The file cannot be read, or both are given.
+    """
+    file = environ.get(f"{name}_FILE", "")
+    if not file:
+        return Secret(environ.get(name, ""))
+    if environ.get(name):
+        raise InvalidInputError(f"both {name} and {name}_FILE are set; unset one of them")
+    try:
+        with Path(file).open("rb") as stream:
+            data = stream.read(_MAX_KEY_BYTES + 1)
+        text = data.decode().strip()
+    except (OSError, UnicodeDecodeError) as err:
+        # The error's text may hold bytes of the key.
+        raise InvalidInputError(f"{name}_FILE: {file!r} cannot be read as text") from (
+            err if isinstance(err, OSError) else None
+        )
+    if len(data) > _MAX_KEY_BYTES or not text or "\n" in text:
+        raise InvalidInputError(f"{name}_FILE: {file!r} must contain only the key, in one line")
+    return Secret(text)

@@ -1,6 +1,6 @@
 """Loading of settings. Arguments override the environment, then the file, then defaults.
 
-No other module reads the environment.
+Only the modules of this package read the environment.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ __all__ = [
     "child_environment",
     "load_settings",
     "settings_toml",
+    "spending_path",
     "state_folder",
 ]
 
@@ -57,6 +58,26 @@ class ServerSettings:
     """The maximum number of running calls."""
     max_waiting_calls: int = _setting(256, "maximum number of waiting calls", high=100_000)
     """The maximum number of waiting calls; further ones are rejected with a time to retry."""
+    tls_cert: str = _setting("", "PEM file of the server's certificate chain; empty: plain text")
+    """PEM file of the server's certificate and its chain; empty: connections are plain text."""
+    tls_key: str = _setting("", "PEM file of the certificate's private key")
+    """PEM file of the certificate's private key."""
+    tls_ca: str = _setting("", "PEM file of authorities; clients need a certificate of theirs")
+    """PEM file of the authorities whose certificates clients must show; empty: they show none."""
+    keys_file: str = _setting("", "file of API keys, from hallujudge keys; callers need one")
+    """File of API keys, which ``hallujudge keys`` makes; empty: there are no keys."""
+    spending_file: str = _setting("", "SQLite file of what keys spend; empty: in data_folder")
+    """SQLite file of what keys spend on language models; empty: it is in the data folder."""
+    allow_anonymous: int = _setting(0, "1: serve callers that have no key or certificate", high=1)
+    """Whether callers without key or certificate are served beyond loopback, or beside keys."""
+    reflection: str = _setting("auto", "auto, on or off; auto: on loopback only")
+    """Whether the server describes its methods to anybody; auto: only if it is on loopback."""
+    offered_models: str = _setting("minilm,mpnet", "models that callers may name, with commas")
+    """The models of matchers that callers may name, with commas between."""
+    offered_vectors: str = _setting("en_core_web_lg", "spaCy models that callers may name")
+    """The spaCy models that callers may name, with commas between."""
+    offered_devices: str = _setting("cpu", "devices that callers may name, with commas")
+    """The devices of matchers that callers may name, with commas between."""
     drain_seconds: float = _setting(20.0, "time for calls to finish after SIGTERM", high=3600)
     """How long running calls may take to finish after SIGTERM, in seconds."""
     log_level: str = _setting("info", "debug, info, warning or error")
@@ -65,6 +86,7 @@ class ServerSettings:
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "log_level": ("debug", "info", "warning", "error"),
+    "reflection": ("auto", "on", "off"),
     **JUDGE_CHOICES,
 }
 _TABLES = {"server": ServerSettings, "judges": JudgeSettings}
@@ -173,6 +195,12 @@ def state_folder(settings: JudgeSettings) -> Path:
         return Path(settings.data_folder)
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "hallujudge"
+
+
+def spending_path(resolved: ResolvedSettings) -> Path:
+    """Return the file of what keys spend."""
+    file = resolved.server.spending_file
+    return Path(file) if file else state_folder(resolved.judges) / "spending.sqlite"
 
 
 def _resolve(entry: Any, layers: Mapping[str, Mapping[str, object]]) -> Setting:

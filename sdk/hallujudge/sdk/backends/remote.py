@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Sequence
-from contextlib import aclosing, closing, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -14,6 +14,7 @@ import grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine.ticks import with_ticks
+from hallujudge.judge_service.settings.connection import Connection, load_connection
 from hallujudge.judge_service.version import __version__
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc
@@ -21,14 +22,22 @@ from hallujudge.judge_service.wire.reports import joined
 from hallujudge.judge_service.wire.scene_graphs import with_graphs
 from hallujudge.metrics import Report
 
-from ..errors import InternalError, UnsupportedError, VersionMismatchError
+from ..errors import (
+    HallujudgeError,
+    InternalError,
+    UnavailableError,
+    UnsupportedError,
+    VersionMismatchError,
+)
 from .address import checked_address
 from .base import Batch, BatchResult, RunHeader, ServerInfo
+from .channel import call_metadata, check_key, open_channel
+from .diagnosis import diagnose
 from .headers import header_of
 from .progress_watch import PROGRESS_SECONDS, STREAM_SECONDS, ProgressWatch, progress_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from hallujudge.judge.v1 import scoring_pb2 as scoring_pb
     from hallujudge.judge_service.engine.entry import FoundClaim
@@ -88,9 +97,11 @@ class RemoteBackend:
             or a reason to wait, in seconds.
         keepalive: How often a server at work is asked whether it is alive, and how long it may
             take to answer, in seconds. A server that froze is noticed after twice this time.
+        connection: Certificates and API key; what it leaves out is from the environment.
 
     Raises:
-        InvalidInputError: The target is empty or a web address.
+        InvalidInputError: The target is empty or a web address, a file can't be read, or others
+            could read the API key on its way.
     """
 
     def __init__(
@@ -101,11 +112,15 @@ class RemoteBackend:
         stream_timeout: float = STREAM_SECONDS,
         progress_timeout: float = PROGRESS_SECONDS,
         keepalive: float = _KEEPALIVE_SECONDS,
+        connection: Connection | None = None,
     ) -> None:
+        self._connection = load_connection(connection)
+        check_key(target, self._connection)
+        metadata = call_metadata(self._connection)
+        self._unary: dict[str, Any] = {"timeout": timeout, "metadata": metadata}
+        self._stream: dict[str, Any] = {"timeout": stream_timeout, "metadata": metadata}
         self._keepalive_ms = int(keepalive * 1000)
         self._target = checked_address(target)
-        self._timeout = timeout
-        self._stream_timeout = stream_timeout
         self._progress_timeout = progress_timeout
         ProgressWatch(self._target, progress_timeout)  # refuses a time that is not above 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -147,8 +162,8 @@ class RemoteBackend:
                 )
 
         feed = _Feed(requests())
-        with self._errors(feed), closing(window):
-            call = self._connect().ScoreStream(feed, timeout=self._stream_timeout)
+        async with self._errors(feed), window:
+            call = self._connect().ScoreStream(feed, **self._stream)
             watch = ProgressWatch(self._target, self._progress_timeout)
             async with aclosing(with_ticks(_answers(call), watch.tick)) as answers:
                 async for response in answers:
@@ -174,8 +189,8 @@ class RemoteBackend:
         """Return the claims of each text, without verdicts."""
         await self._greet()
         request = pb.ExtractRequest(spec=_convert.spec_to_proto(spec), texts=texts)
-        with self._errors():
-            response = await self._connect().Extract(request, timeout=self._timeout)
+        async with self._errors():
+            response = await self._connect().Extract(request, **self._unary)
         return [
             [_convert.found_claim_from_proto(claim) for claim in text.claims]
             for text in response.texts
@@ -188,8 +203,8 @@ class RemoteBackend:
             spec=_convert.spec_to_proto(spec),
             items=[_convert.item_to_proto(item) for item in items],
         )
-        with self._errors():
-            response = await self._connect().Judge(request, timeout=self._timeout)
+        async with self._errors():
+            response = await self._connect().Judge(request, **self._unary)
         return list(_paired(items, response.results).results)
 
     async def normalize(
@@ -198,15 +213,15 @@ class RemoteBackend:
         """Map each word to its roots in a graph."""
         await self._greet()
         request = pb.NormalizeRequest(graph=_convert.graph_to_proto(source), words=words)
-        with self._errors():
-            response = await self._connect().Normalize(request, timeout=self._timeout)
+        async with self._errors():
+            response = await self._connect().Normalize(request, **self._unary)
         return {word.word: tuple(word.roots) for word in response.words}
 
     async def server_info(self) -> ServerInfo:
         """Return the server's release and its graphs."""
-        with self._errors():
+        async with self._errors():
             request = pb.GetServerInfoRequest()
-            info = await self._connect().GetServerInfo(request, timeout=self._timeout)
+            info = await self._connect().GetServerInfo(request, **self._unary)
         return ServerInfo(version=info.version, graphs=tuple(info.graphs))
 
     async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:  # noqa: ARG002
@@ -240,7 +255,7 @@ class RemoteBackend:
                 # The limit that holds while data waits to be sent; its default is a minute.
                 ("grpc.http2.ping_timeout_ms", self._keepalive_ms),
             )
-            self._channel = grpc.aio.insecure_channel(self._target, options=options)
+            self._channel = open_channel(self._target, self._connection, options)
             self._stub = pb_grpc.JudgeServiceStub(self._channel)
             self._loop = loop
         return self._stub
@@ -251,8 +266,8 @@ class RemoteBackend:
             check_versions(__version__, (await self.server_info()).version, self._target)
             self._greeted = True
 
-    @contextmanager
-    def _errors(self, feed: _Feed | None = None) -> Iterator[None]:
+    @asynccontextmanager
+    async def _errors(self, feed: _Feed | None = None) -> AsyncGenerator[None, None]:
         try:
             yield
         except (grpc.RpcError, asyncio.CancelledError) as err:
@@ -260,8 +275,18 @@ class RemoteBackend:
             if feed is not None and feed.error is not None:
                 raise feed.error from err
             if isinstance(err, grpc.RpcError):
-                raise error_from_rpc(err, target=self._target) from err
+                raise await self._error(err) from err
             raise
+
+    async def _error(self, err: grpc.RpcError) -> HallujudgeError:
+        error = error_from_rpc(err, target=self._target)
+        if error.reason == "SERVER_UNREACHABLE" and (
+            found := await asyncio.to_thread(diagnose, self._target, self._connection)
+        ):
+            return UnavailableError(
+                f"no call reaches {self._target!r}: {found}", metadata={"target": self._target}
+            )
+        return error
 
 
 def check_versions(client: str, server: str, target: str) -> None:
@@ -375,6 +400,12 @@ class _Window:
         self._inside = 0
         self._closed = False
         self._changed = asyncio.Event()
+
+    async def __aenter__(self) -> _Window:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self.close()
 
     async def enter(self, count: int) -> bool:
         """Wait for room; return False if the window was closed."""

@@ -15,7 +15,7 @@ from hallujudge.metrics.families import FAMILIES
 
 from .panels import examples
 
-__all__ = ["ExitCode", "app", "batch_app", "build_app", "config_app", "score_app"]
+__all__ = ["ExitCode", "app", "batch_app", "build_app", "config_app", "keys_app", "score_app"]
 
 
 class ExitCode(enum.IntEnum):
@@ -43,6 +43,7 @@ _COMMANDS = (
     "build",
     "graph",
     "serve",
+    "keys",
     "batch",
     "doctor",
     "config",
@@ -125,6 +126,11 @@ batch_app = _group(
     "batch",
     "Language models that are run offline, by batch files.",
     "hallujudge batch export requests.jsonl score tri-he -r a.jsonl -o run",
+)
+keys_app = _group(
+    "keys",
+    "API keys of the server: who may call, what for, and how much.",
+    "hallujudge keys create ana --scope score --file keys.json",
 )
 config_app = _group("config", "Settings of the server.", "hallujudge config show")
 _FAMILY_APPS = {"score": score_app, "build": build_app}

@@ -18,6 +18,7 @@ from .app import ExitCode
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import MetricEntry
     from hallujudge.judge_service.judges import Check
+    from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.metrics import ItemResult
 
 __all__ = ["examine"]
@@ -31,9 +32,17 @@ class _Finding:
     needed: bool = True
 
 
-def examine(server: str | None, judges: Mapping[str, object]) -> ExitCode:
-    """Run every check and print the findings; a missing optional part is not a failure."""
-    findings = list(_findings(server, judges))
+def examine(
+    server: str | None, judges: Mapping[str, object], connection: Connection | None = None
+) -> ExitCode:
+    """Run every check and print the findings; a missing optional part is not a failure.
+
+    Args:
+        server: The address of a server to check too.
+        judges: Settings of the judges.
+        connection: Certificates and API key for the server.
+    """
+    findings = list(_findings(server, judges, connection))
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
         typer.echo(f"{mark:>6}  {finding.name}: {finding.text}")
@@ -41,7 +50,9 @@ def examine(server: str | None, judges: Mapping[str, object]) -> ExitCode:
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
-def _findings(server: str | None, judges: Mapping[str, object]) -> Iterator[_Finding]:
+def _findings(
+    server: str | None, judges: Mapping[str, object], connection: Connection | None
+) -> Iterator[_Finding]:
     from .. import __version__
 
     yield _Finding(
@@ -55,7 +66,7 @@ def _findings(server: str | None, judges: Mapping[str, object]) -> Iterator[_Fin
     yield from _extras()
     yield from _judge(judges)
     if server is not None:
-        yield from _server(server)
+        yield from _server(server, connection)
 
 
 def _extras() -> Iterator[_Finding]:
@@ -159,8 +170,8 @@ def _graphs() -> str:
     return ", ".join(labels)
 
 
-def _server(target: str) -> Iterator[_Finding]:
-    with Client(target, timeout=10) as client:
+def _server(target: str, connection: Connection | None) -> Iterator[_Finding]:
+    with Client(target, timeout=10, connection=connection) as client:
         reached = _try(f"server {target}", lambda: f"release {client.server_info().version}")
         yield reached
         if reached.ok:

@@ -50,6 +50,7 @@ def command_tree() -> typer.Typer:
         doctor,
         gate,
         graph,
+        keys,
         leaderboard,
         metrics,
         report,

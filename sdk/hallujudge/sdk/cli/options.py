@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
+from .connection import ApiKeyFile, Server, TlsCa, TlsCert, TlsKey, connection_of
 from .declared import response_option
 from .panels import input_option, output_option, server_option, statistics_option
 from .run import FORMATS, ScoreCommand
@@ -144,15 +145,16 @@ class RunOptions:
         bool, output_option("--verbose", "-v", help="Also each unscored item and its reason.")
     ] = False
     """Whether unscored items are listed."""
-    server: Annotated[
-        str | None,
-        server_option(
-            "--server",
-            metavar="HOST:PORT",
-            help="Server that scores; without it, this process does.",
-        ),
-    ] = None
+    server: Server = None
     """Host and port of the server."""
+    tls_ca: TlsCa = None
+    """Authority of the server's certificate."""
+    tls_cert: TlsCert = None
+    """Certificate of this client."""
+    tls_key: TlsKey = None
+    """Private key of the certificate."""
+    api_key_file: ApiKeyFile = None
+    """File that contains the API key."""
     progress_timeout: Annotated[
         float,
         server_option(
@@ -190,6 +192,11 @@ class RunOptions:
             **{
                 **self._shared_with(ScoreCommand),
                 "judges": judges or {},
+                "connection": connection_of(
+                    self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file
+                )
+                if self.server
+                else None,
                 "formats": _split(self.format),
             },
         )

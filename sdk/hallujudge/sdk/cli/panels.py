@@ -7,6 +7,7 @@ from functools import partial
 import typer
 
 __all__ = [
+    "access_option",
     "budget_option",
     "examples",
     "input_option",
@@ -24,6 +25,7 @@ budget_option = partial(typer.Option, rich_help_panel="Budget")
 statistics_option = partial(typer.Option, rich_help_panel="Statistics")
 output_option = partial(typer.Option, rich_help_panel="Output")
 server_option = partial(typer.Option, rich_help_panel="Server")
+access_option = partial(typer.Option, rich_help_panel="Access")
 
 
 def examples(*lines: str) -> str:

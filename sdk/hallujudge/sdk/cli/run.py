@@ -36,6 +36,7 @@ from .wording import in_flags
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.settings.connection import Connection
 
     from ..runs.folder import Started
     from ..runs.parts import Entry
@@ -57,6 +58,8 @@ class ScoreCommand:
     """Folder for results."""
     server: str | None = None
     """Host and port of the server; None scores in this process."""
+    connection: Connection | None = None
+    """Certificates and API key for the server; None: those of the environment."""
     progress_timeout: float = 600.0
     """Seconds for which the server may be at work without progress."""
     judges: Mapping[str, object] = field(default_factory=dict)
@@ -233,7 +236,9 @@ class ScoreCommand:
         # An empty address, such as an unset shell variable, is an error; it does not mean None.
         if self.server is None:
             return Client.embedded(self._judge_settings)
-        return Client(self.server, progress_timeout=self.progress_timeout)
+        return Client(
+            self.server, progress_timeout=self.progress_timeout, connection=self.connection
+        )
 
 
 def _check_formats(formats: tuple[str, ...]) -> None:

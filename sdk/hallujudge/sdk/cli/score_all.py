@@ -9,7 +9,8 @@ import typer
 
 from ..errors import InvalidInputError
 from .app import ExitCode, score_app
-from .panels import examples, input_option, output_option, server_option
+from .connection import ApiKeyFile, Server, TlsCa, TlsCert, TlsKey, connection_of
+from .panels import examples, input_option, output_option
 from .signals import stop_on_sigterm
 from .wording import in_flags
 
@@ -46,14 +47,11 @@ def score_all(
             "--format", "-f", metavar="NAME", help="table, json, markdown, csv, latex, html."
         ),
     ] = "table",
-    server: Annotated[
-        str | None,
-        server_option(
-            "--server",
-            metavar="HOST:PORT",
-            help="Server that scores; without it, this process does.",
-        ),
-    ] = None,
+    server: Server = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    api_key_file: ApiKeyFile = None,
 ) -> ExitCode:
     """Every archive of a folder, by every metric that applies, with one overview."""
     from ..client import Client
@@ -62,7 +60,11 @@ def score_all(
 
     check_format(output_format)
     known = _by_metric(references or [])
-    client = Client.embedded() if server is None else Client(server)
+    if server is None:
+        client = Client.embedded()
+    else:
+        connection = connection_of(tls_ca, tls_cert, tls_key, api_key_file)
+        client = Client(server, connection=connection)
     with stop_on_sigterm(), client:
         overview = score_folder(folder, out, client=client, references=known, on_run=_tell)
     if output_format == "table":

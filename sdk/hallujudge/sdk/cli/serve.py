@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from .app import ExitCode, app, config_app
+from .connection import ApiKeyFile, TlsCa, TlsCert, TlsKey, connection_of
 from .groups import grouped
 from .judging import JudgeOptions, LlmModel, LlmUrl
-from .panels import examples, judge_option, output_option, server_option
+from .panels import access_option, examples, judge_option, output_option, server_option
 
 __all__: list[str] = []
 
@@ -34,6 +35,28 @@ def serve(
         int | None, server_option(help="Most calls that run at once.")
     ] = None,
     max_waiting_calls: Annotated[int | None, server_option(help="Most calls that wait.")] = None,
+    max_memory_bytes: Annotated[
+        int | None, server_option(help="Most memory for messages, results, graphs and models.")
+    ] = None,
+    tls_cert: Annotated[
+        str | None, access_option(metavar="FILE", help="Certificate of the server (PEM).")
+    ] = None,
+    tls_key: Annotated[
+        str | None, access_option(metavar="FILE", help="Private key of --tls-cert.")
+    ] = None,
+    tls_ca: Annotated[
+        str | None,
+        access_option(metavar="FILE", help="Authority of certificates that clients must show."),
+    ] = None,
+    keys_file: Annotated[
+        str | None, access_option(metavar="FILE", help="File of API keys; see hallujudge keys.")
+    ] = None,
+    allow_anonymous: Annotated[
+        bool, access_option("--allow-anonymous", help="Serve callers without a key.")
+    ] = False,
+    reflection: Annotated[
+        str | None, access_option(help="Self-description over gRPC: auto, on or off.")
+    ] = None,
     drain_seconds: Annotated[
         float | None, server_option(help="Seconds that calls have to finish on SIGTERM.")
     ] = None,
@@ -62,6 +85,13 @@ def serve(
         "max_batch_items": max_batch_items,
         "max_running_calls": max_running_calls,
         "max_waiting_calls": max_waiting_calls,
+        "max_memory_bytes": max_memory_bytes,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+        "tls_ca": tls_ca,
+        "keys_file": keys_file,
+        "allow_anonymous": 1 if allow_anonymous else None,
+        "reflection": reflection,
         "drain_seconds": drain_seconds,
         "log_level": log_level,
         "vllm": vllm,
@@ -77,13 +107,18 @@ def doctor(
     server: Annotated[
         str | None, server_option("--server", help="HOST:PORT of a server to check too.")
     ] = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    api_key_file: ApiKeyFile = None,
     llm_url: LlmUrl = None,
     llm_model: LlmModel = None,
 ) -> ExitCode:
     """Check this installation, and a server if one is named."""
     from .doctor import examine
 
-    return examine(server, {"llm_url": llm_url, "llm_model": llm_model})
+    connection = connection_of(tls_ca, tls_cert, tls_key, api_key_file) if server else None
+    return examine(server, {"llm_url": llm_url, "llm_model": llm_model}, connection)
 
 
 @config_app.command(epilog=examples("hallujudge config show --format toml"))

@@ -7,7 +7,7 @@ import re
 __all__ = ["in_flags"]
 
 _ARGUMENT = re.compile(
-    r"(?:InputOptions|CompareOptions|ScoreRun|Client)\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…"
+    r"(?:InputOptions|CompareOptions|ScoreRun|Client|Connection)\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…"
 )
 _OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
 _SETTINGS = {

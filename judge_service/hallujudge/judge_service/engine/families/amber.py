@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Protocol
 
 from hallujudge.metrics.amber.items import GENERATIVE, KINDS, AmberItem
@@ -15,8 +13,8 @@ from hallujudge.metrics.amber.words import Similar
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import Evidence, ScoredItem
 
-from ...errors import InvalidInputError
 from ..entry import MetricEntry, Trial
+from ..offers import Offers
 from ..pipelines import TextPipeline
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
@@ -26,7 +24,6 @@ __all__ = ["ENTRIES", "AmberPipeline"]
 
 
 GIVEN = "given"
-_PACKAGE = re.compile(r"[A-Za-z]\w*")
 # Finding nouns takes about a hundred times as long per character as run_cpu's estimate.
 _EFFORT = 100
 
@@ -146,12 +143,13 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
         return self.metric.score_answer(item)
 
 
-def _noun_source(options: Mapping[str, str], *, local: bool) -> NounSource:
+def _noun_source(options: Mapping[str, str], offers: Offers | None) -> NounSource:
     """Return how nouns are found.
 
     Raises:
         MissingExtraError: What ``published`` needs is not installed.
-        InvalidInputError: A remote caller names a folder, or a model has no vectors.
+        NotFoundError: A caller of a server names a model that is not offered.
+        InvalidInputError: A model has no vectors.
     """
     name = options.get("nouns") or GIVEN
     if name == GIVEN:
@@ -164,10 +162,8 @@ def _noun_source(options: Mapping[str, str], *, local: bool) -> NounSource:
     from ...matchers.word_vectors import RELEASED_MODEL, WordVectors
 
     model = options.get("vectors") or RELEASED_MODEL
-    if not local and (not _PACKAGE.fullmatch(model) or Path(model).exists()):
-        raise InvalidInputError(
-            f"option 'vectors' is {model!r}; name a spaCy package: folders are the server's own"
-        )
+    if offers is not None:
+        offers.check("vectors", options.get("vectors", ""), offers.vectors)
     vectors = WordVectors(model)
     return NounSource(
         extractor=NltkNounExtractor(),
@@ -178,7 +174,7 @@ def _noun_source(options: Mapping[str, str], *, local: bool) -> NounSource:
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> AmberPipeline:
-    source = _noun_source(spec.options, local=resources.local)
+    source = _noun_source(spec.options, resources.offers)
     responses = ResponseCheck(spec.options)
     # Extractors read English; answers and given nouns may be in any language.
     english = ResponseCheck(spec.options, reads_english=source.extractor is not None)

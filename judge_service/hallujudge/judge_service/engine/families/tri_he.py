@@ -6,7 +6,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import ClaimVerdict
@@ -36,7 +35,6 @@ from ..spec import ScoreSpec
 __all__ = ["ENTRIES", "TriHePipeline"]
 
 _DEFAULTS = MatcherSettings()
-_MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _THRESHOLDS = {
     "keep_above": "Cosine above which reference triplets are kept.",
     "support_above": "Cosine above which a claim is supported.",
@@ -263,19 +261,25 @@ def _matcher_settings(options: Mapping[str, str], variant: str, extractor: str) 
     )
 
 
-def _refuse_folders(options: Mapping[str, str]) -> None:
-    """Reject paths from remote callers: they may only name models by id.
+def _opened(
+    name: str, settings: MatcherSettings, options: Mapping[str, str], resources: Resources
+) -> Router:
+    """Return the judge of a name. Callers of a server may name what it offers, nothing else.
 
     Raises:
-        InvalidInputError: An option is, or may be, a path.
+        NotFoundError: A model or the device is not offered, or a model is not on this machine.
+        InvalidInputError: The judge is not configured.
     """
-    for name in ("matcher_model", "nli_model"):
-        value = options.get(name, "")
-        if value and (not _MODEL_ID.fullmatch(value) or Path(value).exists()):
-            raise InvalidInputError(
-                f"option {name!r} is {value!r}; name a model by its id, such as "
-                "sentence-transformers/all-mpnet-base-v2: folders are the server's own"
-            )
+    if (offers := resources.offers) is None:
+        return resources.judges.judge(name, settings)
+    for option, offered in (
+        ("matcher_model", offers.models),
+        ("nli_model", offers.models),
+        ("device", offers.devices),
+    ):
+        offers.check(option, options.get(option, ""), offered)
+    with offers.opening("matcher_model", offers.models):
+        return resources.judges.judge(name, settings)
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
@@ -283,12 +287,10 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     # A language model reads any language; rules and sentence encoders read English.
     responses = ResponseCheck(options, reads_english=options.get("extractor") != "llm")
     factory = resources.judges
-    if not resources.local:
-        _refuse_folders(options)
     judge_name = options.get("judge", JUDGE_NAMES[0])
     extractor_name = options.get("extractor", EXTRACTORS[0])
     settings = _matcher_settings(options, spec.variant, extractor_name)
-    judge = factory.judge(judge_name, settings)
+    judge = _opened(judge_name, settings, options, resources)
     extractor = ClaimExtractor(extractor_name, factory)
     identity = judge.identity
     metric = TriHeMetric(

@@ -1,0 +1,208 @@
+"""API keys: a file of their hashes, and the callers that they stand for."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInputError, NotFoundError
+from .caller import Caller, Limits, Scope
+from .files import locked, replace_private
+
+__all__ = ["KEY_PATTERN", "ApiKey", "create_key", "now", "read_keys", "revoke_key", "secret_hash"]
+
+KEY_PATTERN = re.compile(r"hj_(?P<id>[a-z2-7]{8})_(?P<secret>[A-Za-z0-9_-]{43})")
+"""A key as callers send it: its id, by which it is looked up, and 256 random bits."""
+
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+_ID_LENGTH = 8
+_SECRET_BYTES = 32
+_VERSION = 1
+_MAX_FILE_BYTES = 16 << 20
+_MAX_NAME = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A key without its secret."""
+
+    id: str
+    """What it is looked up by; not secret."""
+    name: str
+    """Whose key it is."""
+    sha256: str
+    """The hash of the secret."""
+    scopes: tuple[Scope, ...]
+    """What it may be used for."""
+    created: str
+    """When it was made (UTC)."""
+    expires: str = ""
+    """When it ends (UTC); empty: never."""
+    revoked: str = ""
+    """When it was revoked (UTC); empty: it was not."""
+    limits: Limits = field(default_factory=Limits)
+    """What may be used with it."""
+
+    def state(self, moment: str) -> str:
+        """Return ``revoked``, ``expired`` or ``valid``.
+
+        Args:
+            moment: The time, as :func:`now` has it.
+        """
+        if self.revoked:
+            return "revoked"
+        return "expired" if self.expires and self.expires <= moment else "valid"
+
+    def caller(self) -> Caller:
+        """Return the caller who has this key."""
+        return Caller(
+            id=f"key:{self.id}",
+            name=f"key {self.id} ({self.name})",
+            key_id=self.id,
+            scopes=frozenset(self.scopes),
+            limits=self.limits,
+        )
+
+
+def now() -> str:
+    """Return the time (UTC) as key files have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def secret_hash(secret: str) -> str:
+    """Return the hash of a secret.
+
+    A plain hash is enough: nobody can try 2^256 secrets, so salt and slowness add nothing.
+    """
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def same_hash(one: str, other: str) -> bool:
+    """Compare hashes in constant time."""
+    return hmac.compare_digest(one, other)
+
+
+def create_key(
+    path: Path,
+    name: str,
+    *,
+    scopes: Sequence[Scope],
+    expires: str = "",
+    limits: Limits | None = None,
+) -> str:
+    """Add a key to a file, which is made if it is missing, and return the key.
+
+    The file has only the hash of its secret: the key can't be shown again.
+
+    Args:
+        path: The file.
+        name: Whose key it is.
+        scopes: What it may be used for.
+        expires: When it ends (UTC); empty: never.
+        limits: What may be used with it.
+
+    Raises:
+        InvalidInputError: A value is invalid, or the file is not a file of keys.
+    """
+    _check(name, scopes)
+    key_id = "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    key = ApiKey(
+        id=key_id,
+        name=name,
+        sha256=secret_hash(secret),
+        scopes=tuple(scopes),
+        created=now(),
+        expires=expires,
+        limits=limits or Limits(),
+    )
+    _change(path, lambda keys: [*keys, key], missing_ok=True)
+    return f"hj_{key_id}_{secret}"
+
+
+def revoke_key(path: Path, key_id: str) -> ApiKey:
+    """Revoke a key; running servers refuse it within a second.
+
+    Raises:
+        NotFoundError: The file has no such key.
+        InvalidInputError: The file is not a file of keys.
+    """
+    moment = now()
+
+    def revoked(keys: list[ApiKey]) -> list[ApiKey]:
+        if key_id not in {key.id for key in keys}:
+            raise NotFoundError(
+                f"{path} has no key {key_id!r:.80}; hallujudge keys list shows the ids",
+                metadata={"key": key_id},
+            )
+        return [
+            replace(key, revoked=key.revoked or moment) if key.id == key_id else key for key in keys
+        ]
+
+    changed = _change(path, revoked)
+    return next(key for key in changed if key.id == key_id)
+
+
+def read_keys(path: Path) -> list[ApiKey]:
+    """Return the keys of a file.
+
+    Raises:
+        InvalidInputError: The file can't be read, or is not a file of keys.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_FILE_BYTES + 1)
+    except OSError as err:
+        raise InvalidInputError(
+            f"the key file {path} can't be read: {err.strerror or err}; make one with hallujudge "
+            "keys create"
+        ) from err
+    try:
+        if len(data) > _MAX_FILE_BYTES:
+            raise ValueError(f"it is larger than {_MAX_FILE_BYTES} bytes")
+        content = json.loads(data)
+        if content["version"] != _VERSION:
+            raise ValueError(f"its version is {content['version']!r:.40}, not {_VERSION}")
+        return [_key(row) for row in content["keys"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as err:
+        raise InvalidInputError(
+            f"the key file {path} is not a file of keys ({str(err)[:200]}); restore it, or make "
+            "another with hallujudge keys create"
+        ) from err
+
+
+def _key(row: Mapping[str, Any]) -> ApiKey:
+    limits = Limits(**row.get("limits", {}))
+    scopes = tuple(Scope(scope) for scope in row["scopes"])
+    return ApiKey(**{**row, "scopes": scopes, "limits": limits})
+
+
+def _check(name: str, scopes: Sequence[Scope]) -> None:
+    if not name.strip() or len(name) > _MAX_NAME or not name.isprintable():
+        raise InvalidInputError(
+            f"the name {name!r:.100} is not valid; give a key the name of its user, at most "
+            f"{_MAX_NAME} printable characters"
+        )
+    if not scopes:
+        raise InvalidInputError(
+            f"the key has no scope; choose from {', '.join(scope.value for scope in Scope)}"
+        )
+
+
+def _change(
+    path: Path, change: Callable[[list[ApiKey]], list[ApiKey]], *, missing_ok: bool = False
+) -> list[ApiKey]:
+    with locked(path):
+        keys = [] if missing_ok and not path.exists() else read_keys(path)
+        changed = change(keys)
+        content = {"version": _VERSION, "keys": [asdict(key) for key in changed]}
+        replace_private(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    return changed

@@ -1,0 +1,68 @@
+"""Specs of callers: bounded, and within what the caller's key allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hallujudge.judge.v1 import scoring_pb2
+
+from ..access.caller import Scope, current_caller
+from ..engine.registry import metric_entry
+from ..engine.spec import ScoreSpec
+from ..errors import InvalidInputError, Violation
+from ..wire import convert as _convert
+
+__all__ = ["admitted_spec"]
+
+# No option of a metric comes near these; longer values would only fill logs and error messages.
+_MAX_NAME = 200
+_MAX_VALUE = 1 << 16
+_MAX_ENTRIES = 64
+
+
+def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
+    """Return the spec of a message, if the current caller may use it.
+
+    Raises:
+        InvalidInputError: A value is too long, or a field has no valid content.
+        NotFoundError: The metric is unknown.
+        PermissionDeniedError: A language model would be called, and the caller lacks that scope.
+    """
+    if violations := tuple(_too_long(message)):
+        raise InvalidInputError(violations[0].description, violations=violations)
+    spec = _convert.spec_from_proto(message)
+    if metric_entry(spec.metric).calls_models(spec):
+        current_caller().require(Scope.JUDGE)
+    return spec
+
+
+def _too_long(message: scoring_pb2.ScoreSpec) -> Iterator[Violation]:
+    for field, count in (
+        ("spec.options", len(message.options)),
+        ("spec.group_by", len(message.group_by)),
+        ("spec.graphs", len(message.graphs)),
+    ):
+        if count > _MAX_ENTRIES:
+            yield _violation(field, f"has {count} entries; send at most {_MAX_ENTRIES}")
+    names = [
+        ("spec.metric", message.metric),
+        ("spec.variant", message.variant),
+        *(("the name of an option", name) for name in message.options),
+        *(("the name of a group", name) for name in message.group_by),
+        *(("the role of a graph", name) for name in message.graphs),
+        *(("the name of a graph", source.inline.name) for source in message.graphs.values()),
+        *(("the name of a graph", source.shipped) for source in message.graphs.values()),
+    ]
+    for field, text in names:
+        if len(text) > _MAX_NAME:
+            yield _violation(field, f"has {len(text)} characters; send at most {_MAX_NAME}")
+    for name, value in message.options.items():
+        if len(value) > _MAX_VALUE:
+            yield _violation(
+                f"spec.options[{name[:_MAX_NAME]!r}]",
+                f"has {len(value)} characters; send at most {_MAX_VALUE}",
+            )
+
+
+def _violation(field: str, problem: str) -> Violation:
+    return Violation(field=field, description=f"{field} {problem}")

@@ -1,0 +1,138 @@
+"""TLS of the server: credentials, and checks of their files before it starts."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
+
+from ..errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from ..settings.server import ServerSettings
+
+__all__ = ["server_credentials"]
+
+_MAX_FILE_BYTES = 1 << 20
+
+
+def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | None:
+    """Return the credentials of the settings; None: connections are plain text.
+
+    Clients that connect after the files were replaced get the new certificate.
+
+    Raises:
+        InvalidInputError: A file is missing, does not fit the others, or has expired.
+    """
+    if not settings.tls_cert and not settings.tls_key and not settings.tls_ca:
+        return None
+    if not settings.tls_cert or not settings.tls_key:
+        raise InvalidInputError(
+            f"tls_cert is {settings.tls_cert!r} and tls_key {settings.tls_key!r}; set both to "
+            "serve over TLS"
+        )
+    _check(settings)
+    files = _Files(settings)
+    return grpc.dynamic_ssl_server_credentials(
+        files.configuration(),
+        files.changed,  # type: ignore[arg-type]  # None, which the stub omits, means unchanged
+        require_client_authentication=bool(settings.tls_ca),
+    )
+
+
+class _Files:
+    """The files of the settings, read again when they change.
+
+    Args:
+        settings: The settings of the server.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._paths = tuple(
+            Path(path) for path in (settings.tls_key, settings.tls_cert, settings.tls_ca) if path
+        )
+        self._seen = self._stamps()
+
+    def configuration(self) -> grpc.ServerCertificateConfiguration:
+        """Return what the files have now."""
+        key, chain, *authorities = (_read(path) for path in self._paths)
+        return grpc.ssl_server_certificate_configuration(
+            [(key, chain)], root_certificates=authorities[0] if authorities else None
+        )
+
+    def changed(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return what the files have, if they changed; gRPC asks before each handshake."""
+        try:
+            stamps = self._stamps()
+            if stamps == self._seen:
+                return None
+            found = self.configuration()
+        except (OSError, InvalidInputError):
+            return None  # being replaced: the next handshake looks again
+        self._seen = stamps
+        return found
+
+    def _stamps(self) -> tuple[tuple[int, int], ...]:
+        return tuple((status.st_mtime_ns, status.st_size) for status in map(Path.stat, self._paths))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_FILE_BYTES + 1)
+    except OSError as err:
+        raise InvalidInputError(
+            f"the TLS file {path} can't be read: {err.strerror or err}; check its path"
+        ) from err
+    if len(data) > _MAX_FILE_BYTES:
+        raise InvalidInputError(f"the TLS file {path} is larger than {_MAX_FILE_BYTES} bytes")
+    return data
+
+
+def _check(settings: ServerSettings) -> None:
+    """Refuse files that no client could use. gRPC starts with them, and fails each handshake."""
+    for path in filter(None, (settings.tls_cert, settings.tls_key, settings.tls_ca)):
+        _read(Path(path))
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        serving.load_cert_chain(settings.tls_cert, settings.tls_key, password="")
+    except (ssl.SSLError, ValueError) as err:
+        raise InvalidInputError(
+            f"tls_cert {settings.tls_cert!r} and tls_key {settings.tls_key!r} can't be used "
+            f"together ({_reason(err)}); give a PEM certificate and its own private key, without a "
+            "password"
+        ) from err
+    if settings.tls_ca:
+        try:
+            serving.load_verify_locations(settings.tls_ca)
+        except ssl.SSLError as err:
+            raise InvalidInputError(
+                f"tls_ca {settings.tls_ca!r} has no certificates ({_reason(err)}); give a PEM file"
+            ) from err
+    _check_dates(serving, settings.tls_cert)
+
+
+def _check_dates(serving: ssl.SSLContext, certificate: str) -> None:
+    """Refuse an expired certificate, by a handshake in memory with a client that trusts it."""
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname = False
+    trusting.load_verify_locations(certificate)
+    trusting.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = serving.wrap_bio(to_server, to_client, server_side=True)
+    client = trusting.wrap_bio(to_client, to_server)
+    for side in (client, server, client):
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+        except ssl.SSLCertVerificationError as err:
+            raise InvalidInputError(
+                f"tls_cert {certificate!r} can't be used: {err.verify_message}; renew it"
+            ) from err
+
+
+def _reason(err: Exception) -> str:
+    return str(getattr(err, "reason", "") or err).replace("_", " ").lower()

@@ -1,0 +1,169 @@
+"""``hallujudge keys``: API keys of the server."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InvalidInputError
+from .app import keys_app
+from .panels import access_option, budget_option, examples
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.access.keys import ApiKey
+    from hallujudge.judge_service.access.spending import Ledger
+
+__all__: list[str] = []
+
+_File = Annotated[
+    Path | None,
+    access_option(
+        "--file", metavar="FILE", help="File of keys; without it, the setting keys_file."
+    ),
+]
+_PERIOD = re.compile(r"(?P<number>\d{1,5})(?P<unit>[hd])")
+
+
+@keys_app.command(epilog=examples("hallujudge keys create ana --scope score --expires 90d"))
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is.")],
+    *,
+    scope: Annotated[
+        list[str],
+        access_option(
+            "--scope", metavar="SCOPE", help="score, extract, judge or admin; repeatable."
+        ),
+    ],
+    expires: Annotated[
+        str, access_option(metavar="WHEN", help="End: 90d, 12h, or a day such as 2027-01-31.")
+    ] = "",
+    calls_per_minute: Annotated[
+        int | None, budget_option(min=1, help="Most calls in a minute.")
+    ] = None,
+    max_concurrency: Annotated[int | None, budget_option(min=1, help="Most calls at once.")] = None,
+    judge_calls_per_day: Annotated[
+        int | None, budget_option(min=0, help="Most calls to language models in a day (UTC).")
+    ] = None,
+    cost_per_day: Annotated[
+        float | None, budget_option(min=0, help="Most money for language models in a day (UTC).")
+    ] = None,
+    file: _File = None,
+) -> None:
+    """Make a key and print it, once."""
+    from hallujudge.judge_service.access.caller import Limits, Scope
+    from hallujudge.judge_service.access.keys import create_key
+
+    known = {one.value: one for one in Scope}
+    scopes = [part.strip() for text in scope for part in text.split(",")]
+    if unknown := [one for one in scopes if one not in known]:
+        raise InvalidInputError(
+            f"--scope {unknown[0]!r:.80} does not exist; choose from {', '.join(known)}"
+        )
+    path = _path(file)
+    key = create_key(
+        path,
+        name,
+        scopes=[known[one] for one in dict.fromkeys(scopes)],
+        expires=_end(expires),
+        limits=Limits(
+            calls_per_minute=calls_per_minute,
+            max_concurrency=max_concurrency,
+            judge_calls_per_day=judge_calls_per_day,
+            cost_per_day=cost_per_day,
+        ),
+    )
+    typer.echo(key)
+    typer.echo(
+        f"note: {path} keeps only its hash, so this is the only time that the key is shown. Give "
+        "it to clients as HALLUJUDGE_API_KEY, or in a file that HALLUJUDGE_API_KEY_FILE names",
+        err=True,
+    )
+
+
+@keys_app.command("list", epilog=examples("hallujudge keys list --file keys.json"))
+def list_keys(file: _File = None) -> None:
+    """Print the keys, without their secrets, and what they spent today."""
+    from hallujudge.judge_service.access.keys import now, read_keys
+
+    moment, ledger = now(), _ledger()
+    try:
+        for key in read_keys(_path(file)):
+            typer.echo(_line(key, moment, ledger))
+    finally:
+        if ledger is not None:
+            ledger.close()
+
+
+@keys_app.command(epilog=examples("hallujudge keys revoke k3jd7a2m --file keys.json"))
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, from keys list.")],
+    *,
+    file: _File = None,
+) -> None:
+    """End a key; servers refuse it within a second."""
+    from hallujudge.judge_service.access.keys import revoke_key
+
+    key = revoke_key(_path(file), key_id)
+    typer.echo(f"revoked {key.id} ({key.name})")
+
+
+def _path(file: Path | None) -> Path:
+    from hallujudge.judge_service.settings.server import load_settings
+
+    if file is not None:
+        return file
+    if not (known := load_settings().server.keys_file):
+        raise InvalidInputError(
+            "no file of keys is named; give --file, or set HALLUJUDGE_KEYS_FILE"
+        )
+    return Path(known)
+
+
+def _ledger() -> Ledger | None:
+    """Return what keeps the spending of keys; None: nothing was spent yet."""
+    from hallujudge.judge_service.access.spending import Ledger
+    from hallujudge.judge_service.settings.server import load_settings, spending_path
+
+    path = spending_path(load_settings())
+    return Ledger(path) if path.exists() else None
+
+
+def _end(text: str) -> str:
+    """Return when a key ends, as the file has it."""
+    if not text:
+        return ""
+    if match := _PERIOD.fullmatch(text):
+        hours = int(match["number"]) * (24 if match["unit"] == "d" else 1)
+        end = datetime.now(UTC) + timedelta(hours=hours)
+    else:
+        try:
+            end = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        except ValueError as err:
+            raise InvalidInputError(
+                f"--expires {text!r:.40}: write 90d, 12h, or a day such as 2027-01-31"
+            ) from err
+    return end.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _line(key: ApiKey, moment: str, ledger: Ledger | None) -> str:
+    limits = {
+        name: value
+        for name in ("calls_per_minute", "max_concurrency", "judge_calls_per_day", "cost_per_day")
+        if (value := getattr(key.limits, name)) is not None
+    }
+    parts = [
+        key.id,
+        key.name,
+        key.state(moment),
+        ",".join(scope.value for scope in key.scopes),
+        f"created {key.created}",
+        f"ends {key.expires}" if key.expires else "never ends",
+        *(f"{name.replace('_', ' ')} {value:g}" for name, value in limits.items()),
+    ]
+    if ledger is not None and (spent := ledger.spent(key.id)).calls:
+        parts.append(f"today {spent.calls} judge calls, cost {spent.cost:.4f}")
+    return "  ".join(parts)

@@ -1,0 +1,91 @@
+"""``hallujudge keys``, and scoring at a server that wants a key."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.running import here
+
+from hallujudge.judge_service.server.server import start
+from hallujudge.judge_service.settings.server import ServerSettings
+
+
+@pytest.fixture
+def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "keys.json"
+    monkeypatch.setenv("HALLUJUDGE_KEYS_FILE", str(path))
+    return path
+
+
+@pytest.fixture
+def locked(keys: Path) -> Iterator[str]:
+    """The address of a server that wants a key."""
+    here("keys", "create", "root", "--scope", "admin", "--file", keys)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    settings = ServerSettings(port=0, keys_file=str(keys))
+    server = asyncio.run_coroutine_threadsafe(start(settings), loop).result()
+    yield server.address
+    asyncio.run_coroutine_threadsafe(server.stop(0), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def test_a_key_is_shown_once_listed_and_revoked(keys: Path) -> None:
+    made = here(
+        *("keys", "create", "ana", "--scope", "score,judge", "--expires", "90d"),
+        *("--judge-calls-per-day", "150", "--cost-per-day", "2.5"),
+    )
+    assert (made.returncode, made.stdout[:3]) == (0, "hj_")
+    key = made.stdout.strip()
+    assert "only time that the key is shown" in made.stderr
+    listed = here("keys", "list").stdout
+    assert "ana  valid  score,judge" in listed
+    assert "judge calls per day 150  cost per day 2.5" in listed
+    assert key not in listed
+    assert here("keys", "revoke", key[3:11]).stdout == f"revoked {key[3:11]} (ana)\n"
+    assert "ana  revoked" in here("keys", "list").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("create", "ana", "--scope", "all"), "choose from score, extract, judge, admin"),
+        (("create", "ana", "--scope", "score", "--expires", "soon"), "write 90d, 12h, or a day"),
+        (("revoke", "aaaaaaaa"), "can't be read"),
+        (("list", "--file", "/no/such/file"), "hallujudge keys create"),
+    ],
+)
+def test_mistakes_are_told(keys: Path, arguments: tuple[str, ...], said: str) -> None:
+    run = here("keys", *arguments)
+    assert run.returncode == 2
+    assert said in run.stderr
+
+
+def test_scoring_takes_the_key_from_a_file_or_the_environment(
+    locked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "captions.jsonl").write_text('{"image_id": 1, "caption": "A dog."}\n')
+    (tmp_path / "references.json").write_text('{"1": ["dog"]}')
+    arguments = (
+        *("score", "chair", "-r", tmp_path / "captions.jsonl", "-R", tmp_path / "references.json"),
+        *("--server", locked, "-q"),
+    )
+    run = here(*arguments, "-o", tmp_path / "a")
+    assert (run.returncode, "HALLUJUDGE_API_KEY" in run.stderr) == (1, True)
+    key = here("keys", "create", "ana", "--scope", "score").stdout
+    (tmp_path / "key").write_text(key)
+    # The server looks at its file once a second.
+    monkeypatch.setattr("hallujudge.judge_service.access.store._LOOK_SECONDS", 0.0)
+    run = here(*arguments, "-o", tmp_path / "b", "--api-key-file", tmp_path / "key")
+    assert run.returncode == 0, run.stderr
+    monkeypatch.setenv("HALLUJUDGE_API_KEY", key)
+    assert here(*arguments, "-o", tmp_path / "c").returncode == 0
+    assert here("doctor", "--server", locked).stdout.count(f"at {locked}") > 5

@@ -1,0 +1,186 @@
+"""API keys: who may call, what for, and how often; over a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from support.rpc import health_stub, raw_call, refused
+from support.threads import PATIENCE
+
+from hallujudge.judge_service.access.caller import Limits, Scope
+from hallujudge.judge_service.access.keys import create_key
+from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
+from hallujudge.sdk.errors import (
+    InvalidInputError,
+    OverloadedError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+
+RUN: dict[str, Any] = {"responses": {"1": "A dog and a cat."}, "references": {"1": ["dog"]}}
+_SCORE = "/hallujudge.judge.v1.JudgeService/Score"
+_REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    return tmp_path / "keys.json"
+
+
+@asynccontextmanager
+async def serving(keys: Path | None = None, **more: object) -> AsyncIterator[RunningServer]:
+    file = str(keys) if keys else ""
+    server = await start(ServerSettings(port=0, keys_file=file, **more))  # type: ignore[arg-type]  # by the tests
+    try:
+        yield server
+    finally:
+        await server.stop(0)
+
+
+def client_with(server: RunningServer, key: str) -> AsyncClient:
+    return AsyncClient(server.address, connection=Connection(api_key=Secret(key)))
+
+
+async def test_a_key_opens_what_its_scopes_say(keys: Path) -> None:
+    key = create_key(keys, "ana", scopes=[Scope.SCORE])
+    async with serving(keys) as server, client_with(server, key) as client:
+        assert (await client.score("chair", **RUN)).chair_i == 0.5
+        with pytest.raises(PermissionDeniedError, match=r"\(ana\) does not have the scope extract"):
+            await client.normalize(["dog"])
+
+
+async def test_a_language_model_needs_the_scope_judge(keys: Path) -> None:
+    key = create_key(keys, "ana", scopes=[Scope.SCORE, Scope.EXTRACT])
+    async with serving(keys) as server, client_with(server, key) as client:
+        for options in ({"judge": "llm"}, {"extractor": "llm"}):
+            with pytest.raises(PermissionDeniedError, match="the scope judge"):
+                await client.score_items(ScoreSpec(metric="tri-he", options=options), [])
+        with pytest.raises(PermissionDeniedError, match="the scope judge"):
+            await client.extract("tri-he", ["A dog."], options={"extractor": "llm"})
+
+
+async def test_an_administrators_key_opens_everything(keys: Path) -> None:
+    key = create_key(keys, "root", scopes=[Scope.ADMIN])
+    async with serving(keys) as server, client_with(server, key) as client:
+        assert (await client.normalize(["dog"]))["dog"] == ("dog",)
+
+
+async def test_wrong_unknown_and_missing_keys_are_refused(keys: Path) -> None:
+    key = create_key(keys, "ana", scopes=[Scope.SCORE])
+    wrong = key[:-1] + ("A" if key[-1] != "A" else "B")
+    unknown = "hj_aaaaaaaa_" + key[12:]
+    said = set()
+    async with serving(keys) as server:
+        for text in (wrong, unknown, "guess", "x" * 5000):
+            async with client_with(server, text) as client:
+                with pytest.raises(UnauthenticatedError) as caught:
+                    await client.server_info()
+            said.add((str(caught.value), caught.value.reason, str(caught.value.metadata)))
+        async with AsyncClient(server.address) as client:
+            with pytest.raises(UnauthenticatedError, match="set HALLUJUDGE_API_KEY"):
+                await client.server_info()
+    assert len(said) == 1
+
+
+async def test_health_needs_no_key(keys: Path) -> None:
+    create_key(keys, "ana", scopes=[Scope.SCORE])
+    async with (
+        serving(keys) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        request = health_pb2.HealthCheckRequest()
+        answer = await health_stub(channel).Check(request, timeout=PATIENCE)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+async def test_a_caller_without_a_key_is_refused_before_its_message_is_read(keys: Path) -> None:
+    create_key(keys, "ana", scopes=[Scope.SCORE])
+    async with (
+        serving(keys) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        # The request never ends: only a server that does not wait for it can answer.
+        call = raw_call(channel, _SCORE, "stream_unary")(timeout=PATIENCE)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call
+        assert refused(caught.value) == (grpc.StatusCode.UNAUTHENTICATED, "KEY_MISSING")
+
+
+async def test_calls_in_a_minute_are_limited(keys: Path) -> None:
+    key = create_key(keys, "ana", scopes=[Scope.SCORE], limits=Limits(calls_per_minute=2))
+    metadata = (("authorization", f"Bearer {key}"),)
+    async with (
+        serving(keys) as server,
+        grpc.aio.insecure_channel(server.address, [("grpc.enable_retries", 0)]) as channel,
+    ):
+        call = raw_call(channel, "/hallujudge.judge.v1.JudgeService/GetServerInfo")
+        for _ in range(2):
+            await call(b"", metadata=metadata, timeout=PATIENCE)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call(b"", metadata=metadata, timeout=PATIENCE)
+        assert refused(caught.value) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "KEY_RATE_LIMIT")
+        assert int(dict(caught.value.trailing_metadata())["grpc-retry-pushback-ms"]) > 0
+
+
+async def test_calls_at_the_same_time_are_limited(keys: Path) -> None:
+    key = create_key(keys, "ana", scopes=[Scope.SCORE], limits=Limits(max_concurrency=1))
+    metadata = (("authorization", f"Bearer {key}"),)
+    async with (
+        serving(keys) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+        client_with(server, key) as client,
+    ):
+        stream = raw_call(channel, "/hallujudge.judge.v1.JudgeService/ScoreStream", "stream_stream")
+        idle = stream(metadata=metadata, timeout=PATIENCE)
+        await idle.write(b"\x0a\x07\x0a\x05chair")
+        await idle.read()
+        with pytest.raises(OverloadedError, match="has 1 calls running or waiting, and may have 1"):
+            await client.server_info()
+        idle.cancel()
+
+
+@pytest.mark.parametrize("on", ["auto", "on", "off"])
+async def test_reflection_is_on_where_the_setting_says(on: str) -> None:
+    async with (
+        serving(reflection=on, host="127.0.0.1") as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        call = raw_call(channel, _REFLECT, "stream_stream")([b"\x3a\x00"], timeout=PATIENCE)
+        if on == "off":
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call.read()
+            assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        else:
+            assert b"hallujudge.judge.v1.JudgeService" in await call.read()
+
+
+async def test_beyond_loopback_somebody_must_be_known(keys: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"would serve anybody who reaches 0\.0\.0\.0"):
+        async with serving(host="0.0.0.0"):
+            pass
+    async with (
+        serving(host="0.0.0.0", allow_anonymous=1) as server,
+        grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+    ):
+        call = raw_call(channel, _REFLECT, "stream_stream")([b"\x3a\x00"], timeout=PATIENCE)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call.read()
+        assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_a_client_sends_no_key_that_others_could_read(keys: Path) -> None:
+    key = create_key(keys, "ana", scopes=[Scope.SCORE])
+    connection = Connection(api_key=Secret(key))
+    assert key not in repr(connection)
+    async with AsyncClient("lab.example:50051", connection=connection) as client:
+        with pytest.raises(InvalidInputError, match="would be readable on its way") as caught:
+            await client.server_info()
+    assert key not in str(caught.value)

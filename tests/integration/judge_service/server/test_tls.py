@@ -1,0 +1,144 @@
+"""TLS and mutual TLS: what connects, and what a client is told if it does not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.certificates import Certificates, make_certificates
+
+from hallujudge.judge_service.access.caller import Caller, current_caller
+from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
+from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
+from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.sdk import AsyncClient, Connection
+from hallujudge.sdk.backends.diagnosis import diagnose
+
+RUN: dict[str, Any] = {"responses": {"1": "A dog and a cat."}, "references": {"1": ["dog"]}}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@asynccontextmanager
+async def serving(
+    pair: tuple[str, str] = ("", ""), ca: str = "", engine: Engine | None = None
+) -> AsyncIterator[RunningServer]:
+    settings = ServerSettings(port=0, tls_cert=pair[0], tls_key=pair[1], tls_ca=ca)
+    server = await start(settings, engine)
+    try:
+        yield server
+    finally:
+        await server.stop(0)
+
+
+class NotingEngine(Engine):
+    """An engine that notes for whom it works."""
+
+    caller: Caller
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        self.caller = current_caller()
+        return await super().open(spec)
+
+
+async def test_a_client_that_trusts_the_authority_scores(certificates: Certificates) -> None:
+    connection = Connection(tls_ca=certificates.ca)
+    async with (
+        serving(certificates.server) as server,
+        AsyncClient(server.address, connection=connection) as client,
+    ):
+        assert (await client.score("chair", **RUN)).chair_i == 0.5
+
+
+async def test_a_certificate_names_the_caller(certificates: Certificates) -> None:
+    engine = NotingEngine()
+    cert, key = certificates.client
+    connection = Connection(tls_ca=certificates.ca, tls_cert=cert, tls_key=key)
+    async with (
+        serving(certificates.server, certificates.ca, engine) as server,
+        AsyncClient(server.address, connection=connection) as client,
+    ):
+        assert (await client.score("chair", **RUN)).chair_i == 0.5
+    assert engine.caller.id == "certificate:ana"
+
+
+async def said(server: RunningServer, connection: Connection) -> str:
+    return await asyncio.to_thread(diagnose, server.address, connection)
+
+
+async def test_a_client_is_told_what_is_wrong(certificates: Certificates, tmp_path: Path) -> None:
+    trusting = Connection(tls_ca=certificates.ca)
+    stranger = make_certificates(tmp_path / "stranger")
+    async with serving(certificates.server) as server:
+        text = await said(server, Connection(tls_ca=stranger.ca))
+        assert "certificate is not accepted: " in text
+        assert await said(server, trusting) == ""
+    async with serving(certificates.foreign) as server:
+        assert "certificate is not accepted: IP address mismatch" in await said(server, trusting)
+    async with serving(certificates.server, certificates.ca) as server:
+        assert "wants a certificate of the client" in await said(server, trusting)
+        other = Connection(
+            tls_ca=certificates.ca, tls_cert=stranger.client[0], tls_key=stranger.client[1]
+        )
+        assert "does not accept the client's certificate" in await said(server, other)
+    async with serving() as server:
+        assert "speaks plain text, not TLS" in await said(server, trusting)
+        assert await said(server, Connection()) == ""
+
+
+async def test_a_client_in_plain_text_is_told_that_the_server_speaks_tls(
+    certificates: Certificates,
+) -> None:
+    async with serving(certificates.server) as server, AsyncClient(server.address) as client:
+        with pytest.raises(UnavailableError, match=r"speaks TLS, .*set Connection\(tls_ca=…\)"):
+            await client.server_info()
+
+
+@pytest.mark.parametrize(
+    ("pair", "problem"),
+    [
+        ("expired", "certificate has expired; renew it"),
+        ("mixed", "can't be used together (key values mismatch)"),
+        ("no_key", "set both"),
+        ("missing", "No such file or directory; check its path"),
+        ("text", "can't be used together"),
+    ],
+)
+async def test_a_server_with_bad_files_does_not_start(
+    certificates: Certificates, pair: str, problem: str, tmp_path: Path
+) -> None:
+    text = tmp_path / "text.pem"
+    text.write_text("no certificate")
+    pairs = {
+        "expired": certificates.expired,
+        "mixed": (certificates.server[0], certificates.client[1]),
+        "no_key": (certificates.server[0], ""),
+        "missing": ("/no/cert.pem", "/no/key.pem"),
+        "text": (str(text), certificates.server[1]),
+    }
+    with pytest.raises(InvalidInputError) as caught:
+        async with serving(pairs[pair]):
+            pass
+    assert problem in str(caught.value)
+
+
+async def test_a_replaced_certificate_is_used_without_a_restart(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    fresh = make_certificates(tmp_path / "fresh")
+    pair = (tmp_path / "server.pem", tmp_path / "server.key")
+    for path, source in zip(pair, certificates.server, strict=True):
+        path.write_bytes(Path(source).read_bytes())
+    async with serving((str(pair[0]), str(pair[1]))) as server:
+        for path, source in zip(pair, fresh.server, strict=True):
+            path.write_bytes(Path(source).read_bytes())
+        async with AsyncClient(server.address, connection=Connection(tls_ca=fresh.ca)) as client:
+            assert (await client.server_info()).version

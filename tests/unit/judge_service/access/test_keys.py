@@ -1,0 +1,98 @@
+"""The file of API keys."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from hallujudge.judge_service.access.caller import Limits, Scope
+from hallujudge.judge_service.access.keys import create_key, read_keys, revoke_key
+from hallujudge.judge_service.access.store import KeyStore
+from hallujudge.judge_service.errors import (
+    InvalidInputError,
+    NotFoundError,
+    UnauthenticatedError,
+)
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_file_has_no_secret_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "keys.json"
+    key = create_key(path, "ana", scopes=[Scope.SCORE], limits=Limits(cost_per_day=1.5))
+    assert re.fullmatch(r"hj_[a-z2-7]{8}_[A-Za-z0-9_-]{43}", key)
+    assert key[12:] not in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    (stored,) = read_keys(path)
+    assert (stored.id, stored.name, stored.limits) == (key[3:11], "ana", Limits(cost_per_day=1.5))
+    caller = KeyStore(path).caller(key)
+    assert (caller.id, caller.scopes) == (f"key:{key[3:11]}", frozenset({Scope.SCORE}))
+
+
+def test_a_running_store_learns_of_new_and_revoked_keys(tmp_path: Path) -> None:
+    path, clock = tmp_path / "keys.json", Clock()
+    first = create_key(path, "ana", scopes=[Scope.SCORE])
+    store = KeyStore(path, clock)
+    second = create_key(path, "ben", scopes=[Scope.SCORE])
+    revoke_key(path, first[3:11])
+    assert store.caller(first).key_id == first[3:11]
+    clock.now = 1.5
+    assert store.caller(second).name == f"key {second[3:11]} (ben)"
+    with pytest.raises(UnauthenticatedError, match=f"{first[3:11]} is revoked"):
+        store.caller(first)
+
+
+def test_a_store_keeps_its_keys_while_the_file_is_broken(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, clock = tmp_path / "keys.json", Clock()
+    key = create_key(path, "ana", scopes=[Scope.SCORE])
+    store = KeyStore(path, clock)
+    path.write_text("{")
+    clock.now = 1.5
+    assert store.caller(key).key_id == key[3:11]
+    assert "the keys stay as they were" in caplog.text
+
+
+def test_an_expired_key_is_told_from_an_unknown_one_only_to_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    key = create_key(path, "ana", scopes=[Scope.SCORE], expires="2001-01-01T00:00:00Z")
+    store = KeyStore(path)
+    with pytest.raises(UnauthenticatedError, match="is expired"):
+        store.caller(key)
+    with pytest.raises(UnauthenticatedError, match="is not valid"):
+        store.caller(f"{key[:12]}{'A' * 43}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"version": 2, "keys": []}', '{"version": 1, "keys": [{}]}', "[" * 100_000],
+)
+def test_a_file_that_is_not_of_keys_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(text)
+    with pytest.raises(InvalidInputError, match="is not a file of keys"):
+        KeyStore(path)
+
+
+def test_names_and_scopes_are_checked(tmp_path: Path) -> None:
+    for name in ("", "a\nb", "x" * 81):
+        with pytest.raises(InvalidInputError, match="the name"):
+            create_key(tmp_path / "k", name, scopes=[Scope.SCORE])
+    with pytest.raises(InvalidInputError, match="has no scope"):
+        create_key(tmp_path / "k", "ana", scopes=[])
+    create_key(tmp_path / "k", "ana", scopes=[Scope.SCORE])
+    with pytest.raises(NotFoundError, match="has no key 'aaaaaaaa'"):
+        revoke_key(tmp_path / "k", "aaaaaaaa")
+    assert json.loads((tmp_path / "k").read_text())["version"] == 1

@@ -1,0 +1,122 @@
+"""Rates, concurrency and daily budgets of callers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hallujudge.judge_service.access.caller import Caller, Limits, acting_as, current_caller
+from hallujudge.judge_service.access.rates import CallerLimits
+from hallujudge.judge_service.access.spending import Hold, Ledger, Spent
+from hallujudge.judge_service.errors import OutputError, OverloadedError
+from hallujudge.judge_service.llm.budget import Budget, Prices
+
+
+def caller(key_id: str = "k1", **limits: float) -> Caller:
+    return Caller(id=f"key:{key_id}", name=f"key {key_id}", key_id=key_id, limits=Limits(**limits))  # type: ignore[arg-type]  # whole numbers
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_minutes_calls_come_back_evenly() -> None:
+    clock = Clock()
+    limits = CallerLimits(clock)
+    ana = caller(calls_per_minute=6)
+    for _ in range(6):
+        with limits.call(ana):
+            pass
+    with pytest.raises(OverloadedError, match="may make 6 calls in a minute") as caught:
+        limits.call(ana).__enter__()
+    assert caught.value.retry_after == pytest.approx(10.0)
+    with limits.call(caller("k2", calls_per_minute=6)):
+        pass
+    clock.now = 10.0
+    with limits.call(ana):
+        pass
+
+
+def test_a_call_that_ends_makes_room() -> None:
+    limits = CallerLimits()
+    ana = caller(max_concurrency=1)
+    with limits.call(ana), pytest.raises(OverloadedError, match="may have 1"):
+        limits.call(ana).__enter__()
+    with limits.call(ana):
+        pass
+
+
+def test_the_caller_of_a_job_is_the_one_it_acts_for() -> None:
+    assert current_caller().id == "local"
+    with acting_as(caller()):
+        assert current_caller().id == "key:k1"
+    assert current_caller().id == "local"
+
+
+async def test_a_budget_of_calls_is_per_key_and_survives_a_restart(tmp_path: Path) -> None:
+    ana, ben = caller("k1", judge_calls_per_day=2), caller("k2", judge_calls_per_day=2)
+    ledger = Ledger(tmp_path / "spending.sqlite")
+    budget = Budget(ledger=ledger)
+    with acting_as(ana):
+        for _ in range(2):
+            assert await budget.reserve(1, 1) is not None
+        assert await budget.reserve(1, 1) is None
+        assert "2 of 2 judge calls made today" in budget.exhausted_detail()
+    with acting_as(ben):
+        assert await budget.reserve(1, 1) is not None
+    ledger.close()
+    ledger = Ledger(tmp_path / "spending.sqlite")
+    with acting_as(ana):
+        assert await Budget(ledger=ledger).reserve(1, 1) is None
+    assert ledger.spent("k2") == Spent(calls=1)
+    ledger.close()
+
+
+async def test_money_is_reserved_and_then_settled(tmp_path: Path) -> None:
+    ana = caller(cost_per_day=10.0)
+    ledger = Ledger(tmp_path / "spending.sqlite")
+    budget = Budget(prices=Prices(prompt=1e6, completion=1e6), ledger=ledger)
+    with acting_as(ana):
+        first = await budget.reserve(4, 4)
+        assert first is not None
+        assert await budget.reserve(2, 2) is None
+        budget.settle(first, 3.0)
+        assert await budget.reserve(2, 2) is not None
+    assert ledger.spent("k1") == Spent(calls=2, cost=7.0)
+    ledger.close()
+
+
+def test_a_budget_ends_with_the_day(tmp_path: Path) -> None:
+    days = ["2026-01-01"]
+    ledger = Ledger(tmp_path / "spending.sqlite", day=lambda: days[-1])
+    ana = caller(judge_calls_per_day=1)
+    hold = ledger.take(ana, 0.0, priced=False)
+    assert isinstance(hold, Hold)
+    assert isinstance(ledger.take(ana, 0.0, priced=False), str)
+    days.append("2026-01-02")
+    assert isinstance(ledger.take(ana, 0.0, priced=False), Hold)
+    ledger.close()
+
+
+def test_a_budget_in_money_needs_prices(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "spending.sqlite")
+    said = ledger.take(caller(cost_per_day=1.0), 0.0, priced=False)
+    assert "has no prices" in str(said)
+    ledger.close()
+
+
+def test_a_ledger_that_is_gone_lets_nothing_pass(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(tmp_path / "spending.sqlite")
+    ledger.close()
+    assert "can't be written down" in str(ledger.take(caller(), 0.0, priced=True))
+    assert "closed database" in caplog.text
+    with pytest.raises(OutputError, match="can't be used"):
+        Ledger(tmp_path)
