@@ -228,14 +228,15 @@ def test_doctor_and_config(server: str) -> None:
     assert cli("--version").stdout.startswith("hallujudge ")
 
 
-@pytest.mark.parametrize("name", ["x" * 50_000, "ä" * 5_000, "\N{SNOWMAN}" * 5_000])
+@pytest.mark.parametrize("value", ["x" * 50_000, "ä" * 5_000, "\N{SNOWMAN}" * 5_000])
 def test_an_error_that_no_header_can_hold_is_shortened(
-    stub: pb_grpc.JudgeServiceStub, name: str
+    stub: pb_grpc.JudgeServiceStub, value: str
 ) -> None:
+    spec = scoring_pb2.ScoreSpec(metric="tri-he", options={"extractor": value})
     with pytest.raises(grpc.RpcError) as caught:
-        stub.Score(pb.ScoreRequest(spec=scoring_pb2.ScoreSpec(metric=name)), timeout=PATIENCE)
-    assert refused(caught.value) == (grpc.StatusCode.NOT_FOUND, "METRIC_UNKNOWN")
-    assert name[:100] in (caught.value.details() or "")
+        stub.Score(pb.ScoreRequest(spec=spec), timeout=PATIENCE)
+    assert refused(caught.value) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT")
+    assert value[:100] in (caught.value.details() or "")
     assert (caught.value.details() or "").endswith("…")
 
 
