@@ -7,6 +7,8 @@ every score. ``data/failure_texts.txt`` lists the known ones; callers can add mo
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -65,6 +67,14 @@ LANGUAGE_OPTION = OptionDefinition(
 _SHOWN_CHARS = 80
 _REPEATING_CHARS = 40
 _START_CHARS = 5
+_MOST_ERROR_CHARS = 20_000
+# A dictionary with an error as Python prints it, alone or first in a list.
+_PRINTED_ERROR = re.compile(
+    r"""\[?\{\s*'(?:error'\s*:(?!\s*(?:None\b|''|""|\{\}|\[\]))|object'\s*:\s*'error')""",
+    re.IGNORECASE,
+)
+# Categories of characters that show nothing: controls, formats such as a zero-width space, blanks.
+_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 # A few more than are compared: white space and quotes do not count.
 _OPENING_CHARS = 8
 
@@ -102,7 +112,7 @@ class ResponseCheck:
         self._starts = {text[: self._width] for text in (*self._beginnings, *self._texts)}
         # Responses of one model often begin alike.
         self._clear = lru_cache(maxsize=4096)(self._is_clear)
-        # White space may double a text's length before it is folded.
+        # White space within a text may double its length before it is folded.
         self._head = 2 * max(map(len, whole))
         # Short answers repeat; long ones would only fill the cache.
         self._repeating = lru_cache(maxsize=4096)(self._checked)
@@ -155,12 +165,12 @@ class ResponseCheck:
     def _failure(self, text: str, what: str) -> Problem | None:
         if self._count_empty:
             return None
-        if not text or text.isspace():
+        if _shows_nothing(text):
             return UnscoredReason.RESPONSE_EMPTY, f"{what} is {text[:_SHOWN_CHARS]!r}"
-        if self._is_failure(text):
+        if self._is_failure(_bare(text)):
             return (
                 UnscoredReason.RESPONSE_FAILED,
-                f"{what} is a failure text: {text[:_SHOWN_CHARS]!r}",
+                f"{what} is a failure text: {_bare(text)[:_SHOWN_CHARS]!r}",
             )
         return None
 
@@ -181,7 +191,7 @@ class ResponseCheck:
         return (
             len(start) >= self._width
             and start[: self._width] not in self._starts
-            and not start.startswith("{")
+            and not start.startswith(("{", "["))
         )
 
     def _is_failure(self, text: str) -> bool:
@@ -191,16 +201,41 @@ class ResponseCheck:
         return (len(text) <= self._head and head in self._texts) or _is_error_object(text)
 
 
+def _shows_nothing(text: str) -> bool:
+    """Return whether a text has white space and invisible characters only."""
+    return all(letter.isspace() or unicodedata.category(letter) in _INVISIBLE for letter in text)
+
+
+def _bare(text: str) -> str:
+    """Return a text without white space and byte order marks around it."""
+    return text.strip().strip("\ufeff").strip()
+
+
 def _folded(text: str) -> str:
     return " ".join(text.casefold().split()).strip("\"'")
 
 
 def _is_error_object(text: str) -> bool:
-    """Return whether a text is a JSON object with an ``error``, as services send it."""
-    if not text.lstrip().startswith("{") or '"error"' not in text:
+    """Return whether a text is an object with an ``error``, or a list of them, as services send it.
+
+    It may be JSON, or a dictionary as Python prints it.
+    """
+    if not text.startswith(("{", "[")) or len(text) > _MOST_ERROR_CHARS:
+        return False
+    if _PRINTED_ERROR.match(text):
+        return True
+    if '"error"' not in text.casefold():
         return False
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, dict) and bool(value.get("error"))
+    entries = value if isinstance(value, list) else [value]
+    return bool(entries) and all(map(_tells_an_error, entries))
+
+
+def _tells_an_error(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    known = {key.casefold(): entry for key, entry in value.items() if isinstance(key, str)}
+    return bool(known.get("error")) or known.get("object") == "error"

@@ -10,7 +10,7 @@ from typing import Any
 
 from hallujudge.metrics.framework.texts import json_kind
 
-from ..errors import ArchiveError
+from ..errors import ArchiveError, InvalidInputError
 from .inputs import InputOptions, Responses
 from .joins import IdCheck, refuse
 from .json_files import read_text, read_values
@@ -21,6 +21,7 @@ from .records import (
     named,
     read_records,
     response_value,
+    shown,
     well_formed,
 )
 
@@ -140,19 +141,26 @@ def optional_text(record: Record, keys: Sequence[str]) -> str:
 def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, str]:
     """Return values to group by, each from the first record that has it; empty if none has.
 
-    A list of texts names several groups, which are joined by commas.
+    A list names several groups, which are joined by commas.
 
     Args:
         keys: Names of keys, or paths such as ``doc.category`` into objects.
         records: The records, in the order of precedence.
+
+    Raises:
+        InvalidInputError: A key has an object as its value.
     """
     out = {}
     for key in keys:
         found = (_at(record, key) for record in records)
         value = next((value for value in found if value is not None), None)
-        if isinstance(value, list) and all(isinstance(part, str) for part in value):
-            value = ",".join(value)
-        out[key] = "" if value is None else well_formed(str(value))
+        parts = value if isinstance(value, list) else [value]
+        if any(isinstance(part, (Mapping, list)) for part in parts):
+            raise InvalidInputError(
+                f"the key {key!r} to report groups by holds {shown(value)}; name a key of the "
+                "object, such as doc.category, or another key"
+            )
+        out[key] = "" if value is None else well_formed(",".join(map(str, parts)))
     return out
 
 

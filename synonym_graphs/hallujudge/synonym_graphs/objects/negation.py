@@ -30,7 +30,7 @@ _MODIFIERS: Final = rf"(?:(?!(?:{_STOPS})\b)[\w'’-]+[ ]+){{0,3}}"
 # The first of two absent things need not be an object of the graph ("no animals or people").
 _WORD: Final = rf"(?!(?:{_STOPS})\b)[\w'’-]+[ ]+"
 _ARTICLE: Final = r"(?:(?:a|an|any|the|his|her|its|their|a[ ]single|one)[ ]+)?"
-_BE: Final = r"(?:is|are|was|were|be|appears?|seems?)"
+_BE: Final = r"(?:is|are|was|were|be|appears?|seems?|['’]s)"
 _DO: Final = r"(?:do|does|did|can|could)"
 _NOT: Final = r"(?:[ ]+not|n['’]t|not)[ ]+"
 _SEE: Final = r"(?:see|contain|show|have|include|feature|depict)[ ]+"

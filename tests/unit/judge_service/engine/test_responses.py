@@ -74,9 +74,11 @@ VARIANTS = [
     [
         ("", UnscoredReason.RESPONSE_EMPTY),
         (" \n\t", UnscoredReason.RESPONSE_EMPTY),
+        ("\u200b\ufeff ", UnscoredReason.RESPONSE_EMPTY),
         (FAILED, UnscoredReason.RESPONSE_FAILED),
         ("failed to obtain  answer via API.\n", UnscoredReason.RESPONSE_FAILED),
         ("nan", UnscoredReason.RESPONSE_FAILED),
+        ("\n" * 600 + FAILED + " " * 600, UnscoredReason.RESPONSE_FAILED),
         ('{"error": {"code": 500}}', UnscoredReason.RESPONSE_FAILED),
     ],
 )
@@ -129,6 +131,38 @@ def test_an_answer_that_speaks_of_errors_is_an_answer() -> None:
     check = ResponseCheck({})
     for text in ("No", "There is an error message on the screen.", "Nan bread on a plate.", "{}"):
         assert check.problem(text) is None, text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"Error": "quota"}',
+        '[{"error": {"code": 500}}]',
+        "{'error': {'message': 'Rate limit', 'type': 'x'}}",
+        '{"object": "error", "message": "too long"}',
+        "[{'object': 'error', 'message': 'too long'}]",
+        "None",
+    ],
+)
+def test_errors_of_services_in_any_notation_are_failures(text: str) -> None:
+    problem = ResponseCheck({}).problem(text)
+    assert problem is not None
+    assert problem[0] is UnscoredReason.RESPONSE_FAILED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"error": null, "answer": "yes"}',
+        "{'error': None, 'answer': 'yes'}",
+        '[{"error": 1}, {"answer": "yes"}]',
+        "['error']",
+        "[A, B, C]",
+        "[" * 5000 + '"error"',
+    ],
+)
+def test_an_object_without_an_error_is_an_answer(text: str) -> None:
+    assert ResponseCheck({}).problem(text) is None
 
 
 def test_the_shipped_texts_are_found() -> None:

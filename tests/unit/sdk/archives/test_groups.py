@@ -39,6 +39,13 @@ def test_a_path_leads_into_objects_and_gaps_are_a_group_with_a_note() -> None:
     assert [scores["chair_i"].value for scores in groups.values()] == [0.0, 0.0, 1.0]
 
 
+@pytest.mark.parametrize("value", [{"category": "x"}, [{"category": "x"}], [["x"]]])
+def test_an_object_is_no_group(value: object) -> None:
+    rows = [{**row, "doc": value} for row in ROWS]
+    with pytest.raises(InvalidInputError, match="the key 'doc' to report groups by holds"):
+        read_items("chair", rows, OBJECTS, group_by=("doc",))
+
+
 def test_keys_of_the_metric_itself_may_be_absent() -> None:
     row = {"question_id": 1, "answer": "yes", "label": "yes"}
     with Client.embedded() as client:

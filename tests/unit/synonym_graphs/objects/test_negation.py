@@ -23,6 +23,7 @@ PUBLISHED = compile_matcher(load_graph("coco-published"), variant="published")
         ("A street without any cars or people.", [], ["car", "people"]),
         ("no cars, buses, or trucks, but a dog", ["dog"], ["car", "bus", "truck"]),
         ("Neither a dog nor a cat.", [], ["dog", "cat"]),
+        ("There's not a single dog. A cat sleeps.", ["cat"], ["dog"]),
         ("There are no other animals or people.", [], ["people"]),
         ("A road free of cars.", [], ["car"]),
         ("The room lacks a chair.", [], ["chair"]),
