@@ -58,7 +58,9 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
         kept = (*flags, "--verdict-cache", str(tmp_path / "verdicts.sqlite"))
         run = score(tmp_path, "here", *kept)
         assert run.returncode == 0
-        assert "2 judged descriptions have no verdict and count as wrong" in run.stderr
+        assert (
+            "2 judged descriptions have no verdict; such descriptions count as wrong" in run.stderr
+        )
         asked = list(server.requests)
         assert len(asked) == 5, "an empty description is not sent"
         remote = ServerProcess(*kept, "--data-folder", str(tmp_path / "data"))

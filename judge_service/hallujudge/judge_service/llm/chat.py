@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .failures import CallFailedError, FailureKind
+from .failures import CallFailedError, FailureKind, shown_text
 from .templates import Message
 
 __all__ = [
@@ -190,7 +190,8 @@ def parse_reply(body: bytes) -> ChatReply:
         content = json.loads(body)
     except (ValueError, RecursionError) as err:
         raise CallFailedError(
-            FailureKind.BAD_REPLY, f"the reply is not JSON ({len(body)} bytes: {err})"
+            FailureKind.BAD_REPLY,
+            f"the reply is not JSON: its {len(body)} bytes begin {_beginning(body)!r}",
         ) from err
     try:
         return _reply_of(content)
@@ -199,6 +200,10 @@ def parse_reply(body: bytes) -> ChatReply:
             FailureKind.BAD_REPLY,
             f"the reply is not a chat completion ({type(err).__name__}: {str(err)[:100]})",
         ) from err
+
+
+def _beginning(body: bytes) -> str:
+    return shown_text(body[:400].decode("utf-8", "replace"))[:60]
 
 
 def _reply_of(content: dict[str, object]) -> ChatReply:

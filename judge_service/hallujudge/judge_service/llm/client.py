@@ -236,6 +236,8 @@ class ChatClient:
         return await self._sent(call.body, reservation)
 
     def _not_sent(self) -> CallFailedError:
+        if told := self._patience.turned_away:
+            return told.with_detail(f"not sent: {told.detail}")
         cause = self.outage.cause
         why = cause.detail if cause is not None else "the calls before it failed"
         return CallFailedError(
@@ -275,7 +277,8 @@ class ChatClient:
             latency_seconds=seconds,
         )
         cost = self.budget.cost_of(usage)
-        if cost is not None and not reply.prompt_tokens:
+        counted = reply.prompt_tokens and (reply.completion_tokens or not reply.content)
+        if cost is not None and not counted:
             cost = reservation.cost  # the server does not say what it counted
         self.budget.settle(reservation, cost)
         usage = replace(usage, cost=cost)

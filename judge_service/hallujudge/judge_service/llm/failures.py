@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Mapping
 
-__all__ = ["CallFailedError", "FailureKind", "failure_of_status", "retry_after_seconds"]
+__all__ = [
+    "CallFailedError",
+    "FailureKind",
+    "failure_in_reply",
+    "failure_of_status",
+    "retry_after_seconds",
+    "shown_text",
+]
 
 _SHOWN_CHARS = 300
+# Gateways quote keys of their own.
+_KEY_LIKE = re.compile(
+    r"((?:\bsk-|\bBearer\s+|\bapi[_-]?key\b[\s=:\"']+))[\w.-]{12,}", re.IGNORECASE
+)
 
 
 class FailureKind(enum.Enum):
@@ -102,6 +114,7 @@ class CallFailedError(Exception):
 
 _BY_STATUS = {
     401: FailureKind.AUTH,
+    402: FailureKind.QUOTA,
     403: FailureKind.REFUSED,
     404: FailureKind.MODEL,
     408: FailureKind.TIMEOUT,
@@ -134,6 +147,34 @@ def failure_of_status(
     )
 
 
+def failure_in_reply(body: bytes) -> CallFailedError | None:
+    """Return the failure that a reply of HTTP status 200 reports, as gateways send it; None: none.
+
+    Args:
+        body: The whole reply.
+    """
+    if b'"error"' not in body or b'"choices"' in body:
+        return None
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or not content.get("error"):
+        return None
+    code, message = _error_of(body)
+    status = int(code) if code in map(str, range(400, 600)) else 200
+    if code in _QUOTA_CODES:
+        status = 429
+    kind = FailureKind.BAD_REPLY if status == 200 else _kind_of(status, code, message)
+    return CallFailedError(kind, f"an error in place of a reply: {message or code or 'no message'}")
+
+
+def shown_text(text: str) -> str:
+    """Return a server's text as messages show it: one short line without keys."""
+    line = "".join(letter if letter.isprintable() else " " for letter in text[: 8 * _SHOWN_CHARS])
+    return _KEY_LIKE.sub(r"\1***", " ".join(line.split()))[:_SHOWN_CHARS]
+
+
 def _kind_of(status: int, code: str, message: str) -> FailureKind:
     if status == 429 and code in _QUOTA_CODES:
         return FailureKind.QUOTA
@@ -152,13 +193,13 @@ def _error_of(body: bytes) -> tuple[str, str]:
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
-        return "", body[:_SHOWN_CHARS].decode("utf-8", "replace").strip()
+        return "", shown_text(body[: 8 * _SHOWN_CHARS].decode("utf-8", "replace"))
     error = content.get("error", content) if isinstance(content, dict) else content
     if not isinstance(error, dict):
-        return "", str(error)[:_SHOWN_CHARS]
+        return "", shown_text(str(error))
     code = error.get("code") or error.get("type") or ""
     message = error.get("message") or error.get("detail") or ""
-    return str(code), str(message)[:_SHOWN_CHARS]
+    return str(code), shown_text(str(message))
 
 
 def retry_after_seconds(value: str | None, *, now: float) -> float | None:

@@ -16,7 +16,7 @@ from ..errors import InvalidInputError, MissingExtraError
 from ..imports import import_in_thread
 from ..settings.secret import Secret
 from ..version import __version__
-from .failures import CallFailedError, FailureKind, failure_of_status
+from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of_status
 
 if TYPE_CHECKING:
     import aiohttp
@@ -114,12 +114,15 @@ class HttpEndpoint:
                 allow_redirects=False,
                 proxy=self.endpoint.proxy or None,
             ) as response:
-                body = await self._read(response)
-                if response.status == 200:
-                    return body
-                raise self._scrubbed(
-                    failure_of_status(response.status, response.headers, body, now=time.time())
-                )
+                # Servers quote a wrong key in their messages.
+                body = self.endpoint.key.scrubbed(await self._read(response))
+                if response.status != 200:
+                    raise failure_of_status(
+                        response.status, response.headers, body, now=time.time()
+                    )
+                if failure := failure_in_reply(body):
+                    raise failure
+                return body
         except TimeoutError as err:
             raise CallFailedError(
                 FailureKind.TIMEOUT, f"no complete reply in {self.endpoint.timeout_seconds:g} s"
@@ -153,12 +156,6 @@ class HttpEndpoint:
             parts = urlsplit(base)
             return f"{parts.scheme}://{parts.netloc}{path}"
         return f"{base}/{path}"
-
-    def _scrubbed(self, failure: CallFailedError) -> CallFailedError:
-        # Servers quote a wrong key in their messages.
-        failure.detail = self.endpoint.key.scrubbed(failure.detail)
-        failure.args = (f"{failure.kind.value}: {failure.detail}",)
-        return failure
 
     async def _open(self) -> aiohttp.ClientSession:
         with suppress(ImportError):  # reported where the session is made

@@ -126,11 +126,16 @@ class Patience:
     @property
     def _is_hopeless(self) -> bool:
         """Whether waiting for the end of the outage is pointless, or not wanted."""
+        return not self._policy.outage_seconds or self.turned_away is not None
+
+    @property
+    def turned_away(self) -> CallFailedError | None:
+        """The server's word that it takes no calls for long, or without payment; None: none."""
         cause = self._outage.cause
-        return not self._policy.outage_seconds or (
-            cause is not None
-            and (cause.kind is FailureKind.QUOTA or self._policy.asks_too_long(cause))
-        )
+        if cause is None:
+            return None
+        final = cause.kind is FailureKind.QUOTA or self._policy.asks_too_long(cause)
+        return cause if final else None
 
     @property
     def waiting(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import AnyStr
 
 from ..errors import InvalidInputError
 
@@ -28,9 +29,13 @@ class Secret:
         """Return the secret. Pass it only to the request that needs it."""
         return self._value
 
-    def scrubbed(self, text: str) -> str:
+    def scrubbed(self, text: AnyStr) -> AnyStr:
         """Return a text with every occurrence of the secret masked."""
-        return text.replace(self._value, "***") if self._value else text
+        if not self._value:
+            return text
+        if isinstance(text, bytes):
+            return text.replace(self._value.encode(), b"***")
+        return text.replace(self._value, "***")
 
     def __bool__(self) -> bool:
         return bool(self._value)

@@ -282,23 +282,22 @@ def _judgement_notes(report: Report) -> tuple[str, ...]:
     counted = "do not count"
     if report.variant == "published":
         counted = "count as wrong, as in the released script; --variant corrected leaves them out"
-    return (f"{count} judged descriptions have no verdict and {counted}",)
+    judged = "judged description has" if count == 1 else "judged descriptions have"
+    return (f"{count} {judged} no verdict; such descriptions {counted}",)
 
 
 def _open_claim_notes(report: Report) -> tuple[str, ...]:
     if not (count := int(report.totals.get("unscored_claims", 0))):
         return ()
     # Each variant counts them differently.
-    counted = "are left out of the rates"
+    counted = "such claims are left out of the rates"
     if report.variant == "published":
         counted = (
-            "count as not hallucinated, as in the released script; --variant corrected leaves "
-            "them out"
+            "such claims count as not hallucinated, as in the released script; --variant corrected "
+            "leaves them out"
         )
-    return (
-        f"{count} claims of scored answers have no verdict and {counted}. items.jsonl says "
-        "why each has none",
-    )
+    claims = "claim of a scored answer has" if count == 1 else "claims of scored answers have"
+    return (f"{count} {claims} no verdict; {counted}. items.jsonl says why",)
 
 
 def _on_terminal(stream: IO[str] | None) -> bool:

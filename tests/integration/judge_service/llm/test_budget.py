@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, client_of, failure_of
 
@@ -42,6 +43,32 @@ async def test_money_is_held_before_a_call_so_that_calls_in_flight_cannot_pass_t
     assert budget.spent <= 100
     assert server.chats == budget.spent / 12
     assert budget.spent > 100 - 29
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"total_tokens": 12},
+        {"prompt_tokens": 10},
+        {"completion_tokens": 2},
+        {"prompt_tokens": -10, "completion_tokens": 2},
+        {"prompt_tokens": 10, "completion_tokens": "2"},
+        {"prompt_tokens": 1e300, "completion_tokens": 2},
+    ],
+)
+async def test_a_call_whose_tokens_the_server_does_not_count_costs_what_was_reserved(
+    usage: llm.Body,
+) -> None:
+    prices = Prices(prompt=1_000_000, completion=1_000_000)
+    async with llm.ScriptedLlm(llm.saying("ok", usage=usage)) as server:
+        budget = Budget(max_cost=60, prices=prices)
+        client = client_of(server, budget=budget)
+        outcomes = await asyncio.gather(
+            *(client.ask(REQUEST) for _ in range(5)), return_exceptions=True
+        )
+        await client.close()
+    assert (budget.spent, server.chats) == (58, 2)
+    assert sum(isinstance(outcome, CallFailedError) for outcome in outcomes) == 3
 
 
 async def test_what_broke_off_counts_as_spent() -> None:

@@ -127,3 +127,27 @@ async def test_a_failed_call_names_its_first_cause() -> None:
             await client.ask(REQUEST)
         await client.close()
     assert caught.value.detail == "HTTP 502: no upstream; then HTTP 503: busy (2 attempts)"
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (llm.error(402, "pay"), FailureKind.QUOTA),
+        (llm.error(429, "tomorrow", **{"Retry-After": "86400"}), FailureKind.RATE),
+    ],
+)
+async def test_calls_that_are_not_sent_for_want_of_credit_say_so(
+    reply: llm.Reply, kind: FailureKind
+) -> None:
+    world = World()
+    async with llm.ScriptedLlm(llm.always(reply)) as server:
+        client = client_of(server, world, max_concurrency=1)
+        outcomes = await asyncio.gather(
+            *(client.ask(REQUEST) for _ in range(5)), return_exceptions=True
+        )
+        await client.close()
+    assert server.chats == 1
+    assert [getattr(outcome, "kind", None) for outcome in outcomes] == [kind] * 5
+    told = [str(getattr(outcome, "detail", "")) for outcome in outcomes]
+    assert told[0].startswith("HTTP 4")
+    assert told[1:] == [f"not sent: {told[0]}"] * 4

@@ -1,0 +1,86 @@
+"""What servers send in the place of a reply."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hallujudge.judge_service.llm.failures import (
+    FailureKind,
+    failure_in_reply,
+    failure_of_status,
+)
+
+KEY = "sk-" + "a1" * 20
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, FailureKind.AUTH),
+        (402, FailureKind.QUOTA),
+        (403, FailureKind.REFUSED),
+        (404, FailureKind.MODEL),
+        (418, FailureKind.REFUSED_REQUEST),
+        (429, FailureKind.RATE),
+        (529, FailureKind.SERVER),
+    ],
+)
+def test_a_status_has_its_kind_and_the_message_of_the_server(
+    status: int, kind: FailureKind
+) -> None:
+    body = json.dumps({"error": {"message": "No."}}).encode()
+    failure = failure_of_status(status, {}, body, now=0)
+    assert (failure.kind, failure.detail) == (kind, f"HTTP {status}: No.")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "told"),
+    [
+        ({"code": 429, "message": "Slow down"}, FailureKind.RATE, "Slow down"),
+        ({"code": "insufficient_quota", "message": "Pay"}, FailureKind.QUOTA, "Pay"),
+        ({"message": "No provider"}, FailureKind.BAD_REPLY, "No provider"),
+        ("No provider", FailureKind.BAD_REPLY, "No provider"),
+        ({"code": "odd"}, FailureKind.BAD_REPLY, "odd"),
+    ],
+)
+def test_gateways_send_errors_with_the_status_of_a_reply(
+    error: object, kind: FailureKind, told: str
+) -> None:
+    failure = failure_in_reply(json.dumps({"error": error}).encode())
+    assert failure is not None
+    assert failure.kind is kind
+    assert failure.detail == f"an error in place of a reply: {told}"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [{"error": None}, {"choices": [], "error": {"code": 500}}, {"x": 1}, ["error"], "error"],
+)
+def test_other_replies_are_left_to_their_reader(reply: object) -> None:
+    assert failure_in_reply(json.dumps(reply).encode()) is None
+    assert failure_in_reply(b'{"error": ' * 9_999) is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"Incorrect API key provided: {KEY}.",
+        f"header was 'Authorization: Bearer {KEY}'",
+        "api_key=" + "0f" * 16,
+        "x" * 290 + f" {KEY}",
+    ],
+)
+@pytest.mark.parametrize("layout", ["object", "text"])
+def test_messages_show_no_keys(message: str, layout: str) -> None:
+    body = json.dumps({"error": {"message": message}}) if layout == "object" else message
+    shown = failure_of_status(401, {}, body.encode(), now=0).detail
+    assert "a1a1" not in shown
+    assert "0f0f" not in shown
+    assert len(shown) <= 310
+
+
+def test_messages_are_one_line_that_no_terminal_obeys() -> None:
+    body = json.dumps({"error": {"message": "\x1b[2Jgone\r\nerror: fake\u2028x\u202ey"}}).encode()
+    assert failure_of_status(500, {}, body, now=0).detail == "HTTP 500: [2Jgone error: fake x y"
