@@ -146,7 +146,8 @@ class Patience:
         left = max(0.0, self._policy.give_up_after - waited)
         return (
             f"judge {self._judge}: no answer for {waited:.0f} s ({cause.detail}); "
-            f"{self._outage.answers} calls answered so far; trying again, giving up in {left:.0f} s"
+            f"calls answered so far: {self._outage.answers}; trying again, giving up in "
+            f"{left:.0f} s"
         )
 
     async def wait(self, call: Call, failure: CallFailedError) -> None:
@@ -184,8 +185,8 @@ class Patience:
             return cause.with_detail(f"{cause.detail} (no answer for {seconds:g} s)")
         return UnavailableError(
             f"judge {self._judge} answered no call for {seconds:g} s: {cause.detail}; "
-            f"{self._outage.answers} calls were answered before. Start the run again when the "
-            "judge answers; calls that are in the verdict cache are not repeated",
+            f"calls answered before: {self._outage.answers}. Start the run again when the judge "
+            "answers; calls that are in the verdict cache are not repeated",
             reason="JUDGE_NO_PROGRESS",
             metadata={"judge": self._judge, "cause": cause.kind.value},
         )

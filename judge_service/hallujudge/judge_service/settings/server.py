@@ -251,13 +251,21 @@ def _from_file(file: str) -> dict[str, object]:
         with Path(file).open("rb") as stream:
             text = stream.read(_MAX_FILE_BYTES + 1)
     except OSError as err:
-        raise InvalidInputError(f"settings file {file!r}: {err.strerror or err}") from err
+        raise InvalidInputError(
+            f"settings file {file!r}: {err.strerror or err}; check the path"
+        ) from err
     if len(text) > _MAX_FILE_BYTES:
-        raise InvalidInputError(f"settings file {file!r} is larger than {_MAX_FILE_BYTES} bytes")
+        raise InvalidInputError(
+            f"settings file {file!r} is larger than {_MAX_FILE_BYTES} bytes; give a TOML file of "
+            "settings"
+        )
     try:
         content = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
-        raise InvalidInputError(f"settings file {file!r} is not TOML: {err}") from err
+        raise InvalidInputError(
+            f"settings file {file!r} is not TOML: {err}; hallujudge config show --format toml "
+            "prints one"
+        ) from err
     return _from_tables(content, file)
 
 

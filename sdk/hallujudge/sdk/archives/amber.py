@@ -13,7 +13,7 @@ from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import refuse
 from .local_files import open_text
 from .qa import JoinCheck, fields_of, kept, optional_text, read_mapping, text_of
-from .records import Record, canonical_id, choose_key, read_records, shown
+from .records import Record, canonical_id, choose_key, no_records, read_records, shown
 from .tables import structured
 
 __all__ = ["READERS", "read_amber"]
@@ -165,7 +165,7 @@ def _by_id(source: References, what: str, id_key: str | None = None) -> dict[str
     if twice:
         raise refuse(f"duplicate ids in the {what}", twice, "Remove the duplicates")
     if not rows:
-        raise ArchiveError(f"the {what} have no records")
+        raise no_records(source, what, "id")
     return rows
 
 

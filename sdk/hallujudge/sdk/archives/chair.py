@@ -24,6 +24,7 @@ from .records import (
     canonical_id,
     choose_key,
     named,
+    no_records,
     read_records,
     response_value,
     shown,
@@ -192,9 +193,7 @@ class _Captions:
     def _find_keys(self) -> _Keys:
         first = next(read_records(self._responses), None)
         if first is None:
-            raise ArchiveError(
-                "the archive of responses has no records; give one for each response"
-            )
+            raise no_records(self._responses, "responses", "response")
         text = choose_key(
             first,
             self._options.text_key,

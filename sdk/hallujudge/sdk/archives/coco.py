@@ -94,7 +94,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     except OSError as err:
         raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
     except (ValueError, RecursionError) as err:
-        raise ArchiveError(f"{path}: not JSON: {err}") from err
+        raise ArchiveError(f"{path}: not JSON: {err}; download it again") from err
     if not isinstance(content, Mapping) or not isinstance(content.get("annotations"), list):
         raise ArchiveError(
             f"{path}: not one of COCO's annotation files, which hold a list 'annotations'; give "

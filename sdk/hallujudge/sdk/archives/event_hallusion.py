@@ -11,7 +11,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import refuse
 from .qa import fields_of, optional_text, text_of
-from .records import Record, canonical_id, read_records
+from .records import Record, canonical_id, no_records, read_records
 from .tables import structured
 
 __all__ = ["READERS", "read_event_hallusion"]
@@ -50,7 +50,7 @@ def read_event_hallusion(
     keys = tuple(key for key in group_by if key != "split")
     items = [_item(record, options, keys) for record in _videos(responses)]
     if not items:
-        raise ArchiveError("the archive of answers has no videos; give the predictions")
+        raise no_records(responses, "predictions", "video")
     _check(items)
     return ItemSource(count=len(items), make=lambda: iter(items), notes=_notes(items))
 

@@ -117,7 +117,7 @@ def _zip_content(path: Path) -> Content:
     if any(name.startswith("xl/") for name in names):
         return _workbook(path)
     if "header.json" in names or "_journal/start.json" in names:
-        return Content(format="eval", source=Records(lambda: _eval_records(path)))
+        return Content(format="eval", source=Records(lambda: _eval_records(path), str(path)))
     raise ArchiveError(
         f"{path}: a zip file that is neither an XLSX workbook nor a log of Inspect AI; unpack it "
         "and give the folder"
@@ -204,7 +204,7 @@ def _parquet(path: Path) -> Records:
         import pyarrow.parquet  # noqa: F401
     except ImportError as err:
         raise MissingExtraError.of("reading Parquet files", "tables") from err
-    return Records(lambda: _parquet_records(path))
+    return Records(lambda: _parquet_records(path), str(path))
 
 
 def _parquet_records(path: Path) -> Iterator[Record]:

@@ -11,7 +11,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import Faults, refuse
 from .qa import fields_of, kept, text_of
-from .records import Record, canonical_id, choose_key, read_records
+from .records import Record, canonical_id, choose_key, no_records, read_records
 from .tables import structured
 
 __all__ = ["READERS", "read_hallusion_bench"]
@@ -110,7 +110,7 @@ class _Gathering:
         """
         items = list(self._answers(responses))
         if not items and not self._faults:
-            raise ArchiveError("the archive of answers has no records; give one for each answer")
+            raise no_records(responses, "answers", "answer")
         silent = [place for place in self._known if place not in self._met]
         if silent and not self._options.allow_missing:
             self._faults.add(_SILENT, *(place.id for place in silent))

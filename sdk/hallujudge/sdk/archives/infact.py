@@ -13,7 +13,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import Faults, refuse
 from .qa import fields_of, kept, optional_text, text_of
-from .records import Record, canonical_id, choose_key, read_records, shown
+from .records import Record, canonical_id, choose_key, no_records, read_records, shown
 from .tables import structured
 
 __all__ = ["READERS", "read_infact"]
@@ -142,7 +142,7 @@ class _Gathering:
             keys = keys or self._keys(record)
             self._add(record, *keys)
         if not self._questions and not self._faults:
-            raise ArchiveError("the archive of answers has no records; give one for each answer")
+            raise no_records(responses, "answers", "answer")
         self._faults.check()
         return self._questions
 

@@ -68,7 +68,7 @@ def read_json(path: Path) -> object:
     """
     text = read_text(path)
     if not text.strip():
-        raise ArchiveError(f"{path}: the file is empty")
+        raise ArchiveError(f"{path}: the file is empty; check that it was written")
     return read_json_bytes(text, str(path))
 
 
@@ -105,7 +105,7 @@ def read_json_bytes(text: str | bytes, place: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=_object)
     except RecursionError as err:
-        raise ArchiveError(f"{place}: nested too deeply") from err
+        raise ArchiveError(f"{place}: nested too deeply; write flat objects") from err
     except _RefusedError as err:
         raise ArchiveError(f"{place}: {err}") from err
     except ValueError as err:
@@ -130,7 +130,8 @@ class _Reader:
         first = self._peek()
         if not first:
             raise ArchiveError(
-                f"{self._path}: the file is empty", metadata={"path": str(self._path)}
+                f"{self._path}: the file is empty; check that it was written",
+                metadata={"path": str(self._path)},
             )
         if first == "[":
             self._skip(1)

@@ -14,7 +14,15 @@ from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .keyword_text import LISTS, read_keyword_text
 from .qa import JoinCheck, fields_of, kept
-from .records import Record, canonical_id, choose_key, read_records, response_value, well_formed
+from .records import (
+    Record,
+    canonical_id,
+    choose_key,
+    no_records,
+    read_records,
+    response_value,
+    well_formed,
+)
 from .tables import structured
 
 __all__ = ["READERS", "read_mementos"]
@@ -111,9 +119,7 @@ class _Descriptions:
         self._group_by = group_by
         first = next(iter(self._records), None)
         if first is None:
-            raise ArchiveError(
-                "the archive of responses has no records; give one for each response"
-            )
+            raise no_records(responses, "responses", "response")
         self._id_key = choose_key(
             first, options.id_key, _ID_KEYS, what="the image name", flag="InputOptions(id_key=…)"
         )

@@ -123,7 +123,7 @@ def _opened_path(source: str | Path, metric: str) -> Opened:
         opened = _opened_file(archives[0], metric)
         return replace(opened, names=names, notes=(*notes, *opened.notes))
     return Opened(
-        source=Records(lambda: _chained(archives)),
+        source=Records(lambda: _chained(archives), str(source)),
         reader=archives[0].reader,
         converted=archives[0].converts,
         notes=(*notes, *(note for archive in archives for note in archive.content.notes)),
@@ -148,7 +148,9 @@ def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:
 def _opened_file(archive: ArchiveFile, metric: str) -> Opened:
     _refuse_other(archive.reader, archive.file.name, metric)
     return Opened(
-        source=Records(archive.records) if archive.converts else archive.content.source,
+        source=Records(archive.records, str(archive.file.path))
+        if archive.converts
+        else archive.content.source,
         reader=archive.reader,
         converted=archive.converts,
         notes=archive.content.notes,
@@ -201,4 +203,6 @@ def _mapped(opened: Opened, keys: Mapping[str, str]) -> Records:
             more = {name: value_at(record.values, key) for name, key in keys.items()}
             yield replace(record, values={**record.values, "response": None, **more})
 
-    return Records(records)
+    if isinstance(source, (str, Path)):
+        return Records(records, str(source))
+    return Records(records, source.name if isinstance(source, Records) else "")

@@ -15,7 +15,7 @@ from .formats import read_format
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .qa import JoinCheck, fields_of, kept, optional_text, text_of
-from .records import Record, canonical_id, choose_key, read_records
+from .records import Record, canonical_id, choose_key, no_records, read_records
 
 __all__ = ["READERS", "read_pope"]
 
@@ -152,10 +152,10 @@ def _read_questions(
     references = kept(references)
     question = next(_question_records(references), None)
     if question is None:
-        raise ArchiveError("the file of questions has no records; give one for each question")
+        raise no_records(references, "questions", "question")
     first = next(read_records(responses), None)
     if first is None:
-        raise ArchiveError("the archive of answers has no records; give one for each answer")
+        raise no_records(responses, "answers", "answer")
     by = options.join if options.join != "auto" else _way_to_join(first, question)
     label_key = choose_key(question, None, _LABEL_KEYS, what="the label", flag="one of these names")
     with_category = by == "id" and all("category" in r.values for r in (first, question))
@@ -283,7 +283,7 @@ class _Answers:
         self._group_by = group_by
         first = next(read_records(responses), None)
         if first is None:
-            raise ArchiveError("the archive of answers has no records; give one for each answer")
+            raise no_records(responses, "answers", "answer")
         self._text_key = choose_key(
             first,
             options.text_key,

@@ -59,11 +59,13 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
             text, object_pairs_hook=lambda pairs: _without_duplicates(pairs, duplicates)
         )
     except RecursionError as err:
-        raise ArchiveError(f"{path}: nested too deeply") from err
+        raise ArchiveError(f"{path}: nested too deeply; write one flat object") from err
     except ValueError as err:
         raise ArchiveError(f"{path}: not JSON: {err}") from err
     if not isinstance(content, dict) or not content:
-        raise ArchiveError(f"{path}: {what} must be one JSON object with an entry for each id")
+        raise ArchiveError(
+            f"{path}: not one JSON object; {what} are an object with an entry for each id"
+        )
     if duplicates:
         raise refuse(
             f"duplicate keys in one object of {path}", duplicates, "Keep one entry of each"

@@ -50,13 +50,29 @@ class Records:
 
     Args:
         make: Returns a new iterator over the records.
+        name: The archive's name in messages; empty: values in memory.
     """
 
-    def __init__(self, make: Callable[[], Iterator[Record]]) -> None:
+    def __init__(self, make: Callable[[], Iterator[Record]], name: str = "") -> None:
         self._make = make
+        self.name = name
 
     def __iter__(self) -> Iterator[Record]:
         return self._make()
+
+
+def no_records(source: object, what: str, each: str) -> ArchiveError:
+    """Return the error of an archive without a record.
+
+    Args:
+        source: The archive.
+        what: What it holds, for archives without a name.
+        each: What a record is, such as ``an answer``.
+    """
+    name = source.name if isinstance(source, Records) else ""
+    if isinstance(source, (str, Path)):
+        name = str(source)
+    return ArchiveError(f"{name or f'the {what}'}: no records; give a record for each {each}")
 
 
 _record = maker_of(Record, ("values", "position", "place"))

@@ -103,7 +103,7 @@ def read_csv(path: Path) -> tuple[list[Record], tuple[str, ...]]:
     """
     text, note = decoded(read_bytes(path))
     if not text.strip():
-        raise ArchiveError(f"{path}: the file is empty")
+        raise ArchiveError(f"{path}: the file is empty; check that it was written")
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_CHARS))
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=_delimiter(path, text), strict=True

@@ -15,7 +15,16 @@ from .human_scores import human_scores
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import IdCheck, numbered, refuse
 from .qa import fields_of, kept, optional_text, text_of
-from .records import Record, canonical_id, choose_key, named, read_records, shown, well_formed
+from .records import (
+    Record,
+    canonical_id,
+    choose_key,
+    named,
+    no_records,
+    read_records,
+    shown,
+    well_formed,
+)
 from .tables import structured
 
 __all__ = ["READERS", "read_tri_he"]
@@ -204,7 +213,7 @@ class _Answers:
     def _find_keys(self) -> _Keys:
         first = next(_flat(self._responses, self._options), None)
         if first is None:
-            raise ArchiveError("the archive of answers has no records; give one for each answer")
+            raise no_records(self._responses, "answers", "answer")
         identifier = choose_key(
             first,
             self._options.id_key,

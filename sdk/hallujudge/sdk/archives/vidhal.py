@@ -12,7 +12,16 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .qa import JoinCheck, answers_of, fields_of, kept, optional_text, read_mapping, text_of
-from .records import Record, canonical_id, choose_key, named, read_records, shown, well_formed
+from .records import (
+    Record,
+    canonical_id,
+    choose_key,
+    named,
+    no_records,
+    read_records,
+    shown,
+    well_formed,
+)
 from .tables import structured
 
 __all__ = ["READERS", "read_vidhal"]
@@ -93,7 +102,7 @@ def _read_videos(references: References) -> dict[str, _Video]:
     if duplicates:
         raise refuse("duplicate videos in the annotations", duplicates, "Remove the duplicates")
     if not videos:
-        raise ArchiveError("the annotations hold no video")
+        raise no_records(references, "annotations", "video")
     return videos
 
 
@@ -160,7 +169,7 @@ class _Answers:
         self._group_by = group_by
         first = next(self._records(), None)
         if first is None:
-            raise ArchiveError("the archive of answers has no records; give one for each answer")
+            raise no_records(responses, "answers", "answer")
         self._id_key = choose_key(
             first, options.id_key, _VIDEO_KEYS, what="the video", flag="InputOptions(id_key=…)"
         )

@@ -103,12 +103,14 @@ def _content(option: OptionDefinition, value: object) -> str:
     flag, path = _flag(option), Path(str(value))
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise InvalidInputError(f"{flag} {path}: larger than {_MOST_BYTES} bytes")
+            raise InvalidInputError(
+                f"{flag} {path}: larger than {_MOST_BYTES} bytes; give another file"
+            )
         return path.read_text(encoding="utf-8-sig")
     except OSError as err:
         raise InvalidInputError(f"{flag} {path}: {err.strerror or err}; give a file") from err
     except UnicodeDecodeError as err:
-        raise InvalidInputError(f"{flag} {path}: the file is not UTF-8 text") from err
+        raise InvalidInputError(f"{flag} {path}: not UTF-8 text; save it as UTF-8") from err
 
 
 def _flag(option: OptionDefinition) -> str:

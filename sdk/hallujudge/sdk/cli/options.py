@@ -249,7 +249,9 @@ def _text_or_file(given: str) -> str:
         path = Path(given)
         return path.read_text(encoding="utf-8-sig") if path.is_file() else given
     except UnicodeDecodeError as err:
-        raise InvalidInputError(f"--failure-text {given}: the file is not UTF-8 text") from err
+        raise InvalidInputError(
+            f"--failure-text {given}: not UTF-8 text; save it as UTF-8"
+        ) from err
     except OSError:
         # A text may be longer than the longest allowed file name.
         return given

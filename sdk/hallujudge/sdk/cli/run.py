@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -113,11 +113,11 @@ class ScoreCommand:
                     watch = _Watch(self, unscored, progress)
                     return client.score_into(output, self.full_run, spec, items, watch)
             except KeyboardInterrupt as err:
-                typer.echo(f"stopped by {stopped_by(err)}: {output.kept(len(items))}", err=True)
+                typer.echo(f"stopped by {stopped_by(err)}: {_kept(output, items)}", err=True)
                 return None
             except BaseException:
                 if output.written:
-                    typer.echo(output.kept(len(items)), err=True)
+                    typer.echo(_kept(output, items), err=True)
                 raise
 
     def export(self) -> ExitCode:
@@ -269,6 +269,11 @@ class _Watch(ProgressWatch):
         self._unscored.merge(part.unscored)
         if isinstance(part, Part):
             self._command.list_unscored(part.lines)
+
+
+def _kept(output: RunFolder, items: Sized) -> str:
+    """Return what a run that ended early has kept, and how it goes on."""
+    return f"{output.kept(len(items))}. To go on, repeat the command with --resume"
 
 
 def _claim_notes(report: Report) -> tuple[str, ...]:

@@ -176,8 +176,8 @@ class RunFolder:
     def kept(self, count: int) -> str:
         """Return what a run of ``count`` items that ended early has kept."""
         return (
-            f"{self.written} of {count} items are kept in {self.folder}; no report was written, "
-            "since it would not cover the rest. --resume goes on"
+            f"{self.written} of {count} items are kept in {self.folder}, without a report, which "
+            "would not cover the rest"
         )
 
     def _resumed(self, manifest: Manifest) -> Started:

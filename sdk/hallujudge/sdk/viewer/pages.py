@@ -120,7 +120,7 @@ def _live(runs: Sequence[FoundRun]) -> Iterator[Markup]:
         )
         for run in runs
     ]
-    told = "Under way, or stopped before the end; --resume goes on."
+    told = "Under way, or stopped before the end. To go on, repeat its command with --resume."
     yield element(
         "section", element("h2", "Not complete"), element("p", told), element("ul", *rows)
     )

@@ -63,7 +63,7 @@ def test_questions_alone_need_no_tables_and_without_images_a_note_says_so() -> N
         (RESPONSES, {"associations": None}, "association table and safe words"),
         (RESPONSES, {"associations": {"man": []}}, "not in the association table: dog, person"),
         ([{"id": 3, "said": "No"}], {}, "record 0: no key for the response"),
-        ([], {}, "responses have no records"),
+        ([], {}, "the responses: no records"),
     ],
 )
 def test_what_is_wrong_is_named(responses: Any, changed: dict[str, Any], named: str) -> None:

@@ -73,7 +73,7 @@ def test_records_name_their_split_and_may_share_a_video() -> None:
             "question 1: 'prediction' is a number",
         ),
         ([{"split": "entire"}], "record 0: null is not an id"),
-        ([], "no video"),
+        ([], "give a record for each video"),
     ],
 )
 def test_what_is_wrong_is_named(rows: list[dict[str, Any]], named: str) -> None:
