@@ -5,7 +5,8 @@ rule is fixed and small, so that a response always gets the same outcome, and it
 unusual English. docs/decisions/languages.md has the measurements.
 
 0. A response in ASCII with the word "the" is English. This makes the check cheap.
-1. A response whose letters are mostly not Latin is not English.
+1. A response whose letters are mostly not Latin is not English. A Chinese, Japanese or Korean
+   letter is a syllable or a word, and counts as three.
 2. A response with more function words of another language than of English is not English. It needs
    at least two of them, or one if it has three to six words and no English function word.
 3. A response of at least twelve words without an English function word is not English, unless it
@@ -23,6 +24,9 @@ __all__ = ["language_problem"]
 _READ_CHARS: Final = 4_000
 # Letters with an inner apostrophe, such as "there's".
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+# The letters of Chinese, Japanese and Korean begin here.
+_SYLLABLES: Final = "\u2e80"
+_SYLLABLE_LETTERS: Final = 3
 _SHORT: Final = range(3, 7)
 _LONG: Final = 12
 
@@ -121,7 +125,8 @@ def _other_script(text: str) -> str:
     """Return a letter of another script if most letters are; numbers and signs do not count."""
     letters = [character for character in text if character.isalpha()]
     others = [c for c in letters if not c.isascii() and "LATIN" not in unicodedata.name(c, "")]
-    return others[0] if 2 * len(others) > len(letters) else ""
+    weight = sum(_SYLLABLE_LETTERS if letter >= _SYLLABLES else 1 for letter in others)
+    return others[0] if weight > len(letters) - len(others) else ""
 
 
 def _language_of(foreign: list[str], english: int, words: int) -> str:

@@ -14,6 +14,10 @@ from hallujudge.judge_service.extractors.language import language_problem
         ("Кошка на диване", "not Latin"),
         ("고양이가 소파에 앉아 있다", "not Latin"),
         ("قطة على الأريكة", "not Latin"),
+        (
+            "The picture shows a street with many people. 左边有一辆红色的公共汽车，右边有一只狗。",
+            "not Latin",
+        ),
         ("Ein Hund sitzt auf dem Sofa.", "German"),
         ("Der Hund schläft", "German"),
         ("Un chat sur un canapé.", "French"),
@@ -48,6 +52,7 @@ def test_other_languages_are_recognised(text: str, named: str) -> None:
         "A café on the Champs-Élysées in Rio de Janeiro.",
         "cat, dog, car, bus, person, chair, table, cup, bowl, fork, knife, spoon, bed",
         "The sign says 停止 and a man waits.",
+        'A sign over the shop reads "北京烤鸭店" and two men wait.',
     ],
 )
 def test_english_and_short_texts_pass(text: str) -> None:
