@@ -135,12 +135,12 @@ POPE_BAD = {
     "another label": (
         ANSWERS,
         [*QUESTIONS[:3], {**QUESTIONS[3], "label": "maybe"}],
-        ["neither yes nor no: 3 ('maybe')"],
+        ['neither yes nor no: 3 ("maybe")'],
     ),
     "no label": (
         ANSWERS,
         [*QUESTIONS[:3], {**QUESTIONS[3], "label": None}],
-        ["neither yes nor no: 3 (None)"],
+        ["neither yes nor no: 3 (null)"],
     ),
     "an answer that is not a text": (
         [*ANSWERS[:3], {"question_id": 3, "text": {"a": 1}}],

@@ -26,7 +26,8 @@ class GraphFormatError(GraphError):
     """
 
     def __init__(self, message: str, *, source: str, place: str = "") -> None:
-        where = f"{source}, {place}" if place else source
+        # "$" is the whole file.
+        where = f"{source}, {place}" if place not in ("", "$") else source
         super().__init__(f"{where}: {message}")
         self.source = source
         self.place = place
@@ -44,9 +45,10 @@ class GraphInvalidError(GraphError):
         shown = "; ".join(self.problems[:10])
         more = len(self.problems) - 10
         tail = f"; and {more} more" if more > 0 else ""
+        count = len(self.problems)
         super().__init__(
-            f"{name}: {len(self.problems)} problem(s): {shown}{tail}. "
-            "Correct the file; `hallujudge graph validate` prints the whole list."
+            f"{name}: {count} problem{'' if count == 1 else 's'}: {shown}{tail}. "
+            "Correct the graph; hallujudge graph validate prints the whole list"
         )
 
 

@@ -111,7 +111,7 @@ def read_graph(source: GraphSource) -> SynonymGraph:
         ) from err
     except GraphError as err:
         raise InvalidInputError(
-            str(err),
+            f"synonym graph {err}",
             reason="GRAPH_INVALID",
             metadata={"graph": source.name},
         ) from err

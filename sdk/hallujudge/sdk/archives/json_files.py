@@ -180,7 +180,7 @@ class _Reader:
             try:
                 value, end = self._decoder.raw_decode(self._buffer, self._at)
             except RecursionError as err:
-                raise self._error("nested too deeply") from err
+                raise self._error("nested too deeply; write flat objects") from err
             except _RefusedError as err:
                 raise self._error(str(err)) from err
             except json.JSONDecodeError as err:
@@ -228,7 +228,7 @@ class _Reader:
         problem = (
             "the file ends in the middle of a value; it may be truncated"
             if cut_off
-            else f"not JSON ({err.msg})"
+            else f"not JSON ({err.msg}); correct it there"
         )
         return self._error(problem, line)
 

@@ -15,7 +15,7 @@ from .formats import read_format
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import numbered, refuse
 from .qa import JoinCheck, fields_of, kept, optional_text, text_of
-from .records import Record, canonical_id, choose_key, no_records, read_records
+from .records import Record, canonical_id, choose_key, no_records, read_records, shown
 
 __all__ = ["READERS", "read_pope"]
 
@@ -169,7 +169,7 @@ def _read_questions(
         key = key or _text_key(record, answer=False)
         label = _label(record.values.get(label_key))
         if label is None:
-            bad.append(f"{identifier} ({record.values.get(label_key)!r:.40})")
+            bad.append(f"{identifier} ({shown(record.values.get(label_key))})")
         if key in table:
             duplicates.append(identifier)
         # Texts, images and fields repeat; share equal strings to save memory.
@@ -318,7 +318,7 @@ class _Answers:
             if other := self._other(record, key):
                 others.append(other)
             if known is None and _label(record.values.get(self._label_key)) is None:
-                bad.append(f"{key} ({record.values.get(self._label_key)!r:.40})")
+                bad.append(f"{key} ({shown(record.values.get(self._label_key))})")
         if bad:
             raise refuse(
                 "labels are neither yes nor no", bad, "Correct these labels in the file of answers"
