@@ -140,7 +140,7 @@ def test_half_a_character_from_a_model_stops_no_run(tmp_path: Path) -> None:
     (claim,) = line["evidence"]["claims"]
     assert claim["triplet"] == ["man\ufffd", "riding", "horse"]
     assert claim["reason"] == "JUDGE_REQUEST_REFUSED"
-    assert claim["detail"].endswith("no ?")
+    assert claim["detail"].endswith("HTTP 400: no")
 
 
 @pytest.mark.parametrize("order", ["", "fallback"])
