@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 from ..framework.base import MetricBase
 from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
-from ..framework.metric import Column, ScoreDefinition, ratio, share
+from ..framework.metric import Column, JudgedColumn, ScoreDefinition, ratio, share
 from ..framework.result import ScoredItem
 from ..framework.slots import maker_of
 from .evidence import ChairEvidence, MentionVerdict
@@ -141,6 +141,11 @@ class ChairMetric(MetricBase):
             bounded=False,
             high=math.inf,
         ),
+    )
+
+    judged: ClassVar[tuple[JudgedColumn, ...]] = (
+        JudgedColumn(column="hallucinated", of="claim", scores=("chair_i",)),
+        JudgedColumn(column="captions_with_hallucination", of="item", scores=("chair_s",)),
     )
 
     count: str = ""

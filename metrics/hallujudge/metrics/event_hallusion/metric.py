@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..framework.base import MetricBase
 from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
-from ..framework.metric import Column, ScoreDefinition, share
+from ..framework.metric import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.result import ScoredItem
 from .answers import parse_answer, parse_judgement
 from .evidence import EventHallusionEvidence, EventVerdict
@@ -118,6 +118,11 @@ class EventHallusionMetric(MetricBase):
             "judged",
             direction="lower",
             bounded=False,
+        ),
+    )
+    judged: ClassVar[tuple[JudgedColumn, ...]] = (
+        JudgedColumn(
+            column="approved", of="claim", scores=("description_accuracy",), supported=True
         ),
     )
 

@@ -75,7 +75,10 @@ class JudgeAgreement:
 
 
 def cohen_kappa(
-    pairs: Sequence[JudgedTwice], settings: IntervalSettings | None = None
+    pairs: Sequence[JudgedTwice],
+    settings: IntervalSettings | None = None,
+    *,
+    weights: Sequence[float] | None = None,
 ) -> JudgeAgreement:
     """Return Cohen's kappa: (observed - expected agreement) / (1 - expected agreement).
 
@@ -85,6 +88,7 @@ def cohen_kappa(
     Args:
         pairs: The verdicts.
         settings: Settings of the interval; None: a confidence of 95 %.
+        weights: How often each item counts, for samples drawn with unequal chances; None: once.
 
     Source: Cohen, A Coefficient of Agreement for Nominal Scales (1960).
     """
@@ -96,8 +100,9 @@ def cohen_kappa(
     cells = {cell: at for at, cell in enumerate(product(verdicts, repeat=2))}
     place = {key: at for at, key in enumerate(dict.fromkeys(pair.cluster for pair in pairs))}
     rows = np.zeros((len(place), len(cells)))
-    for pair in pairs:
-        rows[place[pair.cluster], cells[pair.one, pair.other]] += 1
+    given = [1.0] * len(pairs) if weights is None else weights
+    for pair, weight in zip(pairs, given, strict=True):
+        rows[place[pair.cluster], cells[pair.one, pair.other]] += weight
     score = _kappa_score(verdicts)
     sums = dict(zip(score.columns, rows.sum(axis=0)[:, None], strict=True))
     kappa = float(score.value(sums)[0])
@@ -106,7 +111,8 @@ def cohen_kappa(
     )
     return JudgeAgreement(
         n=len(pairs),
-        agreement=sum(pair.one == pair.other for pair in pairs) / len(pairs),
+        agreement=sum(w for pair, w in zip(pairs, given, strict=True) if pair.one == pair.other)
+        / sum(given),
         kappa=None if math.isnan(kappa) else kappa,
         ci_low=ends[0] if ends else None,
         ci_high=ends[1] if ends else None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import OptionError, UnknownVariantError
 from .definitions import OptionDefinition, Paper, VariantDefinition
-from .metric import Column, ScoreDefinition
+from .metric import Column, JudgedColumn, ScoreDefinition
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class MetricBase:
     folds: ClassVar[bool] = True
     columns: ClassVar[tuple[Column, ...]]
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]]
+    judged: ClassVar[tuple[JudgedColumn, ...]] = ()
 
     variant: str = ""
     responses: str = ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Column",
     "ExpandingMetric",
+    "JudgedColumn",
     "Metric",
     "RepeatingMetric",
     "ResolvingMetric",
@@ -48,6 +49,22 @@ class Column:
     """Whether it is always a whole number below 2**31, which is kept in four bytes."""
     label: bool = False
     """Whether the value is a label, such as the given order, so that its sum has no meaning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedColumn:
+    """A column that counts verdicts, which human labels can correct."""
+
+    column: str
+    """Name of the column."""
+    of: Literal["claim", "item"]
+    """Whether the verdicts are on single claims, or on a whole item."""
+    scores: tuple[str, ...]
+    """Scores that depend on no other verdicts."""
+    divided_by: str = ""
+    """Column that an item's number of hallucinated claims is divided by; empty: it is not."""
+    supported: bool = False
+    """Whether supported claims are counted, and not hallucinated ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +238,11 @@ class Metric(Protocol):
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
         """Return the scores, in the order of the report."""
+        ...
+
+    @property
+    def judged(self) -> tuple[JudgedColumn, ...]:
+        """Return the columns that human labels can correct."""
         ...
 
     @property

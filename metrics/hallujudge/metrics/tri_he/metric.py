@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from ..framework.base import MetricBase
 from ..framework.claims import ClaimVerdict, Verdict
 from ..framework.definitions import Paper, VariantDefinition
-from ..framework.metric import Column, ScoreDefinition, share
+from ..framework.metric import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.reasons import UnscoredReason
 from ..framework.result import ScoredItem
 
@@ -133,6 +133,9 @@ class TriHeMetric(MetricBase):
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = tuple(
         make(part) for part in _PARTS for make in (_question_score, _image_score)
+    )
+    judged: ClassVar[tuple[JudgedColumn, ...]] = (
+        JudgedColumn(column="rate", of="claim", scores=("hallu_q", "hallu_i"), divided_by="claims"),
     )
 
     judge: str

@@ -15,7 +15,16 @@ from hallujudge.metrics.families import FAMILIES
 
 from .panels import examples
 
-__all__ = ["ExitCode", "app", "batch_app", "build_app", "config_app", "keys_app", "score_app"]
+__all__ = [
+    "ExitCode",
+    "app",
+    "batch_app",
+    "build_app",
+    "config_app",
+    "keys_app",
+    "label_app",
+    "score_app",
+]
 
 
 class ExitCode(enum.IntEnum):
@@ -35,6 +44,8 @@ _COMMANDS = (
     "view",
     "merge",
     "rescore",
+    "label",
+    "calibrate",
     "compare",
     "gate",
     "leaderboard",
@@ -131,6 +142,11 @@ keys_app = _group(
     "keys",
     "API keys of the server: who may call, what for, and how much.",
     "hallujudge keys create ana --scope score --file keys.json",
+)
+label_app = _group(
+    "label",
+    "Human labels of claims: what to label next, and files of labels.",
+    "hallujudge label plan results -n 100",
 )
 config_app = _group("config", "Settings of the server.", "hallujudge config show")
 _FAMILY_APPS = {"score": score_app, "build": build_app}

@@ -103,9 +103,15 @@ def _formats(given: list[str] | None, runs: list[Path]) -> list[str]:
 
 
 def _print(run: StoredRun, name: str) -> None:
-    from ..report import PRINTED, render_table
+    from ..report import PRINTED, render_markdown, render_table
 
-    typer.echo(PRINTED.get(name, render_table)(run.report), nl=False)
+    if name == "table":
+        text = render_table(run.report, calibration=run.calibration())
+    elif name == "markdown":
+        text = render_markdown(run.report, run.calibration())
+    else:
+        text = PRINTED[name](run.report)
+    typer.echo(text, nl=False)
 
 
 def _images(given: str, folder: Path, *, embed: bool) -> Images:

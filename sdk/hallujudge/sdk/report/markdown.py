@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from hallujudge.metrics import Report, Score
+from hallujudge.metrics.calibration.result import Calibration
 
+from .calibrated import calibration_sentences, corrected_cells, corrected_headings
 from .text import GROUP_LIMIT, clean, coverage_sentence, cut, interval_label, shown
 
 __all__ = ["markdown_table", "markdown_text", "render_markdown"]
@@ -17,22 +19,29 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
 _NAME_CHARS = 120
 
 
-def render_markdown(report: Report) -> str:
+def render_markdown(report: Report, calibration: Calibration | None = None) -> str:
     """Return the report as GitHub-flavoured Markdown.
 
     Args:
         report: The report.
+        calibration: The scores corrected by human labels, which are shown beside the raw ones.
 
     Returns:
         A heading, a table of scores, coverage, notes, groups, and the signature in a code block.
     """
     bounds = report.coverage.bounds
-    headings = ["score", "value", interval_label(report), "n"]
+    beside = corrected_headings(calibration)
+    headings = ["score", "value", interval_label(report), *beside, "n"]
     headings += ["unscored could make it"] if bounds else []
     rows = [
-        [markdown_text(name), figures.value, figures.interval, figures.n, figures.bound][
-            : len(headings)
-        ]
+        [
+            markdown_text(name),
+            figures.value,
+            figures.interval,
+            *corrected_cells(calibration, name),
+            figures.n,
+            figures.bound,
+        ][: len(headings)]
         for name, score in report.scores.items()
         for figures in [shown(score, bounds.get(name))]
     ]
@@ -40,9 +49,13 @@ def render_markdown(report: Report) -> str:
         f"### {markdown_text(report.metric)} ({markdown_text(report.variant)})",
         markdown_table(headings, rows),
         markdown_text(coverage_sentence(report.coverage), limit=2_000),
+        *(
+            markdown_text(sentence, limit=2_000)
+            for sentence in (calibration_sentences(calibration) if calibration else ())
+        ),
         *(f"> **Note:** {markdown_text(note, limit=2_000)}" for note in report.notes),
         *(_groups(key, values) for key, values in report.groups.items()),
-        f"```\n{_inert(report.signature)}\n```",
+        f"```\n{_inert(calibration.signature if calibration else report.signature)}\n```",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -7,7 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Report, Score
+from hallujudge.metrics.calibration.result import Calibration
 
+from .calibrated import calibration_sentences, corrected_cells, corrected_headings
 from .text import (
     GROUP_LIMIT,
     Shown,
@@ -33,13 +35,20 @@ _WITH_MEANINGS = 90
 _NAME_CHARS = 60
 
 
-def render_table(report: Report, *, width: int = 80, color: bool = False) -> str:
+def render_table(
+    report: Report,
+    *,
+    width: int = 80,
+    color: bool = False,
+    calibration: Calibration | None = None,
+) -> str:
     """Return the report as a table.
 
     Args:
         report: The report.
         width: Columns of the terminal, at least 40.
         color: Whether to use ANSI colour codes.
+        calibration: The scores corrected by human labels, which are shown beside the raw ones.
 
     Returns:
         Scores with intervals, coverage with bounds where items are unscored, notes, groups, and the
@@ -47,7 +56,7 @@ def render_table(report: Report, *, width: int = 80, color: bool = False) -> str
     """
     console = _console(width, color)
     with console.capture() as capture:
-        _print(console, report)
+        _print(console, report, calibration)
     return _without_padding(capture.get())
 
 
@@ -86,16 +95,19 @@ def _console(width: int, color: bool) -> Console:
     )
 
 
-def _print(console: Console, report: Report) -> None:
+def _print(console: Console, report: Report, calibration: Calibration | None) -> None:
     title = f"{clean(report.metric)} ({clean(report.variant)})"
     console.print(title, style="bold")
     console.print()
-    console.print(_scores(report, console.width))
+    console.print(_scores(report, console.width, calibration))
     console.print()
     console.print(coverage_sentence(report.coverage))
     if report.coverage.bounds and console.width < _WITH_BOUNDS:
         for name, bound in report.coverage.bounds.items():
             console.print(f"  unscored could make {clean(name)} {bounds_note(bound)}")
+    for sentence in calibration_sentences(calibration) if calibration else ():
+        console.print()
+        console.print(clean(sentence))
     for note in report.notes:
         console.print()
         console.print(f"note: {clean(note)}")
@@ -107,7 +119,8 @@ def _print(console: Console, report: Report) -> None:
             console.print(f"and {len(values) - GROUP_LIMIT:,} more in report.json")
     console.print()
     console.print("signature", style="bold")
-    for line in signature_lines(report.signature, console.width - 2):
+    signature = calibration.signature if calibration else report.signature
+    for line in signature_lines(signature, console.width - 2):
         console.print(f"  {line}")
 
 
@@ -127,13 +140,14 @@ def score_table(*headings: str) -> Table:
     return table
 
 
-def _scores(report: Report, width: int) -> Table:
+def _scores(report: Report, width: int, calibration: Calibration | None) -> Table:
     bounds = report.coverage.bounds if width >= _WITH_BOUNDS else {}
     meanings = {name: meaning_of(report, name) for name in report.scores}
     extra = ["unscored could make it"] if bounds else []
     if width >= _WITH_MEANINGS and not report.coverage.bounds and any(meanings.values()):
         extra.append("meaning")
-    table = score_table("score", "value", interval_label(report), "n", *extra)
+    beside = corrected_headings(calibration)
+    table = score_table("score", "value", interval_label(report), *beside, "n", *extra)
     for name, score in report.scores.items():
         figures = shown(score, bounds.get(name))
         cells = {"unscored could make it": figures.bound, "meaning": meanings.get(name, "")}
@@ -141,6 +155,7 @@ def _scores(report: Report, width: int) -> Table:
             clean(name),
             figures.value,
             figures.interval,
+            *corrected_cells(calibration, name),
             figures.n,
             *(cells[heading] for heading in extra),
         )

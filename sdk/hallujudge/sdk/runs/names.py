@@ -7,6 +7,7 @@ from pathlib import Path
 from ..analysis import ANALYSIS_FILE
 
 __all__ = [
+    "CALIBRATION",
     "ITEMS",
     "JOURNAL",
     "MANIFEST",
@@ -23,13 +24,16 @@ __all__ = [
 ITEMS, REPORT, PAGE, PARQUET = "items.jsonl", "report.json", "report.html", "items.parquet"
 MANIFEST, JOURNAL = "manifest.json", "journal.bin"
 
+CALIBRATION = "calibration.json"
+"""The scores corrected by human labels, which ``calibrate`` writes."""
+
 PARSERS = "parsers.json"
 """The comparison of answer parsers, which ``score pope --all-parsers`` writes."""
 
 VERDICTS = "verdicts.sqlite"
 """The verdict cache of a run whose settings name none."""
 
-STALE = (REPORT, PAGE, PARQUET, ANALYSIS_FILE, PARSERS)
+STALE = (REPORT, PAGE, PARQUET, ANALYSIS_FILE, PARSERS, CALIBRATION)
 """Files about other items: an earlier run's, removed when new results are swapped in."""
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Report, Tally
+from hallujudge.metrics.calibration.result import Calibration
 
 from ..archives.records import Record
 from ..errors import ArchiveError
+from .calibrated import read_calibration
 from .kept import read_kept
 from .manifest import Manifest
 from .names import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT
@@ -110,8 +112,20 @@ class StoredRun:
         return render_page(self.report, self._shown(), about or self.about(), images)
 
     def about(self) -> PageAbout:
-        """Return title and inputs, as the manifest has them."""
-        return about_of(self.manifest)
+        """Return title and inputs, as the manifest has them, and the calibration.
+
+        Raises:
+            ArchiveError: See :meth:`calibration`.
+        """
+        return replace(about_of(self.manifest), calibration=self.calibration())
+
+    def calibration(self) -> Calibration | None:
+        """Return the scores corrected by human labels; None without labels.
+
+        Raises:
+            ArchiveError: The folder's calibration is damaged, or of another run.
+        """
+        return read_calibration(self.folder, self.signature)
 
     def date(self) -> str:
         """Return the day on which the report was written, in UTC."""

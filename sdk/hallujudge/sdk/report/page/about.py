@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hallujudge.metrics.calibration.result import Calibration
+
 __all__ = ["PageAbout"]
 
 
@@ -19,3 +21,5 @@ class PageAbout:
     """Date of the run."""
     baseline: tuple[str, dict[str, float]] | None = None
     """A name and its scores, such as a published row, to compare with."""
+    calibration: Calibration | None = None
+    """The scores corrected by human labels, which are shown beside the raw ones."""

@@ -8,6 +8,7 @@ from itertools import islice
 
 from hallujudge.metrics import Report, Score
 
+from ..calibrated import calibration_sentences, corrected_cells, corrected_headings
 from ..markup import Content, Markup, element, joined
 from ..text import GROUP_LIMIT, counted, coverage_sentence, cut, interval_label, meaning_of, shown
 from .about import PageAbout
@@ -40,7 +41,7 @@ def first_screen(report: Report, about: PageAbout) -> Iterator[Markup]:
     """
     yield heading(report, about)
     yield _headline(report, about)
-    yield _trust(report)
+    yield _trust(report, about)
     yield _scores(report, about)
     for key, values in report.groups.items():
         yield _groups(key, values)
@@ -76,14 +77,16 @@ def _headline(report: Report, about: PageAbout) -> Markup:
 def _scores(report: Report, about: PageAbout) -> Markup:
     bounds = report.coverage.bounds
     name, base = about.baseline or ("", {})
-    headings = ["score", "value", interval_label(report), "from 0 to 1", "n"]
+    beside = corrected_headings(about.calibration)
+    headings = ["score", "value", interval_label(report), "from 0 to 1", *beside, "n"]
     headings += ["unscored could make it"] if bounds else []
     headings += [cut(name, _NAME_CHARS)] if base else []
-    rows = [_score_row(report, score, base if base else None) for score in report.scores.values()]
+    rows = [_score_row(report, score, about) for score in report.scores.values()]
     return element("section", element("h2", "Scores"), table(headings, rows))
 
 
-def _score_row(report: Report, score: Score, baseline: Mapping[str, float] | None) -> list[Content]:
+def _score_row(report: Report, score: Score, about: PageAbout) -> list[Content]:
+    baseline = about.baseline[1] if about.baseline else {}
     bounds = report.coverage.bounds
     figures = shown(score, bounds.get(score.name))
     row: list[Content] = [
@@ -91,10 +94,11 @@ def _score_row(report: Report, score: Score, baseline: Mapping[str, float] | Non
         element("b", figures.value),
         figures.interval,
         bar(score),
+        *corrected_cells(about.calibration, score.name),
         figures.n,
     ]
     row += [figures.bound] if bounds else []
-    if baseline is not None:
+    if baseline:
         row.append(f"{baseline[score.name]:.4f}" if score.name in baseline else "")
     return row
 
@@ -118,9 +122,11 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[Content]]) -> Markup:
     return element("div", table, _class="scroll", tabindex="0", role="region", aria_label="Table")
 
 
-def _trust(report: Report) -> Markup:
-    """Return what limits the scores: unscored items, and the notes, the judge's first."""
+def _trust(report: Report, about: PageAbout) -> Markup:
+    """Return what limits the scores: unscored items, labels, and the notes, the judge's first."""
     told = [element("li", coverage_sentence(report.coverage), bounds_sentence(report))]
+    if about.calibration is not None:
+        told += [element("li", text) for text in calibration_sentences(about.calibration)]
     notes = sorted(report.notes, key=lambda note: _JUDGE_NOTE.search(note) is None)
     told += [element("li", note) for note in notes]
     return element(
@@ -168,6 +174,7 @@ def _making(report: Report, about: PageAbout) -> Markup:
             element("dd", element("code", cut(value, 4 * _NAME_CHARS))),
         )
     ]
+    signature = about.calibration.signature if about.calibration else report.signature
     button = element(
         "button", "Copy", type="button", hidden="hidden", data_copy="signature", _class="copy"
     )
@@ -180,7 +187,7 @@ def _making(report: Report, about: PageAbout) -> Markup:
         "section",
         element("h2", "How these numbers were made"),
         element("p", "Quote the signature with the numbers. ", button, _class="muted"),
-        element("p", _breakable(report.signature), _class="signature", id="signature"),
+        element("p", _breakable(signature), _class="signature", id="signature"),
         *([settings] if pairs else []),
     )
 

@@ -1,0 +1,327 @@
+"""Prediction-powered inference for scores that are functions of sums over claims.
+
+Every claim of a run has a verdict and a random sample of them has labels too. The score from
+verdicts is precise and biased, the score from labels is unbiased and imprecise. Prediction-powered
+inference adds to the first what labels say of its error, the *rectifier* (Angelopoulos et al.,
+Prediction-powered inference, Science 382, 2023):
+
+    corrected = mean over all (tuning * verdict) + mean over labelled (label - tuning * verdict)
+
+PPI++ chooses the *tuning* that gives the smallest variance, the covariance of label and verdict
+over the variance of the verdict (Angelopoulos, Duchi and Zrnic, PPI++: Efficient
+Prediction-Powered Inference, arXiv:2311.01453, section 6). For a verdict that is yes or no this is
+
+    tuning = share(hallucinated | judged hallucinated) - share(hallucinated | judged supported)
+
+Put into the first formula, it leaves
+
+    corrected = sum over both verdicts of  share of claims with it * share(hallucinated | verdict)
+
+So the estimate is the one of two *cells*, one for each verdict, and its error is that of two
+shares. With strata, each stratum has its own tuning (Fisch et al., Stratified Prediction-Powered
+Inference, arXiv:2406.04291), and each stratum's verdicts are cells.
+
+This form serves three ends. A claim may have its own weight in a score: its mention's in
+``chair_i``, one over its answer's claims in ``hallu_q``, and again over its image's questions in
+``hallu_i``. The score may be any function of sums: cells correct the sums, and the delta method
+gives the error. And the interval need not assume a normal distribution: a judge that errs in one
+claim of thirty makes two errors among sixty labels, for which a normal interval is far too narrow.
+Each cell's share has Jeffreys' interval, and the distances of the ends are added in squares (Zou
+and Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27,
+2008).
+
+There are two intervals. That of the run holds what the score would be if people labelled all its
+claims: only the choice of labels is random. That of images also accounts for the choice of images,
+like the interval of a raw score. It adds the variance between images, and counts the labels of one
+image together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..framework.intervals import upper_t
+from .claims import Effects, JudgedClaims, gradient
+from .jeffreys import jeffreys_interval
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..framework.metric import FloatArray
+    from .claims import Codes
+
+__all__ = ["LEAST_IN_CELL", "Corrected", "prediction_powered"]
+
+LEAST_IN_CELL = 2
+"""Labelled units that a cell needs; one with fewer is joined with others."""
+
+_TURNS, _HALF = 2, 0.5
+# Errors of a unit's cells may cancel out; not to less than half of what they are alone.
+_LEAST_FACTOR = 0.5
+# A share this close to 0 or 1 is either, but for rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected:
+    """A corrected score with its two intervals."""
+
+    value: float
+    """The score."""
+    ci_low: float
+    """Lower end of the interval over images."""
+    ci_high: float
+    """Upper end of the interval over images."""
+    run_low: float
+    """Lower end of the interval for this run, were all of it labelled."""
+    run_high: float
+    """Upper end of the interval for this run."""
+    tuning: float
+    """How much verdicts count: 1 for a perfect judge, 0 for one that tells nothing."""
+    influence: FloatArray
+    """What each cluster contributes to the error; the sum of squares is the variance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cell:
+    """Claims of one stratum with one verdict."""
+
+    members: NDArray[np.bool_]
+    """Which claims it has."""
+    drawn: NDArray[np.bool_]
+    """Which of them have a label."""
+    share: float
+    """Share of its labelled claims that are hallucinated, by weight."""
+    imagined: bool = False
+    """Whether labels are so few that one that agrees with the verdict is added to them."""
+
+
+def prediction_powered(
+    claims: JudgedClaims, effects: Effects, *, confidence: float = 0.95, verdicts: bool = True
+) -> Corrected | None:
+    """Return a score corrected by labels of a random sample of claims.
+
+    Args:
+        claims: The claims.
+        effects: What they add to the score.
+        confidence: How often intervals hold the true score.
+        verdicts: Whether to use the verdicts; otherwise the estimate is that of labels alone.
+
+    Returns:
+        The corrected score; None without labels, or if the score is undefined.
+    """
+    import numpy as np
+
+    if not claims.labelled.any():
+        return None
+    sums = effects.sums(claims.verdicts.astype(np.float64))
+    cells: list[_Cell] = []
+    for _ in range(_TURNS):
+        weights = np.abs(effects.steps @ gradient(effects.score, sums))
+        cells = list(_cells(claims, weights, verdicts=verdicts))
+        expected = _expected(cells, len(weights))
+        sums = effects.sums(expected)
+    value = effects.value(expected)
+    if math.isnan(value):
+        return None
+    return _Estimate(
+        claims, effects, cells, sums, expected, confidence, claims.weights()
+    ).corrected(value)
+
+
+def _expected(cells: list[_Cell], size: int) -> FloatArray:
+    """Return the probability of each claim that it is hallucinated: its cell's share."""
+    import numpy as np
+
+    out = np.zeros(size)
+    for cell in cells:
+        out[cell.members] = cell.share
+    return out
+
+
+def _cells(claims: JudgedClaims, weights: FloatArray, *, verdicts: bool) -> Iterator[_Cell]:
+    """Yield the cells: strata by verdict, joined with others where labels are too few."""
+    import numpy as np
+
+    codes = 2 * claims.strata + claims.verdicts if verdicts else 2 * claims.strata
+    small = [code for code in np.unique(codes) if _few(claims, weights, codes == code)]
+    # A cell with few labels is joined with those of the same verdict in other strata.
+    alike = np.isin(codes % 2, [code % 2 for code in small])
+    codes = np.where(alike, -1 - codes % 2, codes)
+    design = weights * claims.weights()
+    for code in np.unique(codes):
+        yield _cell(claims, design, codes == code, few=_few(claims, weights, codes == code))
+
+
+def _cell(
+    claims: JudgedClaims, design: FloatArray, members: NDArray[np.bool_], *, few: bool
+) -> _Cell:
+    drawn = members & claims.labelled
+    hits, total = float(design[drawn] @ claims.labels[drawn]), float(design[drawn].sum())
+    if few or not total:
+        # Without any, the judge is believed, with an interval as wide as one label gives.
+        one = total / max(int(drawn.sum()), 1) or 1.0
+        hits, total = hits + one * bool(claims.verdicts[members].mean() > _HALF), total + one
+    return _Cell(members=members, drawn=drawn, share=hits / total, imagined=few or not total)
+
+
+def _few(claims: JudgedClaims, weights: FloatArray, members: NDArray[np.bool_]) -> bool:
+    """Return whether a cell has too few labelled units that count, and others without label."""
+    import numpy as np
+
+    counting = members & (weights > 0)
+    drawn = counting & claims.labelled
+    if drawn.sum() == counting.sum():
+        return False
+    return len(np.unique(claims.units[drawn])) < LEAST_IN_CELL
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """A corrected score before its intervals are made."""
+
+    claims: JudgedClaims
+    effects: Effects
+    cells: list[_Cell]
+    sums: FloatArray
+    expected: FloatArray
+    confidence: float
+    design: FloatArray
+    """How many units each labelled one stands for."""
+
+    def corrected(self, value: float) -> Corrected:
+        score, slope = self.effects.score, gradient(self.effects.score, self.sums)
+        weights = self.effects.steps @ slope
+        between = self._between(slope, weights)
+        run = self._reaches(weights, self.claims.units, finite=True)
+        images = self._reaches(weights, self.claims.clusters, finite=False)
+        images = tuple(math.hypot(reach, self._quantile() * _norm(between)) for reach in images)
+        low, high = score.low, score.high
+        return Corrected(
+            value=_within(value, low, high),
+            ci_low=_within(value - images[0], low, high),
+            ci_high=_within(value + images[1], low, high),
+            run_low=_within(value - run[0], low, high),
+            run_high=_within(value + run[1], low, high),
+            tuning=self._tuning(weights),
+            influence=between + self._residuals(weights, self.claims.clusters, len(between)),
+        )
+
+    def _between(self, slope: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return what each cluster changes in the score if every claim is as its cell's share."""
+        import numpy as np
+
+        fixed = self.effects.fixed
+        found = fixed @ slope + np.bincount(
+            self.claims.clusters, weights=weights * self.expected, minlength=len(fixed)
+        )
+        count = len(found)
+        scale = math.sqrt(count / (count - 1)) if count > 1 else 0.0
+        centred: FloatArray = (found - found.mean()) * scale
+        return centred
+
+    def _quantile(self) -> float:
+        degrees = max(len(self.effects.fixed) - 1, 1)
+        return upper_t((1 - self.confidence) / 2, degrees)
+
+    def _residuals(self, weights: FloatArray, groups: Codes, count: int) -> FloatArray:
+        """Return by group how labels differ from their cells' shares, in units of the score."""
+        import numpy as np
+
+        out = np.zeros(count)
+        for cell in self.cells:
+            out += np.bincount(
+                groups[cell.drawn], weights=self._scaled(cell, weights), minlength=count
+            )
+        return out
+
+    def _scaled(self, cell: _Cell, weights: FloatArray) -> FloatArray:
+        """Return the labels' differences from the share, each times the claims it stands for."""
+        import numpy as np
+
+        here = (weights * self.design)[cell.drawn]
+        if cell.imagined:
+            return np.zeros(len(here))
+        factor = float(weights[cell.members].sum()) / float(here.sum())
+        differences: FloatArray = factor * here * (self.claims.labels[cell.drawn] - cell.share)
+        return differences
+
+    def _reaches(self, weights: FloatArray, groups: Codes, *, finite: bool) -> tuple[float, ...]:
+        """Return the distances of the lower and the upper end that labels alone give.
+
+        Args:
+            weights: What a claim adds to the score.
+            groups: Which labels count together: those of one drawn unit, or of one image.
+            finite: Whether the run's claims are all there are.
+        """
+        import numpy as np
+
+        __, groups = np.unique(groups, return_inverse=True)
+        low = high = within = 0.0
+        for cell in self.cells:
+            ends = self._cell_reaches(cell, weights, groups, finite=finite)
+            low, high = low + ends[0], high + ends[1]
+            within += float((_grouped(self._scaled(cell, weights), groups[cell.drawn]) ** 2).sum())
+        together = float((self._residuals(weights, groups, int(groups.max()) + 1) ** 2).sum())
+        # Cells are independent unless one unit or image has claims in several.
+        factor = max(_LEAST_FACTOR, together / within) if within > 0 else 1.0
+        return math.sqrt(factor * low), math.sqrt(factor * high)
+
+    def _cell_reaches(
+        self, cell: _Cell, weights: FloatArray, groups: Codes, *, finite: bool
+    ) -> tuple[float, float]:
+        """Return the squared distances of a cell's ends, in units of the score."""
+        import numpy as np
+
+        share, size = cell.share, self._size(cell, weights, groups)
+        low, high = jeffreys_interval(share, size, self.confidence)
+        left = 1.0
+        if finite:
+            drawn = len(np.unique(self.claims.units[cell.drawn]))
+            left = 1 - drawn / len(np.unique(self.claims.units[cell.members]))
+        factor = left * float(np.abs(weights[cell.members]).sum()) ** 2
+        ends = factor * (share - low) ** 2, factor * (high - share) ** 2
+        # A score of supported claims falls where hallucinations rise.
+        return ends if weights[cell.members].sum() >= 0 else ends[::-1]
+
+    def _size(self, cell: _Cell, weights: FloatArray, groups: Codes) -> float:
+        """Return how many independent labels a cell's are worth."""
+        here, of = abs(weights * self.design)[cell.drawn], groups[cell.drawn]
+        if cell.imagined:
+            return float(len(here)) + 1
+        total = float(here.sum())
+        # Kish's effective number of groups is the most that labels can be worth.
+        size = total**2 / float((_grouped(here, of) ** 2).sum())
+        spread = _grouped(here * (self.claims.labels[cell.drawn] - cell.share), of)
+        variance, binomial = float((spread**2).sum()) / total**2, cell.share * (1 - cell.share)
+        return min(size, binomial / variance) if min(variance, binomial) > _ROUNDING else size
+
+    def _tuning(self, weights: FloatArray) -> float:
+        """Return how much more often claims that the judge rejects are hallucinated."""
+        import numpy as np
+
+        size = np.abs(weights)
+        sides = [self.claims.verdicts == verdict for verdict in (True, False)]
+        if not all(size[side].sum() > 0 for side in sides):
+            return 0.0
+        shares = [float(size[s] @ self.expected[s]) / float(size[s].sum()) for s in sides]
+        return shares[0] - shares[1]
+
+
+def _grouped(numbers: FloatArray, groups: Codes) -> FloatArray:
+    import numpy as np
+
+    sums: FloatArray = np.bincount(groups, weights=numbers).astype(np.float64)
+    return sums
+
+
+def _norm(numbers: FloatArray) -> float:
+    return math.sqrt(float(numbers @ numbers))
+
+
+def _within(number: float, low: float, high: float) -> float:
+    return round(min(max(number, low), high), 12)

@@ -1,0 +1,17 @@
+"""Scores of a run, corrected by human labels without judging anything again."""
+
+from __future__ import annotations
+
+from ..runs.calibrated import read_calibration
+from .calibrate import CalibrateOptions, calibrate, calibrate_items
+from .stored import LABELS, PLAN, write_calibration
+
+__all__ = [
+    "LABELS",
+    "PLAN",
+    "CalibrateOptions",
+    "calibrate",
+    "calibrate_items",
+    "read_calibration",
+    "write_calibration",
+]

@@ -1,0 +1,189 @@
+"""Corrects the scores of a run by human labels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hallujudge.metrics import IntervalSettings, Metric, Report
+from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy, judge_accuracy
+from hallujudge.metrics.calibration.result import CalibratedScore, Calibration
+from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
+
+from ..comparison.runs import read_folder
+from ..errors import InvalidInputError
+from ..labels import Label, LabelPlan, MatchedLabels, match_labels, read_labels, read_plan
+from ..verdicts import DecidedItem, read_verdicts
+from .samples import Sample, Sampling, sampling_of
+from .scores import LEAST_IN_GROUP, calibrated_scores
+from .stored import LABELS, PLAN, labels_text
+from .warnings import notes_of
+
+__all__ = ["CalibrateOptions", "calibrate", "calibrate_items"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateOptions:
+    """How a run is calibrated."""
+
+    labels: tuple[Path, ...] = ()
+    """Files of labels; empty for ``labels.jsonl`` in the run's folder."""
+    plan: Path | None = None
+    """The plan that drew them; None for ``label-plan.json`` in the run's folder, if there."""
+
+
+def calibrate(folder: str | Path, options: CalibrateOptions | None = None) -> Calibration:
+    """Correct the scores of a run by human labels, without judging anything again.
+
+    Args:
+        folder: The run's folder.
+        options: Where labels are.
+
+    Raises:
+        InvalidInputError: No label is of a claim or item of the run.
+        UnsupportedError: The metric's scores do not depend on verdicts.
+        ArchiveError: A file can't be read.
+    """
+    options = options or CalibrateOptions()
+    run = read_folder(folder)
+    paths = options.labels or (run.folder / LABELS,)
+    if not options.labels and not paths[0].exists():
+        raise InvalidInputError(
+            f"{run.folder}: no {LABELS}; label claims (hallujudge label plan, report.html), then "
+            "hallujudge label import, or name files with --labels"
+        )
+    path = options.plan or run.folder / PLAN
+    plan = read_plan(path) if options.plan or path.exists() else None
+    if plan is not None and plan.signature != run.signature:
+        raise InvalidInputError(f"{path}: the plan is of another run; plan labels of this run")
+    items = list(read_verdicts(run))
+    return calibrate_items(
+        run.report, run.metric, items, read_labels(*paths), plan=plan, interval=run.interval
+    )
+
+
+def calibrate_items(
+    report: Report,
+    metric: Metric,
+    items: Sequence[DecidedItem],
+    labels: Sequence[Label],
+    *,
+    plan: LabelPlan | None = None,
+    interval: IntervalSettings | None = None,
+) -> Calibration:
+    """Correct the scores of a report by human labels.
+
+    Args:
+        report: The report.
+        metric: The report's metric.
+        items: Its scored items.
+        labels: The labels.
+        plan: The plan that drew what is labelled; None if there is none.
+        interval: Confidence of the intervals; None for 95 %.
+
+    Raises:
+        InvalidInputError: No label is of a claim or item of the run.
+    """
+    confidence = (interval or IntervalSettings()).confidence
+    matched = match_labels(labels, items)
+    if not matched.claims and not matched.items:
+        raise InvalidInputError(
+            f"none of {len(labels):,} labels is of a claim or item of this run; labels name the "
+            "run's items by id"
+        )
+    sampling = sampling_of(items, matched, plan)
+    samples = _samples(metric, items, matched, sampling)
+    main = next(iter(samples.values()))
+    accuracy = {
+        column: judge_accuracy(sample.claims, confidence=confidence)
+        for column, sample in samples.items()
+    }
+    of_main = next(iter(accuracy.values()))
+    kappa = _kappa(main, confidence)
+    scores = calibrated_scores(
+        metric, report.scores, items, matched, sampling, accuracy, confidence
+    )
+    return Calibration(
+        metric=report.metric,
+        variant=report.variant,
+        run_signature=report.signature,
+        labels=int(main.claims.labelled.sum()),
+        labels_sha256=hashlib.sha256(labels_text(labels).encode()).hexdigest(),
+        sampled_by=sampling.by,
+        planned=plan is not None,
+        confidence=confidence,
+        accuracy=of_main,
+        kappa=kappa.kappa,
+        kappa_low=kappa.ci_low,
+        kappa_high=kappa.ci_high,
+        annotators=matched.annotators,
+        alpha=matched.alpha,
+        scores=scores,
+        groups=dict(_groups(report, metric, items, matched, sampling, accuracy, confidence)),
+        notes=tuple(notes_of(main, matched, sampling, of_main)),
+    )
+
+
+def _samples(
+    metric: Metric, items: Sequence[DecidedItem], labels: MatchedLabels, sampling: Sampling
+) -> dict[str, Sample]:
+    """Return the sample of each judged column that has labels, those of claims first."""
+    by_name = {score.name: score for score in metric.scores}
+    out = {}
+    for column in sorted(metric.judged, key=lambda column: column.of == "item"):
+        found = Sample.of(metric, by_name[column.scores[0]], column, items, labels, sampling)
+        if found is not None and found.claims.labelled.any():
+            out[column.column] = found
+    if not out:
+        raise InvalidInputError(
+            "no label counts: the plan drew other claims, or claims without a verdict are "
+            "labelled; label what the plan names"
+        )
+    return out
+
+
+def _kappa(sample: Sample, confidence: float) -> JudgeAgreement:
+    claims, weights = sample.claims, sample.claims.weights()
+    drawn = np.flatnonzero(claims.labelled)
+    pairs = [
+        JudgedTwice(
+            str(claims.clusters[at]),
+            str(bool(claims.verdicts[at])),
+            str(bool(claims.labels[at])),
+        )
+        for at in drawn
+    ]
+    settings = IntervalSettings(confidence=confidence)
+    return cohen_kappa(pairs, settings, weights=weights[drawn].tolist())
+
+
+def _groups(
+    report: Report,
+    metric: Metric,
+    items: Sequence[DecidedItem],
+    labels: MatchedLabels,
+    sampling: Sampling,
+    accuracy: Mapping[str, JudgeAccuracy],
+    confidence: float,
+) -> Iterator[tuple[str, dict[str, dict[str, CalibratedScore]]]]:
+    """Yield the corrected scores of each field's groups that have enough labels."""
+    for key, values in report.groups.items():
+        found = {}
+        for value, scores in values.items():
+            part = [item for item in items if item.fields.get(key, "") == value]
+            corrected = calibrated_scores(
+                metric, scores, part, labels, sampling, accuracy, confidence
+            )
+            enough = {
+                name: score
+                for name, score in corrected.items()
+                if score.corrected is not None and score.labels >= LEAST_IN_GROUP
+            }
+            if enough:
+                found[value] = enough
+        if found:
+            yield key, found

@@ -1,0 +1,98 @@
+"""Labels of a run's folder: adding files to them, and planning the next ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..comparison.runs import read_folder
+from ..errors import InvalidInputError, OutputError
+from ..labels import LabelPlan, match_labels, plan_labels, read_labels, read_plan
+from ..labels.planning import By
+from ..verdicts import read_verdicts
+from .stored import LABELS, labels_text
+
+__all__ = ["AddedLabels", "add_labels", "next_plan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedLabels:
+    """The labels of a run after files were added."""
+
+    path: Path
+    """The file of labels."""
+    labels: int
+    """Number of labels."""
+    claims: int
+    """Number of claims with a label."""
+    items: int
+    """Number of items with a label of their own, or with all their claims labelled."""
+    unsure: int
+    """Claims and items without a majority."""
+    unknown: int
+    """Labels of claims or items that the run does not have."""
+
+
+def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
+    """Add files of labels to those of a run's folder.
+
+    Raises:
+        InvalidInputError: No label is of the run.
+        ArchiveError: A file can't be read.
+        OutputError: The labels can't be written.
+    """
+    run = read_folder(folder)
+    path = run.folder / LABELS
+    labels = read_labels(*([path] if path.exists() else []), *files)
+    matched = match_labels(labels, read_verdicts(run))
+    if not matched.claims and not matched.items:
+        raise InvalidInputError(
+            f"none of {len(labels):,} labels is of a claim or item of {folder}; labels name the "
+            "run's items by id"
+        )
+    try:
+        path.write_text(labels_text(labels), encoding="utf-8")
+    except OSError as err:
+        raise OutputError(f"can't write {path}: {err.strerror or err}") from err
+    return AddedLabels(
+        path=path,
+        labels=len(labels),
+        claims=len(matched.claims),
+        items=len(matched.items),
+        unsure=matched.unsure,
+        unknown=matched.unknown,
+    )
+
+
+def next_plan(folder: Path, path: Path, *, count: int, by: By, seed: int) -> LabelPlan:
+    """Return what to label next in a run's folder.
+
+    Args:
+        folder: The run's folder.
+        path: The plan, which is extended if it exists.
+        count: How many more to label.
+        by: Whether to draw claims or items, for a new plan.
+        seed: Seed of the random numbers, for a new plan.
+
+    Raises:
+        InvalidInputError: See :func:`plan_labels`.
+        ArchiveError: A file can't be read.
+    """
+    run = read_folder(folder)
+    items = list(read_verdicts(run))
+    before = read_plan(path) if path.exists() else None
+    truths: dict[tuple[str, int | None], bool] = {}
+    if (run.folder / LABELS).exists():
+        matched = match_labels(read_labels(run.folder / LABELS), items)
+        truths |= {(item, None): truth for item, truth in matched.items.items()}
+        truths |= dict(matched.claims.items())
+    return plan_labels(
+        items,
+        signature=run.signature,
+        count=count,
+        by=by,
+        seed=seed,
+        before=before,
+        truths=truths,
+    )

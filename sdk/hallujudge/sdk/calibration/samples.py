@@ -1,0 +1,190 @@
+"""The labelled claims of a run as arrays: which labels count, and with which weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hallujudge.metrics.calibration.claims import Effects, JudgedClaims, effects_of
+
+from ..labels.matching import MatchedLabels
+from ..labels.planning import By, LabelPlan, Unit, units_of
+from ..verdicts import DecidedItem
+from ..verdicts.read import divisor
+
+if TYPE_CHECKING:
+    from hallujudge.metrics import Metric, ScoreDefinition
+    from hallujudge.metrics.framework.metric import FloatArray, JudgedColumn
+
+__all__ = ["Sample", "Sampling", "sampling_of"]
+
+# Share of labelled items with all claims labelled, from which on items were drawn, not claims.
+_NEARLY_ALL = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How labels were drawn."""
+
+    by: By
+    """What was drawn."""
+    plan: LabelPlan | None
+    """The plan; None if labels came without one."""
+    chosen: frozenset[tuple[str, int | None]]
+    """The units that the plan drew."""
+
+    def stratum(self, unit: Unit) -> int:
+        """Return the stratum of a unit; 0 without a plan."""
+        return self.plan.stratum_of(unit) if self.plan else 0
+
+    def counts(self, unit: Unit) -> bool:
+        """Return whether a label of the unit counts: without a plan every one does."""
+        return self.plan is None or unit[:2] in self.chosen
+
+
+def sampling_of(
+    items: Sequence[DecidedItem], labels: MatchedLabels, plan: LabelPlan | None
+) -> Sampling:
+    """Return how labels were drawn: by the plan, or as they look without one."""
+    if plan is not None:
+        chosen = frozenset((unit.item, unit.claim) for unit in plan.units)
+        return Sampling(by=plan.by, plan=plan, chosen=chosen)
+    whole = some = 0
+    for item in items:
+        known = sum((item.id, claim.index) in labels.claims for claim in item.claims)
+        if known or item.id in labels.items:
+            some += 1
+            whole += known == len(item.claims)
+    by: By = "item" if some and whole >= _NEARLY_ALL * some else "claim"
+    return Sampling(by=by, plan=None, chosen=frozenset())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The claims, or items, of one judged column."""
+
+    claims: JudgedClaims
+    """Their verdicts and labels."""
+    effects: Effects
+    """What they add to the score."""
+
+    @classmethod
+    def of(
+        cls,
+        metric: Metric,
+        score: ScoreDefinition,
+        column: JudgedColumn,
+        items: Sequence[DecidedItem],
+        labels: MatchedLabels,
+        sampling: Sampling,
+    ) -> Sample | None:
+        """Return the sample of a score; None if labels were not drawn for it.
+
+        Verdicts on whole items can only be corrected if items were drawn: items whose claims all
+        happen to be labelled have few claims.
+        """
+        if column.of == "item" and sampling.by == "claim":
+            return None
+        rows = [_Row.of(item, column, labels, sampling) for item in items]
+        places = {cluster: at for at, cluster in enumerate(dict.fromkeys(i.cluster for i in items))}
+        of_item = np.array([places[item.cluster] for item in items], dtype=np.intp)
+        sizes = [len(row.verdicts) for row in rows]
+        cluster_of = np.repeat(of_item, sizes)
+        amounts = np.concatenate([np.array(row.amounts, dtype=np.float64) for row in rows])
+        claims = JudgedClaims(
+            verdicts=np.concatenate([np.array(row.verdicts, dtype=bool) for row in rows]),
+            labels=np.concatenate([np.array(row.labels, dtype=np.float64) for row in rows]),
+            clusters=cluster_of,
+            units=np.repeat(np.arange(len(items)), sizes)
+            if sampling.by == "item"
+            else np.arange(len(cluster_of)),
+            strata=np.concatenate([np.array(row.strata, dtype=np.intp) for row in rows]),
+        )
+        sums = _fixed(metric, column, items, rows, of_item, len(places))
+        effects = effects_of(
+            metric, score, sums, adds=[(column.column, amounts)], cluster_of=cluster_of
+        )
+        return cls(claims=claims, effects=effects)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """The verdicts of one item."""
+
+    verdicts: list[bool]
+    labels: list[float]
+    amounts: list[float]
+    """What each adds to the column of its item if it is hallucinated."""
+    strata: list[int]
+
+    @classmethod
+    def of(
+        cls, item: DecidedItem, column: JudgedColumn, labels: MatchedLabels, sampling: Sampling
+    ) -> _Row:
+        if column.of == "item":
+            whole = next(iter(units_of([item], "item")), None)
+            if whole is None:
+                return cls(verdicts=[], labels=[], amounts=[], strata=[])
+            truth = labels.items.get(item.id) if sampling.counts(whole) else None
+            return cls(
+                verdicts=[whole.hallucinated],
+                labels=[_number(truth)],
+                amounts=[_sign(column)],
+                strata=[sampling.stratum(whole)],
+            )
+        amount = _sign(column) / divisor(item.statistics, column.divided_by)
+        units = units_of([item], "claim")
+        drawn = units_of([item], "item") * len(units) if sampling.by == "item" else units
+        weights = {claim.index: claim.weight for claim in item.claims}
+        return cls(
+            verdicts=[unit.hallucinated for unit in units],
+            labels=[
+                _number(_truth(labels, unit) if sampling.counts(of) else None)
+                for unit, of in zip(units, drawn, strict=True)
+            ],
+            amounts=[amount * weights[unit.claim or 0] for unit in units],
+            strata=[sampling.stratum(of) for of in drawn],
+        )
+
+
+def _truth(labels: MatchedLabels, unit: Unit) -> bool | None:
+    assert unit.claim is not None, "a claim"
+    return labels.claims.get((unit.item, unit.claim))
+
+
+def _number(truth: bool | None) -> float:
+    return float("nan") if truth is None else float(truth)
+
+
+def _sign(column: JudgedColumn) -> float:
+    return -1.0 if column.supported else 1.0
+
+
+def _fixed(
+    metric: Metric,
+    column: JudgedColumn,
+    items: Sequence[DecidedItem],
+    rows: Sequence[_Row],
+    of_item: np.ndarray[tuple[int], np.dtype[np.intp]],
+    clusters: int,
+) -> dict[str, FloatArray]:
+    """Return sums by cluster without the verdicts: as if no claim were hallucinated."""
+
+    def summed(numbers: Sequence[float]) -> FloatArray:
+        weights = np.array(numbers, dtype=np.float64)
+        return np.bincount(of_item, weights=weights, minlength=clusters).astype(np.float64)
+
+    sums = {
+        each.name: summed([item.statistics[each.name] for item in items]) for each in metric.columns
+    }
+    sums[metric.unit] = summed([1.0] * len(items))
+    sums[column.column] -= summed(
+        [
+            sum(a for a, verdict in zip(row.amounts, row.verdicts, strict=True) if verdict)
+            for row in rows
+        ]
+    )
+    return sums

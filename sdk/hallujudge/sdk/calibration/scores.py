@@ -1,0 +1,162 @@
+"""Each score of a run: raw, corrected, and which of them to report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+
+from hallujudge.metrics import Metric, Score
+from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
+from hallujudge.metrics.calibration.prediction_powered import Corrected, prediction_powered
+from hallujudge.metrics.calibration.result import CalibratedScore, Choice, Estimate
+from hallujudge.metrics.calibration.rogan_gladen import (
+    LEAST_INFORMATION,
+    RoganGladen,
+    rogan_gladen,
+)
+
+from ..labels import MatchedLabels
+from ..verdicts import DecidedItem
+from .samples import Sample, Sampling
+from .warnings import differs_from_run
+
+__all__ = ["FEW_LABELS", "LEAST_IN_GROUP", "calibrated_scores"]
+
+FEW_LABELS = 20
+"""With fewer labels, no correction is recommended: its interval says next to nothing."""
+
+LEAST_IN_GROUP = 30
+"""Labels that a group needs to be corrected."""
+
+
+def calibrated_scores(
+    metric: Metric,
+    scores: Mapping[str, Score],
+    items: Sequence[DecidedItem],
+    labels: MatchedLabels,
+    sampling: Sampling,
+    accuracy: Mapping[str, JudgeAccuracy],
+    confidence: float,
+) -> dict[str, CalibratedScore]:
+    """Return the scores of a run or group that labels can correct.
+
+    Args:
+        metric: The metric.
+        scores: The raw scores.
+        items: The items of the run or group.
+        labels: The labels.
+        sampling: How they were drawn.
+        accuracy: Column -> the judge's sensitivity and specificity over the whole run.
+        confidence: Confidence level of the intervals.
+    """
+    by_name = {score.name: score for score in metric.scores}
+    out = {}
+    for column in metric.judged:
+        for name in column.scores:
+            sample = (
+                Sample.of(metric, by_name[name], column, items, labels, sampling) if items else None
+            )
+            found = accuracy.get(column.column)
+            out[name] = _calibrated(scores[name], sample, sampling, found, confidence)
+    return out
+
+
+def _calibrated(
+    raw: Score,
+    sample: Sample | None,
+    sampling: Sampling,
+    accuracy: JudgeAccuracy | None,
+    confidence: float,
+) -> CalibratedScore:
+    estimate = _raw(raw)
+    if sample is None or accuracy is None or not sample.claims.labelled.any():
+        reason = (
+            "Whole items were not drawn for labelling, so that labels can't correct it. Plan "
+            "labels of items."
+        )
+        return CalibratedScore(name=raw.name, raw=estimate, reason=reason)
+    claims, effects = sample.claims, sample.effects
+    corrected = prediction_powered(claims, effects, confidence=confidence)
+    alone = None
+    if sampling.plan is None:
+        alone = prediction_powered(claims, effects, confidence=confidence, verdicts=False)
+    other = rogan_gladen(
+        claims, effects, accuracy, raw_size=_size(raw, confidence), confidence=confidence
+    )
+    count = int(claims.labelled.sum())
+    choice, reason = _choice(sample, corrected, other, accuracy, sampling, raw)
+    return CalibratedScore(
+        name=raw.name,
+        raw=estimate,
+        corrected=_estimate(corrected),
+        run_low=corrected.run_low if corrected else None,
+        run_high=corrected.run_high if corrected else None,
+        tuning=round(corrected.tuning, 12) if corrected else None,
+        rogan_gladen=_estimate(other),
+        labels_alone=_estimate(alone),
+        labels=count,
+        recommended=choice,
+        reason=reason,
+    )
+
+
+def _raw(score: Score) -> Estimate | None:
+    if score.value is None:
+        return None
+    return Estimate(value=score.value, ci_low=score.ci_low, ci_high=score.ci_high)
+
+
+def _estimate(found: Corrected | RoganGladen | None) -> Estimate | None:
+    if found is None:
+        return None
+    return Estimate(value=found.value, ci_low=found.ci_low, ci_high=found.ci_high)
+
+
+def _size(score: Score, confidence: float) -> float:
+    """Return how many independent claims a raw score is worth, from its interval's width."""
+    if score.value is None or score.ci_low is None or score.ci_high is None:
+        return float(max(score.n, 1))
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    error = (score.ci_high - score.ci_low) / (2 * z)
+    binomial = score.value * (1 - score.value)
+    return binomial / error**2 if error > 0 and binomial > 0 else float(max(score.n, 1))
+
+
+def _choice(
+    sample: Sample,
+    corrected: Corrected | None,
+    other: RoganGladen | None,
+    accuracy: JudgeAccuracy,
+    sampling: Sampling,
+    raw: Score,
+) -> tuple[Choice, str]:
+    """Return which estimate to report, and why."""
+    count = int(sample.claims.labelled.sum())
+    if corrected is None or raw.value is None:
+        return "raw", "The score is undefined."
+    if count < FEW_LABELS:
+        return "raw", (f"{count} labels say too little; label at least {FEW_LABELS}, better 100.")
+    if sampling.plan is None and differs_from_run(sample):
+        if other is not None:
+            return "rogan-gladen", (
+                "The labels are no random sample of the run, so that only the judge's error rates "
+                "can be taken from them."
+            )
+        return "raw", (
+            "The labels are no random sample of the run, and the judge is too weak for Rogan and "
+            "Gladen's estimator. Plan labels."
+        )
+    return "ppi++", " ".join(_reasons(corrected, accuracy, raw.value))
+
+
+def _reasons(corrected: Corrected, accuracy: JudgeAccuracy, raw: float) -> list[str]:
+    out = ["It is unbiased for any judge, as labels are a random sample of the run."]
+    se, sp = accuracy.sensitivity.value, accuracy.specificity.value
+    if se is not None and sp is not None and se + sp < LEAST_INFORMATION:
+        out.append(
+            f"Sensitivity and specificity sum to {se + sp:.2f}, below {LEAST_INFORMATION}: the "
+            "judge tells little, and the score rests on the labels."
+        )
+    if corrected.run_low <= raw <= corrected.run_high:
+        out.append("The labels do not show that the raw score is wrong; it may be as close.")
+    return out

@@ -1,0 +1,162 @@
+"""The calibration of a run as tables and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from hallujudge.metrics.calibration.judge_accuracy import Rate
+from hallujudge.metrics.calibration.result import CalibratedScore, Calibration, Estimate
+
+from ..report.grids import Grid, Page, show_number, show_range
+from ..report.text import ABSENT
+
+__all__ = ["page_of"]
+
+_ESTIMATES = ("raw", "corrected", "rogan_gladen", "labels_alone")
+_KEYS = (
+    "group_by",
+    "group",
+    "score",
+    *(f"{name}{end}" for name in _ESTIMATES for end in ("", "_low", "_high")),
+    "run_low",
+    "run_high",
+    "tuning",
+    "labels",
+    "recommended",
+)
+
+
+def page_of(calibration: Calibration) -> Page:
+    """Return a calibration as tables and sentences."""
+    grids = [_scores("Scores, raw and corrected", calibration, calibration.scores.items())]
+    grids.append(_judge(calibration))
+    for key, values in calibration.groups.items():
+        rows = [
+            (f"{value or '(none)'}: {name}", score)
+            for value, scores in values.items()
+            for name, score in scores.items()
+        ]
+        grids.append(_scores(f"By {key}", calibration, rows, group_by=key))
+    return Page(
+        title=f"{calibration.metric} ({calibration.variant}): calibrated by "
+        f"{calibration.labels:,} labels",
+        grids=tuple(grids),
+        sentences=tuple(_sentences(calibration)),
+        notes=calibration.notes,
+        sources={"signature": calibration.signature},
+    )
+
+
+def _scores(
+    title: str,
+    calibration: Calibration,
+    rows: Iterable[tuple[str, CalibratedScore]],
+    group_by: str = "",
+) -> Grid:
+    rows = list(rows)
+    interval = f"{calibration.confidence * 100:g}% interval"
+    return Grid(
+        title=title,
+        headings=(
+            "score",
+            "raw",
+            interval,
+            "corrected",
+            interval,
+            "for this run",
+            "Rogan–Gladen",
+            "labels",
+            "report",
+        ),
+        rows=tuple(_row(name, score) for name, score in rows),
+        keys=_KEYS,
+        values=tuple(
+            (group_by, name if group_by else "", score.name, *_values(score))
+            for name, score in rows
+        ),
+    )
+
+
+def _row(name: str, score: CalibratedScore) -> tuple[str, ...]:
+    return (
+        name,
+        *_cells(score.raw),
+        *_cells(score.corrected),
+        show_range(score.run_low, score.run_high),
+        " ".join(cell for cell in _cells(score.rogan_gladen) if cell != ABSENT) or ABSENT,
+        f"{score.labels:,}",
+        score.recommended,
+    )
+
+
+def _cells(estimate: Estimate | None) -> tuple[str, str]:
+    if estimate is None:
+        return ABSENT, ABSENT
+    return show_number(estimate.value), show_range(estimate.ci_low, estimate.ci_high)
+
+
+def _values(score: CalibratedScore) -> Iterator[float | str | None]:
+    for name in _ESTIMATES:
+        estimate: Estimate | None = getattr(score, name)
+        if estimate is None:
+            yield from (None, None, None)
+        else:
+            yield from (estimate.value, estimate.ci_low, estimate.ci_high)
+    yield from (score.run_low, score.run_high, score.tuning, score.labels, score.recommended)
+
+
+def _judge(calibration: Calibration) -> Grid:
+    accuracy = calibration.accuracy
+    rates: Mapping[str, Rate] = {
+        "sensitivity": accuracy.sensitivity,
+        "specificity": accuracy.specificity,
+        "precision": accuracy.precision,
+        "agreement": accuracy.agreement,
+    }
+    rows = [(name, rate.value, rate.ci_low, rate.ci_high, rate.n) for name, rate in rates.items()]
+    rows.append(
+        (
+            "Cohen's kappa",
+            calibration.kappa,
+            calibration.kappa_low,
+            calibration.kappa_high,
+            calibration.labels,
+        )
+    )
+    if calibration.alpha is not None:
+        rows.append(("annotators: Krippendorff's alpha", calibration.alpha, None, None, 0))
+    return Grid(
+        title="Judge against labels",
+        headings=("rate", "value", f"{calibration.confidence * 100:g}% interval", "n"),
+        rows=tuple(
+            (name, show_number(value), show_range(low, high), f"{n:,}" if n else ABSENT)
+            for name, value, low, high, n in rows
+        ),
+        keys=("rate", "value", "ci_low", "ci_high", "n"),
+        values=tuple(rows),
+    )
+
+
+def _sentences(calibration: Calibration) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for name, score in calibration.scores.items():
+        reasons.setdefault(f"{score.recommended}: {score.reason}", []).append(name)
+    for reason, names in reasons.items():
+        yield f"{', '.join(names)}: report {reason}"
+    for name, score in calibration.scores.items():
+        if narrower := _narrower(score):
+            yield f"{name}: {narrower}"
+    yield (
+        "Sensitivity: hallucinated claims that the judge rejects. Specificity: other claims that "
+        "it accepts. The interval for this run holds the score of labels on all of it; the other "
+        "one also accounts for the choice of images."
+    )
+
+
+def _narrower(score: CalibratedScore) -> str:
+    """Return how much verdicts narrow the interval of labels alone; empty if unknown."""
+    one = score.corrected.width if score.corrected else None
+    other = score.labels_alone.width if score.labels_alone else None
+    if not one or not other:
+        return ""
+    return f"the interval is {1 - one / other:.0%} narrower than that of the labels alone."

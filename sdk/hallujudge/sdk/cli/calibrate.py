@@ -1,0 +1,49 @@
+"""``hallujudge calibrate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import ExitCode, app
+from .compare import Format, check_format
+from .panels import examples, input_option
+
+__all__: list[str] = []
+
+
+@app.command(epilog=examples("hallujudge calibrate results --labels labels.jsonl"))
+def calibrate(
+    run: Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")],
+    labels: Annotated[
+        list[Path] | None,
+        input_option("--labels", metavar="FILE", help="File of labels; repeatable."),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        input_option("--plan", metavar="FILE", help="Plan of the labels; else that in RUN."),
+    ] = None,
+    output_format: Format = "table",
+) -> ExitCode:
+    """Correct a run's scores by human labels, without judging again.
+
+    Without --labels, labels.jsonl in RUN is read. calibration.json in RUN keeps the result, which
+    reports and comparisons then show.
+    """
+    from ..calibration import CalibrateOptions, write_calibration
+    from ..calibration import calibrate as calibrate_run
+    from ..calibration.show import page_of
+    from ..report.grids import PAGE_FORMATS
+
+    check_format(output_format)
+    options = CalibrateOptions(labels=tuple(labels or ()), plan=plan)
+    found = calibrate_run(run, options)
+    path = write_calibration(run, found)
+    if output_format == "json":
+        typer.echo(found.to_text(), nl=False)
+    else:
+        typer.echo(PAGE_FORMATS[output_format](page_of(found)), nl=False)
+    typer.echo(f"written to {path}", err=True)
+    return ExitCode.OK

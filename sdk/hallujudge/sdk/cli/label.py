@@ -1,0 +1,119 @@
+"""``hallujudge label``: what to label next, and files of labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InvalidInputError
+from .app import ExitCode, label_app
+from .files import write_file
+from .panels import examples, input_option, output_option
+
+if TYPE_CHECKING:
+    from ..labels import LabelPlan
+    from ..labels.planning import By
+
+__all__: list[str] = []
+
+Run = Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")]
+
+
+@label_app.command(epilog=examples("hallujudge label plan results -n 100"))
+def plan(
+    run: Run,
+    count: Annotated[
+        int, input_option("-n", "--count", metavar="N", help="How many more to label.")
+    ] = 100,
+    by: Annotated[
+        str, input_option("--by", metavar="UNIT", help="What to draw: claim or item.")
+    ] = "claim",
+    seed: Annotated[int, input_option("--seed", help="Seed of the random numbers.")] = 0,
+    out: Annotated[
+        Path | None,
+        output_option("--out", "-o", metavar="FILE", help="Plan; else label-plan.json in RUN."),
+    ] = None,
+    sheet: Annotated[
+        Path | None,
+        output_option("--sheet", metavar="FILE", help="CSV file to fill in with labels."),
+    ] = None,
+) -> ExitCode:
+    """Choose what to label next: a random sample by verdict and margin.
+
+    A plan that exists already is extended. Labels in RUN show where the judge errs, and more of the
+    next ones are drawn there.
+    """
+    from ..calibration.next_labels import next_plan
+    from ..calibration.stored import PLAN
+
+    path = out or run / PLAN
+    made = next_plan(run, path, count=count, by=_by(by), seed=seed)
+    write_file(path, made.to_text())
+    _show(made)
+    if sheet is not None:
+        write_file(sheet, _sheet(made))
+        typer.echo(f"written to {sheet}", err=True)
+    typer.echo(f"written to {path}", err=True)
+    return ExitCode.OK
+
+
+@label_app.command("import", epilog=examples("hallujudge label import results labels.jsonl"))
+def import_labels(
+    run: Run,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Files of labels: JSON lines or CSV.")
+    ],
+) -> ExitCode:
+    """Add files of labels to labels.jsonl in a run's folder.
+
+    Read are the HTML page's export, tables with the columns item, claim and label, and responses
+    whose words are marked. A later label of one annotator replaces an earlier one.
+    """
+    from ..calibration.next_labels import add_labels
+
+    added = add_labels(run, files)
+    typer.echo(
+        f"{added.labels:,} labels of {added.claims:,} claims and {added.items:,} items; "
+        f"{added.unknown:,} of claims or items that the run does not have, "
+        f"{added.unsure:,} without a majority"
+    )
+    typer.echo(f"written to {added.path}", err=True)
+    return ExitCode.OK
+
+
+def _by(name: str) -> By:
+    if name == "claim":
+        return "claim"
+    if name == "item":
+        return "item"
+    raise InvalidInputError(f"--by {name!r:.80}: choose claim or item")
+
+
+def _show(made: LabelPlan) -> None:
+    typer.echo(f"{len(made.units):,} {made.by}s to label, seed {made.seed}")
+    for stratum in made.strata:
+        margin = ""
+        if stratum.low is not None:
+            end = "" if stratum.high is None else f" to below {stratum.high:.4g}"
+            margin = f", margin from {stratum.low:.4g}{end}"
+        typer.echo(f"  {stratum.verdict}{margin}: {stratum.drawn:,} of {stratum.units:,}")
+    typer.echo("expected width of the interval of the share that is hallucinated, for this run:")
+    for gain in made.gains:
+        typer.echo(f"  {gain.labels:,} labels: {gain.width:.3f}")
+
+
+def _sheet(made: LabelPlan) -> str:
+    import csv
+    import io
+
+    from ..report.spreadsheets import csv_cell
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("item", "claim", "text", "label", "annotator"))
+    for unit in made.units:
+        claim = "" if unit.claim is None else unit.claim
+        writer.writerow((csv_cell(unit.item), claim, csv_cell(unit.text), "", ""))
+    return out.getvalue()

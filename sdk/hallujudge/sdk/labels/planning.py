@@ -1,0 +1,305 @@
+"""Plans of what to label next: a random sample, stratified by verdict and margin."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from hallujudge.metrics.calibration.sampling import allocate, drawn_places, expected_width
+
+from ..archives.json_files import read_json
+from ..errors import ArchiveError, InvalidInputError
+from ..verdicts import DecidedItem
+
+__all__ = [
+    "Gain",
+    "LabelPlan",
+    "PlanStratum",
+    "PlannedUnit",
+    "Unit",
+    "plan_labels",
+    "read_plan",
+    "units_of",
+]
+
+By: TypeAlias = Literal["claim", "item"]
+
+# Before any label: one verdict in five is wrong. MiniLM's and Llama's verdicts on Tri-HE's known
+# claims are wrong more and less often than that (docs/explanation/tri-he-validation.md).
+_ASSUMED_ERROR = 0.2
+_BINS = 3
+_LEAST_FOR_BINS = 60
+_MOST = 100_000
+_STEPS = (100, 200, 300, 400)
+
+
+class Unit(NamedTuple):
+    """A claim or an item that may be drawn."""
+
+    item: str
+    """Id of the item."""
+    claim: int | None
+    """Place of the claim in the item's evidence; None for a whole item."""
+    cluster: str
+    """Its image or video."""
+    hallucinated: bool
+    """The verdict."""
+    margin: float | None
+    """How sure the judge is, the least of an item's claims; None if unknown."""
+    text: str
+    """The claim, or the response."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStratum:
+    """Units with one verdict and a similar margin, of which each has the same chance."""
+
+    verdict: str
+    """``supported`` or ``not_supported``."""
+    low: float | None
+    """Smallest margin; None without margins."""
+    high: float | None
+    """Margin below which they are; None without a limit."""
+    units: int
+    """How many units it has."""
+    drawn: int
+    """How many of them are to be labelled."""
+
+    def holds(self, unit: Unit) -> bool:
+        """Return whether a unit belongs to it."""
+        if unit.hallucinated != (self.verdict == "not_supported"):
+            return False
+        if self.low is None:
+            return True
+        margin = abs(unit.margin or 0.0)
+        return self.low <= margin and (self.high is None or margin < self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedUnit:
+    """A claim or an item to label."""
+
+    item: str
+    """Id of the item."""
+    claim: int | None
+    """Place of the claim in the item's evidence; None for a whole item."""
+    stratum: int
+    """Place of its stratum."""
+    text: str
+    """The claim, or the response."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What a number of labels gives."""
+
+    labels: int
+    """How many labels."""
+    width: float
+    """Expected width of the interval of the share of hallucinated units, for this run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelPlan:
+    """What to label: a random sample of a run."""
+
+    signature: str
+    """Signature of the run."""
+    by: By
+    """What is drawn: claims, or items with all their claims."""
+    seed: int
+    """Seed of the random numbers."""
+    strata: tuple[PlanStratum, ...]
+    """The strata with their numbers, which give each label its weight."""
+    units: tuple[PlannedUnit, ...]
+    """What to label, in the order in which it was drawn."""
+    gains: tuple[Gain, ...]
+    """What these labels and more would give."""
+
+    def stratum_of(self, unit: Unit) -> int:
+        """Return the place of a unit's stratum.
+
+        Raises:
+            InvalidInputError: The plan is of another run.
+        """
+        for place, stratum in enumerate(self.strata):
+            if stratum.holds(unit):
+                return place
+        raise InvalidInputError(
+            f"item {unit.item!r:.80} is in no stratum of the plan; plan labels of this run again"
+        )
+
+    def to_text(self) -> str:
+        """Return the text of the plan's file."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def units_of(items: Iterable[DecidedItem], by: By) -> list[Unit]:
+    """Return what may be drawn of a run: claims with a verdict, or items with one."""
+    out = []
+    for item in items:
+        decided = [claim for claim in item.claims if claim.hallucinated is not None]
+        if by == "claim":
+            out += [
+                Unit(item.id, c.index, item.cluster, bool(c.hallucinated), c.margin, c.text)
+                for c in decided
+            ]
+        elif item.hallucinated is not None:
+            known = [abs(c.margin) for c in decided if c.margin is not None]
+            margin = min(known, default=None)
+            out.append(Unit(item.id, None, item.cluster, item.hallucinated, margin, item.response))
+    return out
+
+
+def plan_labels(
+    items: Iterable[DecidedItem],
+    *,
+    signature: str,
+    count: int,
+    by: By = "claim",
+    seed: int = 0,
+    before: LabelPlan | None = None,
+    truths: Mapping[tuple[str, int | None], bool] | None = None,
+) -> LabelPlan:
+    """Return what to label next.
+
+    Args:
+        items: The items of the run.
+        signature: The run's signature.
+        count: How many units to draw.
+        by: Whether to draw claims, or items with all their claims.
+        seed: Seed of the random numbers.
+        before: An earlier plan of the run, which is extended; its strata and seed are kept.
+        truths: Labels of units so far. They show which strata have errors, and get more labels.
+
+    Raises:
+        InvalidInputError: The number is out of range, the run has nothing to label, or the earlier
+            plan is of another run.
+    """
+    if not 1 <= count <= _MOST:
+        raise InvalidInputError(f"{count} labels; give a number from 1 to {_MOST:,}")
+    if before is not None and before.signature != signature:
+        raise InvalidInputError(
+            "the earlier plan is of another run; give another --out, or delete the plan"
+        )
+    by, seed = (before.by, before.seed) if before else (by, seed)
+    units = units_of(items, by)
+    if not units:
+        raise InvalidInputError("the run has no verdicts to label; score items with claims first")
+    strata = before.strata if before else tuple(_strata(units, count))
+    return _drawn(units, strata, signature, by, seed, count, truths or {})
+
+
+def _strata(units: Sequence[Unit], count: int) -> Iterable[PlanStratum]:
+    """Yield strata by verdict, and by thirds of the margin where it is known."""
+    for verdict in (False, True):
+        here = [unit for unit in units if unit.hallucinated == verdict]
+        margins = sorted(abs(unit.margin) for unit in here if unit.margin is not None)
+        bins = _BINS if len(margins) == len(here) and count >= _LEAST_FOR_BINS else 1
+        cuts = sorted({margins[len(margins) * k // bins] for k in range(1, bins)}) if here else []
+        known = bins > 1
+        lows = [0.0, *(cut for cut in cuts if cut > 0)] if known else [None]
+        for low, high in zip(lows, [*lows[1:], None], strict=True):
+            name = "not_supported" if verdict else "supported"
+            stratum = PlanStratum(verdict=name, low=low, high=high, units=0, drawn=0)
+            if size := sum(map(stratum.holds, here)):
+                yield replace(stratum, units=size)
+
+
+def _drawn(
+    units: Sequence[Unit],
+    strata: Sequence[PlanStratum],
+    signature: str,
+    by: By,
+    seed: int,
+    count: int,
+    truths: Mapping[tuple[str, int | None], bool],
+) -> LabelPlan:
+    members: dict[int, list[Unit]] = defaultdict(list)
+    empty = LabelPlan(
+        signature=signature, by=by, seed=seed, strata=tuple(strata), units=(), gains=()
+    )
+    for unit in units:
+        members[empty.stratum_of(unit)].append(unit)
+    sizes = [len(members[place]) for place in range(len(strata))]
+    taken = [stratum.drawn for stratum in strata]
+    rates = [_rate(strata[place], members[place], truths) for place in range(len(strata))]
+    spreads = [(rate * (1 - rate)) ** 0.5 for rate in rates]
+    total = min(sum(taken) + count, sum(sizes))
+    numbers = allocate(total, sizes, spreads, taken)
+    chosen = [
+        PlannedUnit(item=unit.item, claim=unit.claim, stratum=place, text=unit.text[:400])
+        for place in range(len(strata))
+        for unit in _first(members[place], numbers[place], f"{seed}/{place}")
+    ]
+    gains = []
+    for more in (0, *_STEPS):
+        given = allocate(min(total + more, sum(sizes)), sizes, spreads, numbers)
+        width = expected_width(sizes, rates, given)
+        gains.append(Gain(labels=sum(given), width=round(width, 6)))
+    return replace(
+        empty,
+        strata=tuple(
+            replace(stratum, units=size, drawn=number)
+            for stratum, size, number in zip(strata, sizes, numbers, strict=True)
+        ),
+        units=tuple(chosen),
+        gains=tuple(dict.fromkeys(gains)),
+    )
+
+
+def _rate(
+    stratum: PlanStratum, units: Sequence[Unit], truths: Mapping[tuple[str, int | None], bool]
+) -> float:
+    """Return the share of a stratum's units that are hallucinated, by labels or as assumed.
+
+    Half a label of each kind is added, as Jeffreys' prior does, so that no share is 0 or 1.
+    """
+    known = [truths[unit[:2]] for unit in units if unit[:2] in truths]
+    if known:
+        return (sum(known) + 0.5) / (len(known) + 1)
+    return 1 - _ASSUMED_ERROR if stratum.verdict == "not_supported" else _ASSUMED_ERROR
+
+
+def _first(units: Sequence[Unit], count: int, seed: str) -> list[Unit]:
+    """Return the units that are drawn, spread over images in random order."""
+    clusters = sorted({unit.cluster for unit in units})
+    Random(seed).shuffle(clusters)  # noqa: S311 - a seeded draw, no secret
+    place = {cluster: at for at, cluster in enumerate(clusters)}
+    ordered = sorted(units, key=lambda unit: place[unit.cluster])
+    return [ordered[at] for at in drawn_places(len(ordered), count, seed)]
+
+
+def read_plan(path: str | Path) -> LabelPlan:
+    """Return the plan of a file.
+
+    Raises:
+        ArchiveError: The file is not a plan.
+    """
+    content: Any = read_json(Path(path))
+    try:
+        return LabelPlan(
+            signature=str(content["signature"]),
+            by=_by(content["by"]),
+            seed=int(content["seed"]),
+            strata=tuple(PlanStratum(**each) for each in content["strata"]),
+            units=tuple(PlannedUnit(**each) for each in content["units"]),
+            gains=tuple(Gain(**each) for each in content["gains"]),
+        )
+    except (KeyError, TypeError, ValueError) as err:
+        raise ArchiveError(
+            f"{path}: not a plan of hallujudge label plan: {err!r:.80}; plan again"
+        ) from err
+
+
+def _by(value: object) -> By:
+    if value == "claim":
+        return "claim"
+    if value == "item":
+        return "item"
+    raise ValueError(f"by is {value!r:.40}")

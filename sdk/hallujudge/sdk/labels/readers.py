@@ -1,0 +1,161 @@
+"""Readers of files of labels: JSON lines, CSV, the HTML page's export, HAT's marked words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+from ..archives.formats import read_format
+from ..archives.records import Record, canonical_id, read_records, shown
+from ..errors import ArchiveError
+from .values import Label
+
+__all__ = ["read_labels"]
+
+_WORDS: Mapping[str, bool | None] = {
+    "supported": False,
+    "not_supported": True,
+    "hallucinated": True,
+    "unsure": None,
+}
+_ANSWERS = ("agree", "disagree")
+_VERDICTS: Mapping[str, bool | None] = {
+    "supported": False,
+    "not_supported": True,
+    "unscored": None,
+}
+_MOST = 1_000_000
+
+
+def read_labels(*paths: str | Path) -> list[Label]:
+    """Return the labels of files.
+
+    A file of JSON lines or a table has the keys ``item`` and ``label``, and ``claim``, ``start``,
+    ``end``, ``text``, ``annotator`` where they are known. A label is ``supported``,
+    ``not_supported`` (or ``hallucinated``) or ``unsure``. The HTML page's ``agree`` and
+    ``disagree`` need its ``verdict``. Records with ``words``, pairs of a word and whether it is
+    hallucinated, label the words and the whole item, as in HAT (Petryk et al., ALOHa, 2024).
+
+    Args:
+        paths: The files; a later label of one annotator replaces an earlier one.
+
+    Raises:
+        ArchiveError: A file can't be read, or a record is not a label.
+    """
+    found: dict[tuple[object, ...], Label] = {}
+    for path in paths:
+        for label in _labels(read_records(read_format(Path(path)).source)):
+            found[label.key] = label
+            if len(found) > _MOST:
+                raise ArchiveError(f"{path}: more than {_MOST:,} labels; give fewer files")
+    return list(found.values())
+
+
+def _labels(records: Iterable[Record]) -> Iterator[Label]:
+    for record in records:
+        if "words" in record.values:
+            yield from _marked(record)
+        else:
+            yield _label(record)
+
+
+def _label(record: Record) -> Label:
+    values = record.values
+    missing = [key for key in ("item", "label") if values.get(key) in (None, "")]
+    if missing:
+        raise ArchiveError(
+            f"{record.place}: no {missing[0]!r}; a label has item, label, and claim, start, end, "
+            "text and annotator where they are known"
+        )
+    return Label(
+        item=canonical_id(values["item"], record.place),
+        hallucinated=_truth(record),
+        claim=_number(record, "claim"),
+        span=_span(record),
+        text=_text(record, "text"),
+        annotator=_text(record, "annotator"),
+        signature=_text(record, "signature"),
+    )
+
+
+def _truth(record: Record) -> bool | None:
+    """Return whether the claim is hallucinated, from a verdict if the label is about that."""
+    label = str(record.values["label"]).strip().lower()
+    if label in _WORDS:
+        return _WORDS[label]
+    if label not in _ANSWERS:
+        raise ArchiveError(
+            f"{record.place}: the label {shown(record.values['label'])} is unknown; use "
+            f"{', '.join((*_WORDS, *_ANSWERS))}"
+        )
+    verdict = str(record.values.get("verdict", ""))
+    if verdict not in _VERDICTS:
+        raise ArchiveError(
+            f"{record.place}: {label!r} needs the verdict it is about; found {verdict!r:.40}, use "
+            f"{', '.join(_VERDICTS)}"
+        )
+    said = _VERDICTS[verdict]
+    return None if said is None else said == (label == "agree")
+
+
+def _number(record: Record, key: str) -> int | None:
+    value = record.values.get(key)
+    if value is None or value == "":
+        return None
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ArchiveError(f"{record.place}: {key} is {shown(value)}; give a number from 0 on")
+    return number
+
+
+def _span(record: Record) -> tuple[int, int] | None:
+    start, end = _number(record, "start"), _number(record, "end")
+    if start is None and end is None:
+        return None
+    if start is None or end is None or end <= start:
+        raise ArchiveError(
+            f"{record.place}: the words go from {start} to {end}; give start and a larger end"
+        )
+    return start, end
+
+
+def _text(record: Record, key: str) -> str:
+    value = record.values.get(key)
+    return "" if value is None else str(value)
+
+
+def _marked(record: Record) -> Iterator[Label]:
+    """Yield a label of each word, and one of the whole response."""
+    values = record.values
+    words, response = values["words"], values.get("caption", values.get("response"))
+    identifier = values.get("item", values.get("id"))
+    if not isinstance(words, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in words
+    ):
+        raise ArchiveError(
+            f"{record.place}: words is {shown(words)}; give pairs of a word and true or false"
+        )
+    item, annotator = canonical_id(identifier, record.place), _text(record, "annotator")
+    text = response if isinstance(response, str) else " ".join(word for word, _ in words)
+    for (word, marked), span in zip(words, _places(record, words, text), strict=True):
+        yield Label(item=item, hallucinated=bool(marked), span=span, text=word, annotator=annotator)
+    whole = values.get("contains_hallucination", any(marked for _, marked in words))
+    yield Label(item=item, hallucinated=bool(whole), annotator=annotator)
+
+
+def _places(record: Record, words: list[list[str]], text: str) -> list[tuple[int, int]]:
+    """Return where words are in a response, one after the other."""
+    ends = [0]
+    starts = []
+    for word, _ in words:
+        start = text.find(word, ends[-1])
+        if start < 0:
+            raise ArchiveError(f"{record.place}: the word {word!r:.60} is not in the response")
+        starts.append(start)
+        ends.append(start + len(word))
+    assert all(one <= other for one, other in pairwise(ends)), "searched from left to right"
+    return list(zip(starts, ends[1:], strict=True))

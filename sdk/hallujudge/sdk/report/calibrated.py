@@ -1,0 +1,58 @@
+"""Corrected scores beside raw ones: cells and sentences for every format of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hallujudge.metrics import Score
+from hallujudge.metrics.calibration.judge_accuracy import Rate
+from hallujudge.metrics.calibration.result import Calibration
+
+from .text import ABSENT, Shown, counted, shown
+
+__all__ = ["calibration_sentences", "corrected_cells", "corrected_headings"]
+
+_METHODS = {"ppi++": "prediction-powered inference", "rogan-gladen": "Rogan and Gladen"}
+
+
+def corrected_headings(calibration: Calibration | None) -> list[str]:
+    """Return the headings of corrected scores; none without a calibration."""
+    if calibration is None:
+        return []
+    return ["corrected", f"{calibration.confidence * 100:g}% interval"]
+
+
+def corrected_cells(calibration: Calibration | None, name: str) -> list[str]:
+    """Return the cells of a corrected score, as many as there are headings."""
+    if calibration is None:
+        return []
+    found = calibration.scores.get(name)
+    if found is None or found.recommended == "raw" or (best := found.best) is None:
+        return [ABSENT, ""]
+    score = Score(
+        name=name, value=best.value, ci_low=best.ci_low, ci_high=best.ci_high, n=found.labels
+    )
+    figures: Shown = shown(score)
+    return [figures.value, figures.interval]
+
+
+def calibration_sentences(calibration: Calibration) -> Iterator[str]:
+    """Yield what scores were corrected by, how the judge does, and the warnings."""
+    methods = {score.recommended for score in calibration.scores.values()} - {"raw"}
+    by = " and ".join(_METHODS[method] for method in sorted(methods))
+    how = f"Corrected by {by}" if by else "Not corrected"
+    accuracy = calibration.accuracy
+    yield (
+        f"{how}, from {counted(calibration.labels, 'human label')}. The judge's sensitivity is "
+        f"{_rate(accuracy.sensitivity)}, its specificity {_rate(accuracy.specificity)}."
+    )
+    for name, score in calibration.scores.items():
+        if score.recommended == "raw":
+            yield f"{name} is not corrected: {score.reason}"
+    yield from calibration.notes
+
+
+def _rate(rate: Rate) -> str:
+    if rate.value is None or rate.ci_low is None or rate.ci_high is None:
+        return "unknown"
+    return f"{rate.value:.2f} [{rate.ci_low:.2f}, {rate.ci_high:.2f}]"

@@ -1,0 +1,26 @@
+"""Verdicts of an EventHallusion run: one for each judged description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .values import DecidedClaim
+
+__all__ = ["claims_of"]
+
+
+def claims_of(
+    evidence: Mapping[str, Any],
+    settings: Mapping[str, str],  # noqa: ARG001  # every family's function has both
+) -> Iterator[DecidedClaim]:
+    """Yield the description of a video, which the HTML page shows after its questions."""
+    correct = evidence["description_correct"]
+    if correct is not None:
+        margin = evidence.get("margin")
+        yield DecidedClaim(
+            index=len(evidence["answers"]),
+            text="description",
+            hallucinated=not correct,
+            margin=None if margin is None else float(margin),
+        )

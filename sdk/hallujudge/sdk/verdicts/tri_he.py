@@ -1,0 +1,28 @@
+"""Verdicts of a Tri-HE run: one for each claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .values import DecidedClaim
+
+__all__ = ["claims_of"]
+
+_VERDICTS = {"supported": False, "not_supported": True, "unscored": None}
+
+
+def claims_of(
+    evidence: Mapping[str, Any],
+    settings: Mapping[str, str],  # noqa: ARG001  # every family's function has both
+) -> Iterator[DecidedClaim]:
+    """Yield the claims of an answer."""
+    for index, claim in enumerate(evidence["claims"]):
+        span, margin = claim.get("span"), claim.get("margin")
+        yield DecidedClaim(
+            index=index,
+            text=" · ".join(claim["triplet"]),
+            hallucinated=_VERDICTS[claim["verdict"]],
+            margin=None if margin is None else float(margin),
+            span=(int(span[0]), int(span[1])) if span else None,
+        )

@@ -1,0 +1,189 @@
+"""Corrected scores against the papers' formulas, and against full labelling."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.prediction_powered import ppi_mean, tuned
+
+from hallujudge.metrics import ScoreDefinition, TriHeMetric
+from hallujudge.metrics.calibration.claims import Effects, JudgedClaims, effects_of
+from hallujudge.metrics.calibration.prediction_powered import prediction_powered
+from hallujudge.metrics.framework.metric import ratio
+
+RATE = ScoreDefinition(name="rate", columns=("wrong", "all"), value=ratio("wrong", "all"))
+# Label and verdict of 60 labelled claims, and the verdicts of 340 others.
+LABELLED = [(1, 1)] * 16 + [(1, 0)] * 2 + [(0, 1)] * 2 + [(0, 0)] * 40
+OTHERS = [1] * 130 + [0] * 210
+
+
+def single(
+    labelled: list[tuple[int, int]], others: list[int], strata: list[int] | None = None
+) -> tuple[JudgedClaims, Effects]:
+    """One claim for each image, all of one weight."""
+    size = len(labelled) + len(others)
+    verdicts = [verdict for _, verdict in labelled] + others
+    claims = JudgedClaims(
+        verdicts=np.array(verdicts, dtype=bool),
+        labels=np.array([float(label) for label, _ in labelled] + [np.nan] * len(others)),
+        clusters=np.arange(size),
+        units=np.arange(size),
+        strata=np.array(strata or [0] * size),
+    )
+    effects = Effects(
+        score=RATE,
+        fixed=np.column_stack([np.zeros(size), np.ones(size)]),
+        steps=np.column_stack([np.ones(size), np.zeros(size)]),
+    )
+    return claims, effects
+
+
+def test_a_mean_is_that_of_the_papers_formula() -> None:
+    found = prediction_powered(*single(LABELLED, OTHERS))
+    labels, verdicts = zip(*LABELLED, strict=True)
+    lam = tuned(labels, verdicts, OTHERS)
+    assert found is not None
+    assert found.value == pytest.approx(ppi_mean(labels, verdicts, OTHERS, lam))
+    # The package ppi-python 0.2.3: ppi_mean_pointestimate(…, lam=0.7150793650793651), and the ends
+    # of ppi_mean_ci, a normal interval. Ours is skewed: two errors in 18 may be many or few.
+    assert lam == pytest.approx(0.7150793650793651)
+    assert found.value == pytest.approx(0.35888889, abs=1e-8)
+    assert found.ci_low == pytest.approx(0.28467299, abs=0.02)
+    assert found.ci_high == pytest.approx(0.43310479, abs=0.02)
+
+
+def test_the_tuning_is_how_much_more_often_rejected_claims_are_hallucinated() -> None:
+    found = prediction_powered(*single(LABELLED, OTHERS))
+    assert found is not None
+    assert found.tuning == pytest.approx(16 / 18 - 2 / 42)
+
+
+def test_labels_alone_are_their_mean() -> None:
+    found = prediction_powered(*single(LABELLED, OTHERS), verdicts=False)
+    assert found is not None
+    assert (found.value, found.tuning) == pytest.approx((18 / 60, 0.0))
+
+
+def test_a_judge_that_tells_nothing_leaves_the_mean_of_labels() -> None:
+    labelled = [(1, 1), (1, 0), (0, 1), (0, 0)] * 15
+    found = prediction_powered(*single(labelled, [1] * 300 + [0] * 40))
+    assert found is not None
+    assert (found.value, found.tuning) == pytest.approx((0.5, 0.0))
+
+
+def test_strata_weigh_by_their_size() -> None:
+    """Rejected claims are labelled ten times as often as others, and count no more for that."""
+    labelled = [(1, 1)] * 30 + [(0, 1)] * 10 + [(0, 0)] * 36 + [(1, 0)] * 4
+    claims, effects = single(
+        labelled, [1] * 60 + [0] * 860, [1] * 40 + [0] * 40 + [1] * 60 + [0] * 860
+    )
+    found = prediction_powered(claims, effects)
+    assert found is not None
+    assert found.value == pytest.approx((100 * 30 / 40 + 900 * 4 / 40) / 1000)
+    assert set(claims.weights()[:80]) == {100 / 40, 900 / 40}
+
+
+def test_everything_labelled_leaves_no_doubt_about_the_run() -> None:
+    found = prediction_powered(*single(LABELLED, []))
+    assert found is not None
+    assert found.run_low == found.value == found.run_high == pytest.approx(18 / 60)
+    assert found.ci_low < 0.21 < 0.42 < found.ci_high
+
+
+def test_no_error_among_the_labels_still_has_an_interval() -> None:
+    found = prediction_powered(*single([(1, 1)] * 5 + [(0, 0)] * 45, [1] * 95 + [0] * 855))
+    assert found is not None
+    assert found.value == pytest.approx(0.1)
+    assert found.run_low < 0.07
+    assert found.run_high > 0.12
+
+
+def test_a_verdict_with_hardly_a_label_is_believed_with_a_wide_interval() -> None:
+    found = prediction_powered(*single([(0, 0)] * 50, [1] * 20 + [0] * 930))
+    assert found is not None
+    assert found.value == pytest.approx(0.02)
+    assert found.run_low < 0.01
+
+
+def test_without_labels_there_is_no_correction() -> None:
+    assert prediction_powered(*single([], [1, 0, 1])) is None
+
+
+def test_labels_of_one_image_count_together() -> None:
+    """Whole images are right or wrong, so that fifty labels of ten images are ten."""
+    labels = np.repeat([1.0] * 3 + [0.0] * 7, 5)
+    claims, effects = single([(int(label), 0) for label in labels], [0] * 950)
+    together = JudgedClaims(
+        verdicts=claims.verdicts,
+        labels=claims.labels,
+        clusters=np.repeat(np.arange(200), 5),
+        units=claims.units,
+        strata=claims.strata,
+    )
+    of_images = Effects(
+        score=RATE,
+        fixed=np.column_stack([np.zeros(200), np.full(200, 5.0)]),
+        steps=effects.steps,
+    )
+    alone, found = prediction_powered(claims, effects), prediction_powered(together, of_images)
+    assert alone is not None
+    assert found is not None
+    assert found.value == alone.value
+    assert found.ci_high - found.ci_low > 1.8 * (alone.ci_high - alone.ci_low)
+    assert (found.run_low, found.run_high) == (alone.run_low, alone.run_high)
+
+
+def hierarchy(
+    verdicts: list[list[list[int]]],
+) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """Sums of Tri-HE's statistics by image, of verdicts by image, question and claim."""
+    return {
+        "questions": np.array([float(len(image)) for image in verdicts]),
+        "claims": np.array([float(sum(map(len, image))) for image in verdicts]),
+        "rate": np.array([sum(sum(q) / len(q) for q in image) for image in verdicts]),
+        **{
+            name: np.zeros(len(verdicts))
+            for name in (
+                "hallucinated", "hallucinated_objects", "hallucinated_relations",
+                "unscored_claims", "object_rate", "relation_rate",
+            )
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["hallu_q", "hallu_i"])
+def test_a_mean_of_means_is_corrected_through_its_levels(name: str) -> None:
+    """With every claim labelled, the score is that of the labels."""
+    judged = [[[1, 0], [1]], [[0, 0, 1, 0]], [[0], [1, 1, 0], [0, 0]]]
+    truth = [[[0, 0], [1]], [[1, 0, 1, 0]], [[0], [0, 1, 0], [0, 1]]]
+    metric = TriHeMetric(judge="j")
+    score = next(score for score in metric.scores if score.name == name)
+    cluster = [k for k, image in enumerate(judged) for q in image for _ in q]
+    share = [1 / len(q) for image in judged for q in image for _ in q]
+    effects = effects_of(
+        metric,
+        score,
+        {**hierarchy(judged), "rate": np.zeros(3)},
+        adds=[("rate", np.array(share))],
+        cluster_of=np.array(cluster),
+    )
+
+    def flat(of: list[list[list[int]]]) -> list[int]:
+        return [claim for image in of for q in image for claim in q]
+
+    def direct(of: list[list[list[int]]]) -> float:
+        sums = metric.derive(hierarchy(of))
+        return float(score.value({c: sums[c].sum(keepdims=True) for c in score.columns})[0])
+
+    assert effects.value(np.array(flat(judged), dtype=float)) == pytest.approx(direct(judged))
+    claims = JudgedClaims(
+        verdicts=np.array(flat(judged), dtype=bool),
+        labels=np.array(flat(truth), dtype=float),
+        clusters=np.array(cluster),
+        units=np.arange(len(cluster)),
+        strata=np.zeros(len(cluster), dtype=np.intp),
+    )
+    assert effects.value(claims.labels) == pytest.approx(direct(truth))
+    found = prediction_powered(claims, effects)
+    assert found is not None
+    assert (found.value, found.run_low, found.run_high) == pytest.approx([direct(truth)] * 3)

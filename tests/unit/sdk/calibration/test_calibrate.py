@@ -1,0 +1,256 @@
+"""Calibration of whole runs: what labels say is what corrected scores become."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.comparison_runs import chair_run, pope_run
+from support.running import here, read_rows
+
+from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.sdk import Client
+from hallujudge.sdk.calibration import (
+    CalibrateOptions,
+    calibrate,
+    read_calibration,
+    write_calibration,
+)
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError, UnsupportedError
+
+
+def labels_file(
+    path: Path, folder: Path, wrong: Callable[[str, int, bool], bool], *, share: float = 1.0
+) -> Path:
+    """Label the mentions of a random share of a run's captions."""
+    chosen = random.Random(5)
+    lines = []
+    for row in read_rows(folder / "items.jsonl"):
+        spans = row["evidence"]["hallucinated_spans"]
+        if chosen.random() < share:
+            for index, span in enumerate(row["evidence"]["mentioned_spans"]):
+                truth = wrong(row["id"], index, span in spans)
+                label = "not_supported" if truth else "supported"
+                lines.append({"item": row["id"], "claim": index, "label": label, "annotator": "a"})
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    chair_run(folder, 0.4, images=120)
+    return folder
+
+
+def calibrated(folder: Path, labels: Path) -> Calibration:
+    return calibrate(folder, CalibrateOptions(labels=(labels,)))
+
+
+def test_labels_that_agree_change_nothing(folder: Path, tmp_path: Path) -> None:
+    labels = labels_file(tmp_path / "l.jsonl", folder, lambda _, __, verdict: verdict)
+    found = calibrated(folder, labels)
+    assert list(found.scores) == ["chair_i", "chair_s"]
+    for score in found.scores.values():
+        assert score.raw is not None
+        assert score.corrected is not None
+        assert score.corrected.value == pytest.approx(score.raw.value)
+        assert score.recommended == "ppi++"
+    assert found.accuracy.sensitivity.value == found.accuracy.specificity.value == 1
+    assert found.kappa == 1
+    assert found.sampled_by == "item"
+
+
+def test_scores_become_those_of_full_labels(folder: Path, tmp_path: Path) -> None:
+    """A label is wrong of every other rejected mention: both scores are halved."""
+
+    def wrong(item: str, _: int, verdict: bool) -> bool:
+        return verdict and int(item) % 2 == 0
+
+    found = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, wrong))
+    rows = read_rows(folder / "items.jsonl")
+    even = [row for row in rows if int(row["id"]) % 2 == 0]
+    hallucinated = sum(row["statistics"]["hallucinated"] for row in even)
+    mentioned = sum(row["statistics"]["mentioned"] for row in rows)
+    captions = sum(row["statistics"]["captions_with_hallucination"] for row in even)
+    for name, expected in (("chair_i", hallucinated / mentioned), ("chair_s", captions / 120)):
+        score = found[name]
+        assert score.corrected is not None
+        assert score.corrected.value == pytest.approx(expected)
+        assert score.run_low == score.run_high == pytest.approx(expected)
+
+
+def test_a_part_of_the_captions_tells_of_all(folder: Path, tmp_path: Path) -> None:
+    def wrong(_: str, index: int, __: bool) -> bool:
+        return index == 1
+
+    found = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, wrong, share=0.4))
+    score = found["chair_i"]
+    assert score.corrected is not None
+    assert score.run_low is not None
+    assert score.run_high is not None
+    # 96 captions have two mentions, 24 have one.
+    assert score.run_low <= 96 / 216 <= score.run_high
+    assert score.corrected.value == pytest.approx(96 / 216, abs=0.05)
+    assert "No plan says how the labels were drawn" in found.notes[0]
+
+
+def test_labels_of_single_mentions_do_not_correct_captions(folder: Path, tmp_path: Path) -> None:
+    lines = [
+        {"item": row["id"], "claim": 0, "label": "supported"}
+        for row in read_rows(folder / "items.jsonl")
+    ]
+    path = tmp_path / "l.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    found = calibrated(folder, path)
+    assert (found.sampled_by, found["chair_s"].corrected) == ("claim", None)
+    assert found["chair_s"].recommended == "raw"
+    assert "Whole items were not drawn" in found["chair_s"].reason
+
+
+def test_labels_chosen_by_their_verdict_are_recognised(folder: Path, tmp_path: Path) -> None:
+    lines = [
+        {"item": row["id"], "claim": 1, "label": "not_supported"}
+        for row in read_rows(folder / "items.jsonl")
+        if row["statistics"]["hallucinated"]
+    ]
+    path = tmp_path / "l.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    found = calibrated(folder, path)
+    assert found["chair_i"].recommended == "raw"
+    assert "no random sample" in found["chair_i"].reason
+    assert any("differ from its verdicts on all claims" in note for note in found.notes)
+    assert any("No other claim is labelled" in note for note in found.notes)
+
+
+def test_a_few_labels_are_too_few(folder: Path, tmp_path: Path) -> None:
+    labels = labels_file(tmp_path / "l.jsonl", folder, lambda *_: False, share=0.05)
+    found = calibrated(folder, labels)
+    assert found["chair_i"].recommended == "raw"
+    assert "labels say too little; label at least 20" in found["chair_i"].reason
+    assert found.method.startswith("raw/n=")
+
+
+def test_the_signature_names_labels_and_method(folder: Path, tmp_path: Path) -> None:
+    labels = labels_file(tmp_path / "l.jsonl", folder, lambda _, __, verdict: verdict)
+    found = calibrated(folder, labels)
+    assert (
+        found.signature
+        == f"{found.run_signature}|calibrated:ppi++/n=216/labels@{found.labels_sha256[:8]}"
+    )
+    again = calibrated(folder, labels)
+    assert again == found
+
+
+def test_a_calibration_is_read_again(folder: Path, tmp_path: Path) -> None:
+    labels = labels_file(tmp_path / "l.jsonl", folder, lambda *_: True, share=0.5)
+    found = calibrated(folder, labels)
+    write_calibration(tmp_path, found)
+    assert read_calibration(tmp_path, found.run_signature) == found
+    assert read_calibration(tmp_path / "other", "s") is None
+    with pytest.raises(ArchiveError, match="calibrates another run"):
+        read_calibration(tmp_path, "other")
+    (tmp_path / "calibration.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ArchiveError, match="not a calibration"):
+        read_calibration(tmp_path, "other")
+
+
+def test_other_runs_and_labels_are_refused(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "l.jsonl"
+    other.write_text('{"item": "x", "label": "supported"}\n', encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="none of 1 labels is of a claim or item"):
+        calibrated(folder, other)
+    with pytest.raises(InvalidInputError, match=r"no labels.jsonl; label claims"):
+        calibrate(folder)
+    pope_run(tmp_path / "pope", 0.5)
+    with pytest.raises(UnsupportedError, match="scores of pope do not depend on verdicts"):
+        calibrated(tmp_path / "pope", other)
+
+
+def test_a_changed_line_is_refused(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    copy.mkdir()
+    for name in ("report.json", "items.jsonl", "manifest.json"):
+        text = (folder / name).read_text(encoding="utf-8")
+        copy.joinpath(name).write_text(
+            text.replace('"hallucinated":1', '"hallucinated":2'), "utf-8"
+        )
+    labels = labels_file(tmp_path / "l.jsonl", folder, lambda *_: True)
+    with pytest.raises(ArchiveError, match="hallucinated is 2, but the verdicts give 1"):
+        calibrated(copy, labels)
+
+
+def test_groups_are_corrected_where_labels_suffice(tmp_path: Path) -> None:
+    captions = [
+        {"id": n, "caption": "A dog and a cat.", "model": "one" if n % 10 else "two"}
+        for n in range(60)
+    ]
+    with Client.embedded() as client:
+        report = client.score(
+            "chair", responses=captions, references={n: ["dog"] for n in range(60)},
+            group_by=["model"],
+        )  # fmt: skip
+    report.save(tmp_path)
+    labels = labels_file(tmp_path / "l.jsonl", tmp_path, lambda _, __, verdict: verdict)
+    found = calibrated(tmp_path, labels)
+    assert {name: list(values) for name, values in found.groups.items()} == {"model": ["one"]}
+    corrected = found.groups["model"]["one"]["chair_i"].corrected
+    assert corrected is not None
+    assert corrected.value == pytest.approx(0.5)
+
+
+def test_a_plan_gives_labels_their_weight(folder: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    done = here("label", "plan", folder, "-n", "80", "--seed", "4", "--out", plan)
+    assert done.returncode == 0, done.stderr
+    units = json.loads(plan.read_text(encoding="utf-8"))["units"]
+    assert len(units) == 80
+    labels = tmp_path / "l.jsonl"
+    lines = [
+        # Every second label of a rejected mention disagrees.
+        {"item": u["item"], "claim": u["claim"],
+         "label": "not_supported" if u["stratum"] and int(u["item"]) % 2 else "supported"}
+        for u in units
+    ]  # fmt: skip
+    labels.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    found = calibrate(folder, CalibrateOptions(labels=(labels,), plan=plan))
+    rows = read_rows(folder / "items.jsonl")
+    odd = sum(row["statistics"]["hallucinated"] for row in rows if int(row["id"]) % 2)
+    score = found["chair_i"]
+    assert found.planned
+    assert found.labels == 80
+    assert score.labels_alone is None
+    assert score.run_low is not None
+    assert score.run_high is not None
+    mentioned = sum(row["statistics"]["mentioned"] for row in rows)
+    assert score.run_low <= odd / mentioned <= score.run_high
+    assert not any("No plan" in note for note in found.notes)
+
+
+def test_commands_write_labels_plan_and_calibration(tmp_path: Path) -> None:
+    chair_run(tmp_path / "run", 0.4)
+    given = labels_file(tmp_path / "l.jsonl", tmp_path / "run", lambda _, __, verdict: verdict)
+    imported = here("label", "import", tmp_path / "run", given)
+    assert "108 labels of 108 claims and 60 items" in imported.stdout, imported.stderr
+    done = here("calibrate", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "Scores, raw and corrected" in done.stdout
+    assert "calibrated:ppi++/n=108/labels@" in done.stdout.replace("\n", "")
+    shown = here("report", tmp_path / "run", "--format", "table,markdown,html").stdout
+    assert shown.count("Corrected by prediction") == 2
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Corrected by prediction-powered inference, from 108 human labels" in page
+    printed = here("calibrate", tmp_path / "run", "--format", "json")
+    kept = (tmp_path / "run" / "calibration.json").read_text(encoding="utf-8")
+    assert printed.stdout == kept
+    sheet = tmp_path / "sheet.csv"
+    planned = here("label", "plan", tmp_path / "run", "--by", "item", "-n", "20", "--sheet", sheet)
+    assert "20 items to label, seed 0" in planned.stdout
+    assert len(sheet.read_text(encoding="utf-8").splitlines()) == 21
+    refused = here("label", "plan", tmp_path / "run", "--by", "page")
+    assert (refused.returncode, refused.stderr) == (
+        2, "error: --by 'page': choose claim or item\n",
+    )  # fmt: skip

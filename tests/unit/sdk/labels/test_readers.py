@@ -1,0 +1,112 @@
+"""Files of labels: the page's export, tables, marked words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hallujudge.sdk.errors import ArchiveError
+from hallujudge.sdk.labels import Label, read_labels
+
+
+def written(path: Path, *lines: object) -> Path:
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_the_pages_export_is_about_its_verdicts(tmp_path: Path) -> None:
+    def line(verdict: str, label: str, claim: int) -> dict[str, object]:
+        return {
+            "item": "42", "claim": claim, "text": "dog", "verdict": verdict, "label": label,
+            "annotator": "ann", "signature": "chair|x",
+        }  # fmt: skip
+
+    path = written(
+        tmp_path / "labels.jsonl",
+        line("not_supported", "agree", 0),
+        line("not_supported", "disagree", 1),
+        line("supported", "agree", 2),
+        line("supported", "disagree", 3),
+        line("supported", "unsure", 4),
+        line("unscored", "disagree", 5),
+    )
+    found = read_labels(path)
+    assert [label.hallucinated for label in found] == [True, False, False, True, None, None]
+    assert found[0] == Label(
+        item="42", hallucinated=True, claim=0, text="dog", annotator="ann", signature="chair|x"
+    )
+
+
+def test_a_table_has_a_label_in_each_row(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(
+        "item,claim,start,end,label,annotator\n"
+        "1,0,,,supported,ann\n1,,2,5,hallucinated,bob\n2,,,,unsure,ann\n",
+        encoding="utf-8",
+    )
+    assert read_labels(path) == [
+        Label(item="1", hallucinated=False, claim=0, annotator="ann"),
+        Label(item="1", hallucinated=True, span=(2, 5), annotator="bob"),
+        Label(item="2", hallucinated=None, annotator="ann"),
+    ]
+
+
+def test_marked_words_label_words_and_the_item(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "hat.jsonl",
+        {
+            "id": "a",
+            "caption": "A dog  on a dog.",
+            "words": [["A", False], ["dog", False], ["on", False], ["a", True], ["dog.", True]],
+            "contains_hallucination": True,
+        },
+    )
+    *words, whole = read_labels(path)
+    assert [label.span for label in words] == [(0, 1), (2, 5), (7, 9), (10, 11), (12, 16)]
+    assert [label.hallucinated for label in words] == [False, False, False, True, True]
+    assert whole == Label(item="a", hallucinated=True)
+
+
+def test_a_later_label_of_one_annotator_replaces_an_earlier_one(tmp_path: Path) -> None:
+    lines = [
+        {"item": 1, "claim": 0, "label": label, "annotator": annotator}
+        for label, annotator in (("supported", "a"), ("not_supported", "b"), ("not_supported", "a"))
+    ]
+    one, other = written(tmp_path / "1.jsonl", *lines[:2]), written(tmp_path / "2.jsonl", lines[2])
+    assert [(label.annotator, label.hallucinated) for label in read_labels(one, other)] == [
+        ("a", True),
+        ("b", True),
+    ]
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    labels = [
+        Label(item="1", hallucinated=True, claim=3, text="dog", annotator="a", signature="s|t"),
+        Label(item="1", hallucinated=False, span=(0, 4)),
+        Label(item="2", hallucinated=None),
+    ]
+    path = written(tmp_path / "labels.jsonl", *(label.to_json() for label in labels))
+    assert read_labels(path) == labels
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ({"item": "1"}, "line 1: no 'label'"),
+        ({"label": "supported"}, "line 1: no 'item'"),
+        ({"item": "1", "label": "wrong"}, 'the label "wrong" is unknown; use supported'),
+        ({"item": "1", "label": "agree"}, "'agree' needs the verdict it is about"),
+        ({"item": "1", "label": "supported", "claim": -1}, "claim is -1; give a number from 0"),
+        ({"item": "1", "label": "supported", "claim": "x"}, 'claim is "x"; give a number'),
+        ({"item": "1", "label": "supported", "start": 3}, "the words go from 3 to None"),
+        ({"id": "1", "words": [["a"]]}, "give pairs of a word and true or false"),
+        ({"id": "1", "caption": "b", "words": [["a", True]]}, "'a' is not in the response"),
+        ({"words": [["a", True]]}, "null is not an id"),
+    ],
+)
+def test_other_lines_are_refused(tmp_path: Path, line: dict[str, object], told: str) -> None:
+    with pytest.raises(ArchiveError) as refused:
+        read_labels(written(tmp_path / "labels.jsonl", line))
+    assert told in str(refused.value)
