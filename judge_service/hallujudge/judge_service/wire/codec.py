@@ -28,6 +28,7 @@ Converters write to messages in place: protobuf copies a nested message that its
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import is_dataclass
 from functools import partial
 from typing import Any, get_args, get_origin
 
@@ -55,6 +56,8 @@ from .scalars import enum_codec, literal_codec
 from .tables import reader_of, row_functions, writer_of
 
 __all__ = ["Codec", "Codecs", "FieldShape", "MismatchError", "Rearranged"]
+
+_SCALARS = (Kind.SCALAR, Kind.NUMBER, Kind.OPTIONAL)
 
 
 class Codecs:
@@ -130,7 +133,7 @@ class Codecs:
     def _build(self, value_type: Any, descriptor: Descriptor) -> Codec:
         if get_origin(value_type) is tuple:
             _check_tuple(value_type, descriptor)
-            row = [kinds.scalar(field.name, optional=False) for field in descriptor.fields]
+            row = [kinds.scalar(field.name, Kind.SCALAR) for field in descriptor.fields]
             return Codec(*row_functions(tuple, row))
         fields = self.fields(value_type, descriptor)
         if _is_row(value_type, descriptor, fields):
@@ -146,7 +149,7 @@ class Codecs:
     def _content(self, field: ValueField, theirs: FieldDescriptor) -> Field:
         name, hint = field.name, without_none(field.hint)
         if is_plain(field.hint, theirs):
-            return kinds.scalar(name, optional=theirs.has_presence)
+            return kinds.scalar(name, _scalar_kind(theirs))
         if is_map(theirs):
             return self._map(name, hint, theirs)
         if is_repeated(theirs):
@@ -193,7 +196,17 @@ class Codecs:
         if content.message_type is None:
             _check_scalar(inner, content)
             return kinds.map_of_scalars(name)
-        return kinds.map_of_messages(name, self.of(inner, content.message_type))
+        codec = self.of(inner, content.message_type)
+        if (pair := self._optional_pair(inner, content.message_type)) is not None:
+            return kinds.map_of_optional_pairs(name, pair, codec.read)
+        return kinds.map_of_messages(name, codec)
+
+    def _optional_pair(self, value_type: Any, descriptor: Descriptor) -> tuple[str, str] | None:
+        """Return the fields of a value that has two optional scalars; None for another."""
+        if len(descriptor.fields) != 2 or not is_dataclass(value_type):
+            return None
+        first, second = self.fields(value_type, descriptor)
+        return (first.name, second.name) if first.kind is second.kind is Kind.OPTIONAL else None
 
     def _oneof(self, field: ValueField, descriptor: Descriptor) -> FieldShape:
         """Return the converter of a union: each class has a member of its oneof."""
@@ -247,10 +260,17 @@ def _write_scalar(name: str, content: Any, message: Any) -> None:
     setattr(message, name, content)
 
 
+def _scalar_kind(theirs: FieldDescriptor) -> Kind:
+    if theirs.has_presence:
+        return Kind.OPTIONAL
+    is_double = theirs.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE
+    return Kind.NUMBER if is_double else Kind.SCALAR
+
+
 def _is_row(value_type: Any, descriptor: Descriptor, fields: Iterable[Field]) -> bool:
     """Return whether a value is a named tuple of scalars, in the order of the message's fields."""
     names = tuple(field.name for field in descriptor.fields)
-    scalars = all(field.kind in (Kind.SCALAR, Kind.OPTIONAL) for field in fields)
+    scalars = all(field.kind in _SCALARS for field in fields)
     return scalars and getattr(value_type, "_fields", None) == names
 
 

@@ -42,10 +42,10 @@ from ..engine.spec import GraphSource, ScoreSpec
 from ..errors import InvalidInputError
 from . import judging, reports, specs, tri_he
 from .codec import Codecs
-from .fields import Codec, Convert, Field, Fill, member_writer
+from .fields import Codec, Convert, Field, Fill
 from .hints import message_of
 from .places import MalformedError, invalid
-from .tables import reader_of, writer_of
+from .tables import inner_reader_of, inner_writer_of, writer_of
 
 __all__ = [
     "CODECS",
@@ -114,7 +114,6 @@ class _ItemCodec(NamedTuple):
     fields: tuple[Field, ...]
     task_fields: tuple[Field, ...]
     write: Fill
-    write_task: Fill
     read: Convert
 
 
@@ -128,10 +127,14 @@ def _item_codec(kind: str) -> _ItemCodec:
         kind,
         fields,
         task,
-        writer_of(fields),
-        member_writer(kind, writer_of(task)),
-        reader_of(item_type, fields, kind, task),
+        inner_writer_of(fields, kind, task),
+        inner_reader_of(item_type, fields, kind, task),
     )
+
+
+@cache
+def _codec_of_type(item_type: type[Item]) -> _ItemCodec:
+    return _item_codec(_KINDS[item_type])
 
 
 def has_messages(item: Item) -> bool:
@@ -145,13 +148,12 @@ def item_to_proto(item: Item) -> pb.Item:
     Raises:
         InvalidInputError: A field can't be sent.
     """
-    codec = _item_codec(_KINDS[type(item)])
+    codec = _codec_of_type(type(item))
     message = pb.Item()
     try:
         codec.write(item, message)
-        codec.write_task(item, message)
     except MalformedError as err:
-        raise invalid(err.within(f"item {item.id!r}, {codec.kind}")) from None
+        raise invalid(MalformedError(err.problem, f"item {item.id!r}, {err.place}")) from None
     except (TypeError, ValueError) as err:
         raise _unsendable(item, codec) from err
     return message

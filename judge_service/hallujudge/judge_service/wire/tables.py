@@ -12,7 +12,7 @@ from hallujudge.metrics.framework.slots import maker_of
 from .fields import Convert, Field, Fill, Kind
 from .places import MalformedError
 
-__all__ = ["reader_of", "row_functions", "writer_of"]
+__all__ = ["inner_reader_of", "inner_writer_of", "reader_of", "row_functions", "writer_of"]
 
 _Read: TypeAlias = Callable[[Any], list[Any]]
 _Getters: TypeAlias = tuple[tuple[str, Convert], ...]
@@ -20,23 +20,31 @@ _Getters: TypeAlias = tuple[tuple[str, Convert], ...]
 
 def writer_of(fields: Sequence[Field]) -> Fill:
     """Return a function that writes the fields of a value to a message."""
-    scalars = tuple((f.name, attrgetter(f.name)) for f in fields if f.kind is Kind.SCALAR)
-    optional = tuple((f.name, attrgetter(f.name)) for f in fields if f.kind is Kind.OPTIONAL)
+    scalars = _getters(fields, Kind.SCALAR)
+    optional = _getters(fields, Kind.NUMBER) + _getters(fields, Kind.OPTIONAL)
     lists = _converted(fields, Kind.LIST)
     others = _converted(fields, Kind.ENUM) + _converted(fields, Kind.MESSAGE)
     shaped = tuple((get, write) for _, get, write in _converted(fields, Kind.SHAPED))
-    write_scalars = _scalar_writer(scalars, optional)
-    if not (lists or others or shaped):
-        return write_scalars
 
-    def write(value: Any, message: Any) -> None:
-        write_scalars(value, message)
+    def write_held(value: Any, message: Any) -> None:
+        for name, get in scalars:
+            # Writing a default would take protobuf longer than this test; lists below, likewise.
+            if content := get(value):
+                setattr(message, name, content)
+        for name, get in optional:
+            if (content := get(value)) is not None:
+                setattr(message, name, content)
         try:
             for name, get, fill in lists:  # noqa: B007  # the handler needs the name
-                # Writing nothing would take protobuf longer than this test.
                 if content := get(value):
                     fill(content, message)
-            for name, get, fill in others:  # noqa: B007
+        except MalformedError as err:
+            raise err.within(name) from None
+
+    def write_all(value: Any, message: Any) -> None:
+        write_held(value, message)
+        try:
+            for name, get, fill in others:  # noqa: B007  # the handler needs the name
                 if (content := get(value)) is not None:
                     fill(content, message)
         except MalformedError as err:
@@ -44,48 +52,66 @@ def writer_of(fields: Sequence[Field]) -> Fill:
         for get, fill in shaped:
             fill(get(value), message)
 
+    return write_all if others or shaped else write_held
+
+
+def inner_writer_of(fields: Sequence[Field], inner: str, inner_fields: Sequence[Field]) -> Fill:
+    """Return a function that writes a value to a message and one within it.
+
+    Args:
+        fields: The fields that the message has.
+        inner: Name of the message within it.
+        inner_fields: The fields that this one has.
+    """
+    write_ours, write_inner, get = writer_of(fields), writer_of(inner_fields), attrgetter(inner)
+
+    def write(value: Any, message: Any) -> None:
+        write_ours(value, message)
+        part = get(message)
+        part.SetInParent()
+        try:
+            write_inner(value, part)
+        except MalformedError as err:
+            raise err.within(inner) from None
+
     return write
 
 
-def _scalar_writer(scalars: _Getters, optional: _Getters) -> Fill:
-    def write_optional(value: Any, message: Any) -> None:
-        for name, get in optional:
-            if (content := get(value)) is not None:
-                setattr(message, name, content)
-
-    def write_all(value: Any, message: Any) -> None:
-        for name, get in scalars:
-            setattr(message, name, get(value))
-        for name, get in optional:
-            if (content := get(value)) is not None:
-                setattr(message, name, content)
-
-    return write_all if scalars else write_optional
+def _getters(fields: Sequence[Field], kind: Kind) -> _Getters:
+    return tuple((f.name, attrgetter(f.name)) for f in fields if f.kind is kind)
 
 
-def reader_of(
-    value_type: Any, fields: Sequence[Field], inner: str = "", inner_fields: Sequence[Field] = ()
+def reader_of(value_type: Any, fields: Sequence[Field]) -> Convert:
+    """Return a function that makes a value of a message."""
+    read, make = _reader(fields), _maker(value_type, [f.name for f in _in_order(fields)])
+    return lambda message: make(read(message))
+
+
+def inner_reader_of(
+    value_type: Any, fields: Sequence[Field], inner: str, inner_fields: Sequence[Field]
 ) -> Convert:
-    """Return a function that makes a value of a message.
+    """Return a function that makes a value of a message and one within it.
 
     Args:
         value_type: The type of the value.
-        fields: Its fields.
-        inner: Name of a message within the message; empty: there is none.
-        inner_fields: The other fields of the value, which this one has.
+        fields: The fields that the message has; each is a scalar or a map of scalars.
+        inner: Name of the message within it.
+        inner_fields: The fields that this one has.
     """
-    names = [f.name for f in (*_in_order(fields), *_in_order(inner_fields))]
-    read_fields, read_inner = _reader(fields), _reader(inner_fields)
-    make = _maker(value_type, names)
-    if not inner:
-        return lambda message: make(read_fields(message))
+    ours = _in_order(fields)
+    get, read_inner = _getter([f.name for f in ours]), _reader(inner_fields)
+    first = len(inner_fields)
+    maps = tuple((first + i, f.read) for i, f in enumerate(ours) if f.kind is Kind.LIST)
+    make = _maker(value_type, [f.name for f in (*_in_order(inner_fields), *ours)])
 
     def read(message: Any) -> Any:
-        contents = read_fields(message)
         try:
-            contents += read_inner(getattr(message, inner))
+            contents = read_inner(getattr(message, inner))
         except MalformedError as err:
             raise err.within(inner) from None
+        contents += get(message)
+        for index, convert in maps:
+            contents[index] = convert(contents[index])
         return make(contents)
 
     return read
@@ -111,11 +137,14 @@ def row_functions(row_type: type, fields: Sequence[Field]) -> tuple[Fill, Conver
     def read_optional(message: Any) -> Any:
         contents = list(get(message))
         for index, name in optional:
-            if not message.HasField(name):
+            # What is not empty is there; asking protobuf takes longer than looking.
+            if not contents[index] and not message.HasField(name):
                 contents[index] = None
         return make(contents)
 
-    return write, read_optional if optional else lambda message: make(get(message))
+    if optional:
+        return write, read_optional
+    return write, get if row_type is tuple else lambda message: make(get(message))
 
 
 def _converted(fields: Sequence[Field], kind: Kind) -> tuple[tuple[str, Convert, Fill], ...]:
@@ -140,17 +169,11 @@ def _reader(fields: Sequence[Field]) -> _Read:
     nested = tuple((f.name, f.read, f.absent) for f in ordered if f.kind is Kind.MESSAGE)
     shaped = tuple(f.read for f in ordered if f.kind is Kind.SHAPED)
 
-    def read_scalars(message: Any) -> list[Any]:
-        contents = list(get(message))
-        for index, name in optional:
-            if not message.HasField(name):
-                contents[index] = None
-        return contents
-
     def read_held(message: Any) -> list[Any]:
         contents = list(get(message))
         for index, name in optional:
-            if not message.HasField(name):
+            # What is not empty is there; asking protobuf takes longer than looking.
+            if not contents[index] and not message.HasField(name):
                 contents[index] = None
         try:
             for index, name, convert in converted:  # noqa: B007  # the handler needs the name
@@ -171,16 +194,17 @@ def _reader(fields: Sequence[Field]) -> _Read:
             contents.append(convert(message))
         return contents
 
-    if nested or shaped:
-        return read_all
-    return read_held if converted else read_scalars
+    return read_all if nested or shaped else read_held
 
 
 def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     """Return a function that gives some attributes as a tuple."""
     if len(names) > 1:
         return attrgetter(*names)
-    return lambda thing: tuple(getattr(thing, name) for name in names)
+    if not names:
+        return lambda _: ()
+    get = attrgetter(*names)
+    return lambda thing: (get(thing),)
 
 
 def _maker(value_type: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
