@@ -1,4 +1,4 @@
-// Builds the script and the style sheet that report.html embeds, or checks (--check) that the
+// Builds the script and the style sheets that report.html and notebooks embed, or checks (--check) that the
 // committed files are what the sources make.
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -8,13 +8,15 @@ import * as esbuild from "esbuild";
 const here = dirname(fileURLToPath(import.meta.url));
 const target = join(here, "../../sdk/hallujudge/sdk/report/page");
 
+const targets = ["chrome103", "firefox113", "safari16.4"];
+
 async function bundle(entry, loader) {
   const built = await esbuild.build({
     entryPoints: [join(here, "src", entry)],
     bundle: true,
     minify: true,
     write: false,
-    target: ["chrome103", "firefox113", "safari16.4"],
+    target: targets,
     charset: "ascii",
     legalComments: "none",
     jsx: "automatic",
@@ -22,6 +24,14 @@ async function bundle(entry, loader) {
     loader,
   });
   return built.outputFiles[0].text;
+}
+
+// The first screen in a notebook: its rules apply below one element only.
+async function notebook() {
+  const [around, rules] = await Promise.all(["notebook.css", "first.css"].map((name) => readFile(join(here, "src", name), "utf8")));
+  const contents = `${around}\n.hallujudge.hallujudge {\n${rules}\n}`;
+  const built = await esbuild.transform(contents, { loader: "css", minify: true, target: targets, charset: "ascii" });
+  return built.code;
 }
 
 async function licences() {
@@ -33,6 +43,7 @@ async function licences() {
 const files = {
   "app.js": (await licences()) + (await bundle("main.tsx", {})),
   "page.css": await bundle("page.css", { ".css": "css" }),
+  "notebook.css": await notebook(),
 };
 let stale = 0;
 for (const [name, text] of Object.entries(files)) {

@@ -10,7 +10,7 @@ import { Labels, storage, WHOLE, type Answer } from "./labels.ts";
 import { LabelPanel } from "./labelpanel.tsx";
 import { ItemList } from "./list.tsx";
 import { SearchIndex } from "./search.ts";
-import { cleared, filterCount, fromHash, toHash, type SortKey, type View } from "./state.ts";
+import { cleared, filterCount, fromHash, isAnchor, toHash, type SortKey, type View } from "./state.ts";
 import { counted } from "./summaries.ts";
 
 export interface AppProps {
@@ -115,8 +115,14 @@ export function App({ head, columns, details }: AppProps): JSX.Element {
 /** The view, kept in the URL: typing replaces the entry of the history, opening an item adds one. */
 function useView(sort: SortKey): [View, (next: (view: View) => View) => void] {
   const [view, setState] = useState(() => fromHash(location.hash, sort));
+  const latest = useRef(view);
+  latest.current = view;
   useEffect(() => {
-    const read = (): void => setState(fromHash(location.hash, sort));
+    const read = (): void => {
+      // A link to a place on the page is not a view: the view goes back into the URL.
+      if (isAnchor(location.hash)) history.replaceState(null, "", `#${toHash(latest.current, sort)}`);
+      else setState(fromHash(location.hash, sort));
+    };
     addEventListener("hashchange", read);
     return () => removeEventListener("hashchange", read);
   }, []);

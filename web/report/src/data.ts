@@ -39,8 +39,6 @@ export interface Detail {
   lists: Listing[];
   facts: [string, string][];
   graph: Triplet[];
-  /** Source of the item's picture; empty without one. */
-  /** Source of the picture; absent without one. */
 }
 
 /** What the list, the charts and the filters need of every item, column by column. */

@@ -85,7 +85,7 @@ function Row(props: ListProps & { index: number; place: number }): JSX.Element {
         {props.labels.touched(columns.ids[index] ?? "") && <span title="labelled"> ✓</span>}
       </span>
       <span class="row-text" dir="auto">{unscored ? columns.reasons[unscored - 1] : side.snippet[index]}</span>
-      {!unscored && rateOf(side, index) >= 0 && (
+      {!unscored && (side.total[index] ?? 0) > 1 && (
         <svg class="row-bar" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label={percent(rateOf(side, index))}>
           <rect x="0" y="0" width="100" height="4" class="track" />
           <rect x="0" y="0" width={rateOf(side, index) * 100} height="4" class="fill wrong" />

@@ -58,6 +58,11 @@ export function fromHash(hash: string, sort: SortKey = "count"): View {
   return view;
 }
 
+/** Return whether a fragment names an element instead of a view. */
+export function isAnchor(hash: string): boolean {
+  return hash.length > 1 && !hash.includes("=");
+}
+
 function read(view: View, key: string, value: string): void {
   const name = key.slice(2);
   if (key === "q") view.query = value;

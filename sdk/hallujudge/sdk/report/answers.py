@@ -19,7 +19,11 @@ __all__ = [
     "declined_facts",
 ]
 
-ANSWER_FACETS = {"outcome": Facet("Outcome", rates=False), "answer": Facet("Answer", rates=False)}
+ANSWER_FACETS = {
+    "outcome": Facet("Answers and labels", rates=False),
+    "answer": Facet("Answer", rates=False),
+    "label": Facet("By label"),
+}
 """Facets of :func:`answer_facets` with the titles of their charts."""
 
 
@@ -43,9 +47,13 @@ def answer_claim(evidence: AnswerEvidence, text: str = "") -> Claim:
 
 
 def answer_facets(evidence: AnswerEvidence) -> dict[str, str]:
-    """Return the cell of the confusion matrix, and the answer, which shows a bias to yes."""
+    """Return the cell of the confusion matrix, the answer and the label.
+
+    More answers of a kind than labels of it, and more wrong answers to one label, show a bias.
+    """
     answer = evidence.answer or "unreadable"
-    return {"outcome": f"said {answer}, is {evidence.label}", "answer": answer}
+    outcome = f"said {answer}, is {evidence.label}"
+    return {"outcome": outcome, "answer": answer, "label": evidence.label}
 
 
 def declined_facts(judging: Sequence[Mapping[str, JsonValue]]) -> list[tuple[str, str]]:

@@ -150,7 +150,9 @@ def _html(page: Page) -> str:
 
 def notebook_page(page: Page) -> Markup:
     """Return the page as a fragment of HTML."""
-    return element("div", element("b", page.title), *_sections(page))
+    from .notebook import notebook_fragment
+
+    return notebook_fragment([element("h1", page.title), *_sections(page)])
 
 
 def _sections(page: Page) -> Sequence[Markup]:

@@ -1,35 +1,29 @@
-"""The report as a fragment of HTML, for notebooks."""
+"""Fragments of HTML for notebooks: the first screen of the page, and tables."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from hallujudge.metrics import Report
 
 from .markup import Markup, element
-from .text import coverage_sentence, interval_label, meaning_of, shown
+from .page.about import PageAbout
+from .page.assets import asset
+from .page.first_screen import first_screen
 
-__all__ = ["render_notebook"]
+__all__ = ["notebook_fragment", "render_notebook"]
 
 
 def render_notebook(report: Report) -> Markup:
-    """Return a heading, the scores as a table, the coverage and the signature."""
-    headings = ("score", "value", interval_label(report), "n", "meaning")
-    rows = [
-        element("tr", *(element("td", cell) for cell in cells))
-        for name, score in report.scores.items()
-        for figures in [shown(score)]
-        for cells in [
-            (name, figures.value, figures.interval, figures.n, meaning_of(report, name)),
-        ]
-    ]
-    return element(
-        "div",
-        element("b", f"{report.metric} ({report.variant})"),
-        element(
-            "table",
-            element("thead", element("tr", *(element("th", text) for text in headings))),
-            element("tbody", *rows),
-        ),
-        element("p", coverage_sentence(report.coverage)),
-        *(element("p", f"Note: {note}") for note in report.notes),
-        element("code", report.signature),
-    )
+    """Return the first screen of the report's page, without a script."""
+    return notebook_fragment(first_screen(report, PageAbout(), copy=False))
+
+
+def notebook_fragment(content: Iterable[Markup]) -> Markup:
+    """Return content with its style sheet, whose rules apply to nothing else in the notebook.
+
+    Args:
+        content: What is shown.
+    """
+    style = element("style", Markup(asset("notebook.css")))
+    return element("div", style, *content, _class="hallujudge")

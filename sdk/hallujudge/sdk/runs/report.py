@@ -186,7 +186,7 @@ def _unpacked(data: bytes) -> list[RunItem]:
 class RunReport(Report):
     """A report with its items: ``report.items``, ``report.save(folder)``, ``report.latex``.
 
-    ``print(report)`` shows it as a table, and so does a notebook.
+    ``print(report)`` shows it as a table; a notebook shows the first screen of the page.
     """
 
     items: RunItems = field(default_factory=RunItems, repr=False, compare=False)

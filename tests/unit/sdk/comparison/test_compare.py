@@ -126,7 +126,8 @@ def test_a_frame_has_a_row_for_each_difference(better: RunReport, worse: RunRepo
 def test_a_notebook_shows_a_table(better: RunReport, worse: RunReport) -> None:
     found = compare(better, worse, options=FAST)
     html = methodcaller("_repr_html_")(found)
-    assert html.startswith("<div><b>chair (published): comparison</b>")
+    assert html.startswith('<div class="hallujudge"><style>')
+    assert "<h1>chair (published): comparison</h1>" in html
 
 
 def test_runs_that_were_scored_in_other_ways_are_refused(better: RunReport) -> None:

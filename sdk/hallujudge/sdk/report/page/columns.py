@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .parts import PartColumns
+from .parts import FIELD, PartColumns
 
 __all__ = ["Columns", "columns_json", "merged"]
 
@@ -55,7 +55,11 @@ def columns_json(runs: Sequence[Columns]) -> dict[str, Any]:
 
 
 def _facet_values(runs: Sequence[Columns]) -> dict[str, dict[str, int]]:
-    """Return the values of each facet with their codes; facets of very many values are left out."""
+    """Return the values of each facet with their codes.
+
+    Facets of very many values are left out, and fields of the input that repeat a facet of the
+    metric.
+    """
     counts: dict[str, Counter[str]] = {}
     for run in runs:
         for facets in run.of("facets"):
@@ -64,8 +68,21 @@ def _facet_values(runs: Sequence[Columns]) -> dict[str, dict[str, int]]:
     return {
         name: {value: code for code, (value, _) in enumerate(counter.most_common())}
         for name, counter in counts.items()
-        if 1 < len(counter) <= _FACET_VALUES
+        if 1 < len(counter) <= _FACET_VALUES and not _repeats(name, counts, runs)
     }
+
+
+def _repeats(name: str, counts: Mapping[str, Counter[str]], runs: Sequence[Columns]) -> bool:
+    """Return whether a field has the values of a facet of the metric, item by item."""
+    if not name.startswith(FIELD):
+        return False
+    same = [
+        other for other in counts if not other.startswith(FIELD) and counts[other] == counts[name]
+    ]
+    return any(
+        all(of.get(name) == of.get(other) for run in runs for of in run.of("facets"))
+        for other in same
+    )
 
 
 def _side(

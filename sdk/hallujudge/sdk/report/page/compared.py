@@ -14,10 +14,19 @@ from ..limits import MOST_ITEMS
 from ..markup import Content, Markup, element
 from ..text import ABSENT, counted, cut, meaning_of, shown
 from .columns import Columns, columns_json
-from .document import app, data_blocks, document, held, image_blocks, page_head
-from .first_screen import table
+from .document import (
+    app,
+    content_digest,
+    data_blocks,
+    document,
+    held,
+    image_blocks,
+    page_head,
+    to_items,
+)
 from .images import Images
 from .parts import ITEMS_IN_PART, PartColumns, read_columns, read_details
+from .score_tables import table
 
 __all__ = ["Difference", "PageRun", "render_comparison"]
 
@@ -104,10 +113,15 @@ def render_comparison(
     common = [name for name in items[0].columns.ids if name in items[1].places][:MOST_ITEMS]
     places = [[each.places[name] for name in common] for each in items]
     columns = [Columns([_chosen(each.columns, at)]) for each, at in zip(items, places, strict=True)]
-    head = page_head([(run.title, run.report) for run in runs], columns)
+    content = content_digest(part for run in runs for part in run.parts)
+    head = page_head([(run.title, run.report) for run in runs], columns, content)
     pictures = images or Images()
     title = f"{first.title} and {second.title} – Hallujudge"
-    body = [*_first_screen(runs, list(differences), list(notes), items, len(common)), app()]
+    body = [
+        to_items(),
+        *_first_screen(runs, list(differences), list(notes), items, len(common)),
+        app(),
+    ]
     data = [
         *data_blocks(head, columns_json(columns), _details(items, places)),
         *image_blocks(columns[0], pictures),

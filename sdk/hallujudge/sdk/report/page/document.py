@@ -7,8 +7,6 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from hallujudge.metrics import Item, ItemResult, Report
@@ -17,6 +15,7 @@ from ..limits import MOST_BYTES, MOST_ITEMS
 from ..markup import Markup, element
 from ..text import clean
 from .about import PageAbout
+from .assets import asset, digest
 from .columns import Columns, columns_json, merged
 from .first_screen import first_screen
 from .images import Images
@@ -25,6 +24,7 @@ from .parts import ITEMS_IN_PART, packed_details, page_part, read_columns
 __all__ = [
     "HtmlPage",
     "app",
+    "content_digest",
     "data_blocks",
     "document",
     "held",
@@ -32,6 +32,7 @@ __all__ = [
     "page_head",
     "plain_document",
     "render_parts",
+    "to_items",
 ]
 
 _MEASURES = {"words": "Words of the response", "margin": "Smallest margin of a verdict"}
@@ -102,8 +103,9 @@ def render_parts(parts: Sequence[bytes], report: Report, about: PageAbout, image
     parts = held(parts)
     columns = merged(map(read_columns, parts))
     name = about.title or report.metric
-    head = page_head([(name, report)], [columns])
-    body = [*first_screen(report, about), _more(report, head["count"]), app()]
+    inputs = "\n".join(value for _, value in about.inputs)
+    head = page_head([(name, report)], [columns], inputs or content_digest(parts))
+    body = [to_items(), *first_screen(report, about), _more(report, head["count"]), app()]
     data = [
         *data_blocks(head, columns_json([columns]), map(packed_details, parts)),
         *image_blocks(columns, images),
@@ -124,15 +126,28 @@ def held(parts: Iterable[bytes]) -> list[bytes]:
     return kept
 
 
-def page_head(runs: Sequence[tuple[str, Report]], columns: Sequence[Columns]) -> dict[str, Any]:
+def content_digest(parts: Iterable[bytes]) -> str:
+    """Return a hash of what a page shows of its items."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()
+
+
+def page_head(
+    runs: Sequence[tuple[str, Report]], columns: Sequence[Columns], content: str
+) -> dict[str, Any]:
     """Return the head of a page's data: titles, charts and the number of items.
 
     Args:
         runs: Title and report of each run.
         columns: The columns of each run.
+        content: What tells the page from those of other responses scored in the same way.
     """
     first = columns[0]
-    signatures = clean("\n".join(report.signature for _, report in runs))
+    # A run under way has the labels that it will have when it is complete.
+    settings = [report.signature.partition("|ci:")[0] for _, report in runs]
+    key = clean("\n".join((*settings, content)))
     return {
         "runs": [{"title": clean(t), "signature": clean(r.signature)} for t, r in runs],
         "count": len(first.of("ids")),
@@ -144,13 +159,12 @@ def page_head(runs: Sequence[tuple[str, Report]], columns: Sequence[Columns]) ->
         ],
         "words": first.charts("words").get("words", ["supported", "hallucinated"]),
         "terms": [{"name": n, "label": title} for n, title in first.charts("terms").items()],
-        "key": f"hallujudge:labels:{hashlib.sha256(signatures.encode()).hexdigest()[:16]}",
+        "key": f"hallujudge:labels:{hashlib.sha256(key.encode()).hexdigest()[:16]}",
     }
 
 
 def _measures(columns: Columns) -> list[dict[str, str]]:
-    score = columns.charts("score").get("name", "")
-    titles = {"score": f"{score} of an item", **_MEASURES}
+    titles = {**columns.charts("scores"), **_MEASURES}
     held = {name for of in columns.of("measures") for name in of}
     return [{"name": name, "label": title} for name, title in titles.items() if name in held]
 
@@ -196,9 +210,9 @@ def document(
         data: Its data.
         pictures: What the content security policy allows as a picture.
     """
-    css, script = _asset("page.css"), _asset("app.js")
+    css, script = asset("page.css"), asset("app.js")
     policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(css)}'; "
+        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(css)}'; "
         f"img-src {pictures}; base-uri 'none'; form-action 'none'"
     )
     head = _head(title, policy)
@@ -217,8 +231,8 @@ def plain_document(
         refresh: After how many seconds the browser loads the page again; 0: never.
         forms: Where the content security policy lets forms go.
     """
-    css = _asset("page.css")
-    policy = f"default-src 'none'; style-src '{_digest(css)}'; base-uri 'none'; form-action {forms}"
+    css = asset("page.css")
+    policy = f"default-src 'none'; style-src '{digest(css)}'; base-uri 'none'; form-action {forms}"
     again = [element("meta", http_equiv="refresh", content=str(refresh))] if refresh else []
     head = _head(f"{title} – Hallujudge", policy, *again)
     html = element("html", head, element("body", element("main", *body)), lang="en")
@@ -236,7 +250,7 @@ def _head(title: str, policy: str, *more: Markup) -> Markup:
         element("title", title),
         # Our own CSS and script hold no text that would end their element. Escaping them would
         # change the text that the policy's digests cover.
-        element("style", Markup(_asset("page.css"))),
+        element("style", Markup(asset("page.css"))),
     )
 
 
@@ -250,6 +264,11 @@ def app() -> Markup:
         id="app",
         aria_label="Items",
     )
+
+
+def to_items() -> Markup:
+    """Return a link past the scores, to the items."""
+    return element("a", "To the items", href="#app", _class="to-items")
 
 
 def _more(report: Report, count: int) -> Markup:
@@ -268,12 +287,3 @@ def _block(name: str, data: bytes) -> Markup:
 
 def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-@cache
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator
 
-from hallujudge.metrics import Report, Score
+from hallujudge.metrics import Report
 
-from ..calibrated import calibration_sentences, corrected_cells, corrected_headings
-from ..markup import Content, Markup, element, joined
-from ..text import GROUP_LIMIT, counted, coverage_sentence, cut, interval_label, meaning_of, shown
+from ..calibrated import calibration_sentences
+from ..markup import Markup, element, joined
+from ..text import counted, coverage_sentence, cut, interval_label, meaning_of, shown
 from .about import PageAbout
-from .scale import bar, scale
+from .scale import scale
+from .score_tables import group_tables, scores_table
 
-__all__ = ["bounds_sentence", "first_screen", "heading", "table"]
+__all__ = ["bounds_sentence", "first_screen", "heading"]
 
 _NAME_CHARS = 120
 _JUDGE_NOTE = re.compile(r"\bjudge\b.*\b(known data|checked|measured)\b", re.IGNORECASE)
@@ -32,20 +32,21 @@ def heading(report: Report, about: PageAbout) -> Markup:
     )
 
 
-def first_screen(report: Report, about: PageAbout) -> Iterator[Markup]:
+def first_screen(report: Report, about: PageAbout, *, copy: bool = True) -> Iterator[Markup]:
     """Yield the sections above the items.
 
     Args:
         report: The report of the run.
         about: Title, inputs and baseline.
+        copy: Whether a script is there to copy the signature.
     """
     yield heading(report, about)
     yield _headline(report, about)
     yield _trust(report, about)
-    yield _scores(report, about)
+    yield scores_table(report, about)
     for key, values in report.groups.items():
-        yield _groups(key, values)
-    yield _making(report, about)
+        yield group_tables(key, values)
+    yield _making(report, about, copy=copy)
 
 
 def _headline(report: Report, about: PageAbout) -> Markup:
@@ -74,54 +75,6 @@ def _headline(report: Report, about: PageAbout) -> Markup:
     )
 
 
-def _scores(report: Report, about: PageAbout) -> Markup:
-    bounds = report.coverage.bounds
-    name, base = about.baseline or ("", {})
-    beside = corrected_headings(about.calibration)
-    headings = ["score", "value", interval_label(report), "from 0 to 1", *beside, "n"]
-    headings += ["unscored could make it"] if bounds else []
-    headings += [cut(name, _NAME_CHARS)] if base else []
-    rows = [_score_row(report, score, about) for score in report.scores.values()]
-    return element("section", element("h2", "Scores"), table(headings, rows))
-
-
-def _score_row(report: Report, score: Score, about: PageAbout) -> list[Content]:
-    baseline = about.baseline[1] if about.baseline else {}
-    bounds = report.coverage.bounds
-    figures = shown(score, bounds.get(score.name))
-    row: list[Content] = [
-        _name(score.name, meaning_of(report, score.name)),
-        element("b", figures.value),
-        figures.interval,
-        bar(score),
-        *corrected_cells(about.calibration, score.name),
-        figures.n,
-    ]
-    row += [figures.bound] if bounds else []
-    if baseline:
-        row.append(f"{baseline[score.name]:.4f}" if score.name in baseline else "")
-    return row
-
-
-def _name(name: str, meaning: str) -> Markup:
-    parts = [element("code", name)]
-    if meaning:
-        parts.append(element("small", meaning))
-    return joined(parts)
-
-
-def table(headings: Iterable[str], rows: Iterable[Iterable[Content]]) -> Markup:
-    """Return a table whose first cells are headings of their rows."""
-    head = element("tr", *(element("th", text, scope="col") for text in headings))
-    body = [
-        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))
-        for first, *cells in rows
-    ]
-    table = element("table", element("thead", head), element("tbody", *body))
-    # A scrollable region must be reachable by keyboard.
-    return element("div", table, _class="scroll", tabindex="0", role="region", aria_label="Table")
-
-
 def _trust(report: Report, about: PageAbout) -> Markup:
     """Return what limits the scores: unscored items, labels, and the notes, the judge's first."""
     told = [element("li", coverage_sentence(report.coverage), bounds_sentence(report))]
@@ -143,29 +96,29 @@ def bounds_sentence(report: Report) -> str:
     return f" They could make {name} {shown(score, bound).bound}."
 
 
-def _groups(key: str, values: Mapping[str, Mapping[str, Score]]) -> Markup:
-    names = list(next(iter(values.values()), {}))
-    rows = [
-        [cut(value, _NAME_CHARS) or "(none)", *_group_cells(scores)]
-        for value, scores in islice(values.items(), GROUP_LIMIT)
-    ]
-    parts = [element("h2", f"By {cut(key, _NAME_CHARS)}"), table([key, *names], rows)]
-    if len(values) > GROUP_LIMIT:
-        note = f"and {len(values) - GROUP_LIMIT:,} more in report.json"
-        parts.append(element("p", note, _class="muted"))
-    return element("section", *parts)
-
-
-def _group_cells(scores: Mapping[str, Score]) -> Iterator[Markup]:
-    for score in scores.values():
-        figures = shown(score)
-        small = element("small", f"{figures.interval} n {figures.n}".strip())
-        yield joined([element("b", figures.value), bar(score), small])
-
-
-def _making(report: Report, about: PageAbout) -> Markup:
+def _making(report: Report, about: PageAbout, *, copy: bool) -> Markup:
     told = [(key.replace("_", " "), value) for key, value in report.settings.items()]
     told += [(f"input {name}", f"sha256 {digest}") for name, digest in about.inputs]
+    signature = about.calibration.signature if about.calibration else report.signature
+    quote = "Quote the signature with the numbers. "
+    # A notebook may show several reports: an id stands once on a page.
+    marked = {"id": "signature"} if copy else {}
+    return element(
+        "section",
+        element("h2", "How these numbers were made"),
+        element("p", quote, *([_copy_button()] if copy else []), _class="muted"),
+        element("p", _breakable(signature), _class="signature", **marked),
+        *([_settings(told)] if told else []),
+    )
+
+
+def _copy_button() -> Markup:
+    return element(
+        "button", "Copy", type="button", hidden="hidden", data_copy="signature", _class="copy"
+    )
+
+
+def _settings(told: Iterable[tuple[str, str]]) -> Markup:
     pairs = [
         part
         for key, value in told
@@ -174,21 +127,10 @@ def _making(report: Report, about: PageAbout) -> Markup:
             element("dd", element("code", cut(value, 4 * _NAME_CHARS))),
         )
     ]
-    signature = about.calibration.signature if about.calibration else report.signature
-    button = element(
-        "button", "Copy", type="button", hidden="hidden", data_copy="signature", _class="copy"
-    )
-    settings = element(
+    return element(
         "details",
         element("summary", "Settings and inputs"),
         element("dl", *pairs, _class="settings"),
-    )
-    return element(
-        "section",
-        element("h2", "How these numbers were made"),
-        element("p", "Quote the signature with the numbers. ", button, _class="muted"),
-        element("p", _breakable(signature), _class="signature", id="signature"),
-        *([settings] if pairs else []),
     )
 
 

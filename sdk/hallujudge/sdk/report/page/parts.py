@@ -6,15 +6,17 @@ import gzip
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from hallujudge.metrics import Item, ItemResult, JsonValue, Outcome
 
-from ..item_view import Facet, ItemView, Shade
+from ..item_view import Facet, ItemView, Passage, Shade
 from ..text import clean, cut
 from ..views import view_item, view_of
 
 __all__ = [
+    "FIELD",
     "ITEMS_IN_PART",
     "PartColumns",
     "packed_details",
@@ -26,6 +28,11 @@ __all__ = [
 ITEMS_IN_PART = 64
 """Items in each part but the last; the page's script finds an item's part by its position."""
 
+FIELD = "field:"
+"""Mark of the facets that are fields of the input, which keeps them apart from the metric's."""
+
+# Mark of the measures that are scores of items.
+_SCORE = "score:"
 _SNIPPET = 90
 _REASON = 240
 _NAME = 200
@@ -63,8 +70,7 @@ class PartColumns:
         self.total.append(view.total)
         self.snippet.append(_snippet(view))
         self.measures.append(_measures(item, result, view))
-        # A mark in the key keeps fields of the input apart from the facets of the metric.
-        own = {f"field:{name}": value for name, value in result.fields.items()}
+        own = {f"{FIELD}{name}": value for name, value in result.fields.items()}
         own[_STATUS] = "scored" if scored else result.reason
         facets = {**view.facets, **own}
         self.facets.append({name: cut(clean(value), _NAME) for name, value in facets.items()})
@@ -82,14 +88,15 @@ class PartColumns:
         facets = self.charts.setdefault("facets", {})
         facets.setdefault(_STATUS, list(Facet("Scored", rates=False)))
         for name in result.fields:
-            facets.setdefault(f"field:{name}", list(Facet(f"By {cut(clean(name), _NAME)}")))
+            facets.setdefault(f"{FIELD}{name}", list(Facet(f"By {cut(clean(name), _NAME)}")))
         for name, facet in view.facets.items():
             facets.setdefault(name, list(facet))
         self.charts.setdefault("terms", {}).update(view.terms)
         if result.evidence is not None:
             self.charts.setdefault("words", {}).setdefault("words", list(view.words))
-        if result.scores:
-            self.charts.setdefault("score", {}).setdefault("name", next(iter(result.scores)))
+        for name in islice(result.scores, 1):
+            scores = self.charts.setdefault("scores", {})
+            scores.setdefault(f"{_SCORE}{name}", f"{name} of an item")
 
     def to_json(self) -> Mapping[str, Any]:
         """Return the columns as a part holds them."""
@@ -144,12 +151,21 @@ def _unpacked(data: bytes) -> Any:
 
 
 def _snippet(view: ItemView) -> str:
-    """Return the beginning of the first passage, or of a question with its short answer."""
-    texts = [p.text[: 2 * _SNIPPET] for p in view.passages]
-    if texts and view.passages[0].label == "Question" and len(texts) > 1:
-        long = len(texts[1]) > _SNIPPET // 2
-        texts = [texts[1]] if long else [f"{texts[0]} – {texts[1]}"]
-    return clean(" ".join((texts[0] if texts else view.summary).split()))[:_SNIPPET]
+    """Return the beginning of what was said: a response, or short answers with their questions."""
+    passages = [passage for passage in view.passages if passage.text]
+    if len(passages) > 1 and passages[0].label == "Question":
+        question, answer, *_ = passages
+        long = len(answer.text) > _SNIPPET // 2
+        told = _start(answer) if long else f"{_start(question)} – {_start(answer)}"
+    elif len(passages) > 1 and len(passages[0].text) <= _SNIPPET // 2:
+        told = " · ".join(f"{each.label}: {_start(each)}" for each in passages)
+    else:
+        told = _start(passages[0]) if passages else view.summary
+    return clean(" ".join(told.split()))[:_SNIPPET]
+
+
+def _start(passage: Passage) -> str:
+    return passage.text[: 2 * _SNIPPET]
 
 
 def _measures(item: Item, result: ItemResult, view: ItemView) -> dict[str, float]:
@@ -157,9 +173,10 @@ def _measures(item: Item, result: ItemResult, view: ItemView) -> dict[str, float
     measures = dict(view.measures)
     if isinstance(response, str):
         measures["words"] = len(response.split())
-    score = next(iter(result.scores.values()), None)
-    if score is not None:
-        measures["score"] = score
+    # Kinds of items have scores of their own, such as AMBER's descriptions and questions.
+    for name, score in islice(result.scores.items(), 1):
+        if score is not None:
+            measures[f"{_SCORE}{name}"] = score
     return {name: round(number, 6) for name, number in measures.items()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 
 from support import report_samples as samples
 from support.pages import Page
@@ -52,6 +53,42 @@ def test_first_screen_says_what_was_scored_and_what_it_is_compared_with() -> Non
     text = Page(HtmlPage().render(samples.report(), ABOUT)).text
     for part in ("LLaVA-1.5", "2026-01-02", "captions.json", "ab" * 32, "Table 2, LLaVA", "0.1880"):
         assert part in text
+
+
+def test_labels_of_one_run_are_not_those_of_another_that_was_scored_alike() -> None:
+    first = page_of(samples.caption("1", "A dog."))
+    other = page_of(samples.caption("1", "A cat."))
+    assert first.head["key"] != other.head["key"]
+    assert first.head["key"] == page_of(samples.caption("1", "A dog.")).head["key"]
+
+
+def test_labels_of_a_run_under_way_are_those_of_the_complete_run() -> None:
+    def key(*pairs: tuple[Item, ItemResult], signature: str) -> str:
+        page = HtmlPage()
+        for item, result in pairs:
+            page.add(item, result)
+        head = Page(page.render(samples.report(signature=signature), ABOUT)).head
+        return str(head["key"])
+
+    early = samples.SIGNATURE.replace("n:2000", "n:1")
+    complete = key(samples.caption("1"), samples.caption("2"), signature=samples.SIGNATURE)
+    assert key(samples.caption("1"), signature=early) == complete
+
+
+def test_scores_after_the_first_ones_are_folded_up() -> None:
+    scores = {f"score_{n}": samples.score(f"score_{n}", n / 100) for n in range(20)}
+    report = replace(samples.report(groups={"category": {"random": scores}}), scores=scores)
+    page = Page(HtmlPage().render(report))
+    assert "12 more scores" in page.text, "of the run"
+    assert "14 more scores" in page.text, "of its groups"
+    assert all(name in page.text for name in scores)
+
+
+def test_groups_leave_out_scores_that_none_of_them_has() -> None:
+    scores = {"chair_i": samples.score("chair_i", 0.5), "chair_s": samples.score("chair_s", None)}
+    source = HtmlPage().render(samples.report(groups={"category": {"random": scores}}))
+    [head] = re.findall(r"<thead>(?:(?!</thead>).)*category.*?</thead>", source)
+    assert re.findall(r"<th [^>]*>(.*?)</th>", head) == ["category", "chair_i"]
 
 
 def test_groups_are_shown_with_intervals() -> None:

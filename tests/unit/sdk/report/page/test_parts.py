@@ -12,6 +12,8 @@ from support import report_samples as samples
 
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.chair.items import ChairItem
+from hallujudge.sdk import Client
+from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.report.page.columns import columns_json, merged
 from hallujudge.sdk.report.page.parts import page_part, read_columns, read_details
 
@@ -31,7 +33,7 @@ def test_columns_have_an_entry_for_each_item() -> None:
     assert side["unscored"] == [0, 1, 0]
     assert columns["reasons"] == ["RESPONSE_MISSING: the caption is null"]
     assert side["measures"]["words"] == [5, None, 5]
-    assert side["measures"]["score"] == [0.5, None, 0.5]
+    assert side["measures"]["score:chair_i"] == [0.5, None, 0.5]
     assert side["positions"] == [[12], [], [12]]
 
 
@@ -62,6 +64,39 @@ def test_a_facet_of_one_value_or_of_very_many_is_left_out() -> None:
         for n in range(300)
     ]
     assert columns_of([(item, result) for result in many])["facetValues"] == {}
+
+
+def columns_of_infact() -> dict[str, Any]:
+    rows = [
+        {"question_id": n, "operator": "base", "label": "A", "response": answer, "dimension": d}
+        for n, (answer, d) in enumerate((("A", "factuality"), ("B", "faithfulness")))
+    ]
+    parts: list[bytes] = []
+
+    def keep(batch: BatchResult) -> None:
+        parts.append(page_part(zip(batch.items, batch.results, strict=True)))
+
+    with Client.embedded() as client:
+        client.score(
+            "infact",
+            responses=[*rows, {**rows[0], "operator": "shuffle", "response": "B"}],
+            group_by=("dimension",),
+            on_batch=lambda done: parts.append(
+                page_part(zip(done.items, done.results, strict=True))
+            ),
+        )
+    return columns_json([merged(map(read_columns, parts))])
+
+
+def test_a_field_that_repeats_a_facet_of_the_metric_is_left_out() -> None:
+    values = columns_of_infact()["facetValues"]
+    assert values["dimension"] == ["factuality", "faithfulness"]
+    assert "field:dimension" not in values
+
+
+def test_short_answers_are_listed_with_what_they_answer() -> None:
+    [side] = columns_of_infact()["sides"]
+    assert side["snippet"] == ["base: A · shuffle: B", "B"]
 
 
 def test_parts_are_a_pure_function_of_their_items() -> None:

@@ -1,0 +1,132 @@
+"""Tables of the first screen: the scores of the run and of its groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from hallujudge.metrics import Report, Score
+
+from ..calibrated import corrected_cells, corrected_headings
+from ..markup import Content, Markup, element, joined
+from ..text import GROUP_LIMIT, cut, interval_label, meaning_of, shown
+from .about import PageAbout
+from .scale import bar
+
+__all__ = ["group_tables", "scores_table", "table"]
+
+_NAME_CHARS = 120
+_FIRST_SCORES = 8
+_FIRST_OF_GROUPS = 6
+
+
+def table(headings: Iterable[str], rows: Iterable[Iterable[Content]], style: str = "") -> Markup:
+    """Return a table whose first cells are headings of their rows.
+
+    Args:
+        headings: Headings of the columns.
+        rows: The cells.
+        style: Class of the table; empty for none.
+    """
+    head = element("tr", *(element("th", text, scope="col") for text in headings))
+    body = [
+        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))
+        for first, *cells in rows
+    ]
+    given = {"_class": style} if style else {}
+    made = element("table", element("thead", head), element("tbody", *body), **given)
+    # A scrollable region must be reachable by keyboard.
+    return element("div", made, _class="scroll", tabindex="0", role="region", aria_label="Table")
+
+
+def scores_table(report: Report, about: PageAbout) -> Markup:
+    """Return all scores, those after the first ones folded up.
+
+    Args:
+        report: The report of the run.
+        about: The baseline to compare with.
+    """
+    bounds = report.coverage.bounds
+    name, base = about.baseline or ("", {})
+    beside = corrected_headings(about.calibration)
+    headings = ["score", "value", interval_label(report), "from 0 to 1", *beside, "n"]
+    headings += ["unscored could make it"] if bounds else []
+    headings += [cut(name, _NAME_CHARS)] if base else []
+    rows = [_score_row(report, score, about) for score in report.scores.values()]
+    first, more = rows[:_FIRST_SCORES], rows[_FIRST_SCORES:]
+    parts = [element("h2", "Scores"), table(headings, first, "scores")]
+    if more:
+        parts.append(_folded(f"{len(more)} more scores", table(headings, more, "scores")))
+    return element("section", *parts)
+
+
+def _folded(told: str, content: Markup) -> Markup:
+    return element("details", element("summary", told), content)
+
+
+def _score_row(report: Report, score: Score, about: PageAbout) -> list[Content]:
+    baseline = about.baseline[1] if about.baseline else {}
+    bounds = report.coverage.bounds
+    figures = shown(score, bounds.get(score.name))
+    row: list[Content] = [
+        _name(score.name, meaning_of(report, score.name)),
+        element("b", figures.value),
+        figures.interval,
+        bar(score),
+        *corrected_cells(about.calibration, score.name),
+        figures.n,
+    ]
+    row += [figures.bound] if bounds else []
+    if baseline:
+        row.append(f"{baseline[score.name]:.4f}" if score.name in baseline else "")
+    return row
+
+
+def _name(name: str, meaning: str) -> Markup:
+    parts = [element("code", name)]
+    if meaning:
+        parts.append(element("small", meaning))
+    return joined(parts)
+
+
+def group_tables(key: str, values: Mapping[str, Mapping[str, Score]]) -> Markup:
+    """Return the scores of the groups of a key; scores that no group has are left out.
+
+    Args:
+        key: What the items are grouped by.
+        values: Group -> its scores.
+    """
+    names = list(next(iter(values.values()), {}))
+    names = [name for name in names if any(_defined(scores, name) for scores in values.values())]
+    title = element("h2", f"By {cut(key, _NAME_CHARS)}")
+    parts = [title, _group_table(key, values, names[:_FIRST_OF_GROUPS])]
+    if more := names[_FIRST_OF_GROUPS:]:
+        parts.append(_folded(f"{len(more)} more scores", _group_table(key, values, more)))
+    if len(values) > GROUP_LIMIT:
+        note = f"and {len(values) - GROUP_LIMIT:,} more in report.json"
+        parts.append(element("p", note, _class="muted"))
+    return element("section", *parts)
+
+
+def _defined(scores: Mapping[str, Score], name: str) -> bool:
+    return name in scores and scores[name].value is not None
+
+
+def _group_table(
+    key: str, values: Mapping[str, Mapping[str, Score]], names: Sequence[str]
+) -> Markup:
+    rows = (
+        [cut(value, _NAME_CHARS) or "(none)", *_group_cells(scores, names)]
+        for value, scores in islice(values.items(), GROUP_LIMIT)
+    )
+    return table([key, *names], rows)
+
+
+def _group_cells(scores: Mapping[str, Score], names: Iterable[str]) -> Iterator[Content]:
+    for name in names:
+        if name not in scores:
+            yield ""
+            continue
+        figures = shown(scores[name])
+        small = element("small", f"{figures.interval} n {figures.n}".strip())
+        yield joined([element("b", figures.value), bar(scores[name]), small])

@@ -1,0 +1,41 @@
+"""What a notebook shows: the first screen of the page, inert and without a script."""
+
+from __future__ import annotations
+
+from support import report_samples as samples
+from support.pages import Page
+
+from hallujudge.sdk.report import HtmlPage
+from hallujudge.sdk.report.notebook import render_notebook
+
+HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>"
+
+
+def test_a_notebook_shows_the_first_screen_of_the_page() -> None:
+    report = samples.report(unscored=2)
+    shown = Page(render_notebook(report))
+    page = Page(HtmlPage().render(report))
+    for part in ("0.1877", "[0.1700, 0.2000]", "They could make chair_i", samples.SIGNATURE):
+        assert part in shown.text
+        assert part in page.text
+    assert ("class", "headline") in shown.attributes
+    assert ("role", "img") in shown.attributes, "the interval is drawn on a scale"
+
+
+def test_a_notebook_needs_no_script_and_its_style_reaches_nothing_else() -> None:
+    shown = Page(render_notebook(samples.report()))
+    assert shown.scripts == []
+    assert all(name != "id" for name, _ in shown.attributes), "cells may show several reports"
+    [style] = shown.styles
+    rules = [rule for rule in style.replace("@media(max-width:40rem){", "").split("}") if rule]
+    selectors = [name.strip() for rule in rules for name in rule.partition("{")[0].split(",")]
+    assert all(name.startswith(".hallujudge.hallujudge") for name in selectors if name)
+    assert "url(" not in style
+
+
+def test_hostile_text_stays_text_in_a_notebook() -> None:
+    groups = {HOSTILE: {HOSTILE: {"chair_i": samples.score("chair_i", 0.5, 0.4, 0.6)}}}
+    shown = Page(render_notebook(samples.report(groups=groups)))
+    assert HOSTILE in shown.text
+    assert shown.scripts == []
+    assert all(not name.startswith("on") for name, _ in shown.attributes)
