@@ -18,7 +18,7 @@ from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 from hallujudge.metrics.tri_he.items import TriHeItem
 from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.report.page import Images, page_part, render_comparison
-from hallujudge.sdk.report.page.compared import PageRun
+from hallujudge.sdk.report.page.compared import Differences, PageRun
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -245,7 +245,9 @@ def test_two_runs_are_shown_side_by_side(watched: Watched, tmp_path: Path) -> No
 
     path = tmp_path / "two.html"
     path.write_text(
-        render_comparison(run("A", {"2"}), run("B", {"1", "2"}), [samples.difference()])
+        render_comparison(
+            run("A", {"2"}), run("B", {"1", "2"}), Differences(rows=[samples.difference()])
+        )
     )
     page = watched.open(path)
     assert page.text_content(".row-score") == "A right, B wrong, +1", "what changed comes first"

@@ -42,6 +42,7 @@ async function licences() {
 
 const files = {
   "app.js": (await licences()) + (await bundle("main.tsx", {})),
+  "live.js": await bundle("live.ts", {}),
   "page.css": await bundle("page.css", { ".css": "css" }),
   "notebook.css": await notebook(),
 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from support.pages import Page
 
 from hallujudge.sdk import Client
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.runs.names import JOURNAL, MANIFEST, partial
+from hallujudge.sdk.runs.names import ITEMS, JOURNAL, MANIFEST, partial
 from hallujudge.sdk.viewer import Viewer
 
 OBJECTS = {"1": ["dog"], "2": ["cat"]}
@@ -78,7 +79,7 @@ def test_the_overview_has_every_run_and_what_differs(address: str) -> None:
     assert HOSTILE in text
     assert "<b>run<" not in page
     assert "var:corrected" in text
-    assert 'http-equiv="refresh"' not in page
+    assert "connect-src" not in Page(page, plain=True).policy
 
 
 def test_a_run_and_a_comparison_are_shown(address: str) -> None:
@@ -92,8 +93,8 @@ def test_a_run_and_a_comparison_are_shown(address: str) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "told"),
     [
-        ("/run?name=../../etc", 400, "there is no complete run"),
-        ("/run", 400, "there is no complete run"),
+        ("/run?name=../../etc", 400, "there is no run"),
+        ("/run", 400, "there is no run"),
         (f"/compare?a=llava&b={quote(HOSTILE)}", 400, "variant"),
         ("/etc/passwd", 404, "There is no such page."),
     ],
@@ -120,7 +121,43 @@ def test_runs_under_way_and_unreadable_ones_are_listed(runs: Path, tmp_path: Pat
     text = Page(page, plain=True).text
     assert "live 0 of 2 items" in text
     assert "Update hallujudge" in text
-    assert 'http-equiv="refresh"' in page
+    assert "connect-src 'self'" in Page(page, plain=True).policy, "the page looks for newer content"
+
+
+@pytest.fixture
+def stopped(runs: Path, tmp_path: Path) -> Path:
+    """Folder of a run that holds both of its items, but no report."""
+    folder = tmp_path / "stopped"
+    folder.mkdir()
+    for name in (MANIFEST, JOURNAL, ITEMS):
+        shutil.copy(runs / "poor" / name, partial(folder, name))
+    return folder
+
+
+def test_a_run_under_way_has_a_page_of_what_it_holds(stopped: Path) -> None:
+    with serving(stopped.parent) as served:
+        status, source = get(served, "/run?name=stopped")
+        page = Page(source)
+        assert (status, page.head["count"]) == (200, 2)
+        assert "2 of 2 items scored" in page.text
+        assert "0.3333" in page.text, "the score of these items"
+        assert "connect-src 'self'" in page.policy
+        assert "is not complete" in get(served, "/compare?a=stopped&b=stopped")[1]
+
+
+def test_a_run_without_items_yet_has_a_page(stopped: Path) -> None:
+    partial(stopped, JOURNAL).write_bytes(b"")
+    with serving(stopped.parent) as served:
+        status, source = get(served, "/run?name=stopped")
+    assert status == 200
+    assert "0 of 2 items scored" in Page(source).text
+
+
+def test_a_run_with_a_torn_journal_has_a_page_of_what_is_whole(stopped: Path) -> None:
+    journal = partial(stopped, JOURNAL)
+    journal.write_bytes(journal.read_bytes()[:-3])
+    with serving(stopped.parent) as served:
+        assert get(served, "/run?name=stopped")[0] == 200
 
 
 def test_a_missing_folder_and_a_taken_port_are_refused(address: str, runs: Path) -> None:

@@ -27,11 +27,12 @@ const SORTS: [SortKey, string][] = [
 export function App({ head, columns, details }: AppProps): JSX.Element {
   const two = columns.sides.length > 1;
   const [view, setView] = useView(two ? "change" : "count");
-  const labels = useMemo(() => new Labels(head, storage()), [head]);
+  const labels = useMemo(() => new Labels(head, storage()), [head.key]);
+  labels.signature = head.runs[0]?.signature ?? "";
   const [, setRevision] = useState(0);
   const redraw = useCallback(() => setRevision((n) => n + 1), []);
   const search = useMemo(() => new SearchIndex(head, columns, details), [head, columns, details]);
-  useEffect(() => { if (view.query) void search.fill(redraw); }, [view.query]);
+  useEffect(() => { if (view.query) void search.fill(redraw); }, [view.query, search]);
 
   // Labels only decide what is shown while the filter for unlabelled items is on.
   const stamp = view.unlabelled ? labels.size : 0;
@@ -39,7 +40,7 @@ export function App({ head, columns, details }: AppProps): JSX.Element {
   const selection = useMemo(() => {
     const done = view.unlabelled ? labels.itemsLabelled() : new Set<string>();
     return new Selection(columns, view, search.matcher(view.query), (i) => done.has(columns.ids[i] ?? ""));
-  }, [filters, stamp, search.ready]);
+  }, [columns, filters, stamp, search.ready]);
   const shown = useMemo(() => selection.without(""), [selection]);
   const order = useMemo(() => sorted(columns, view, shown), [shown, view.sort, view.ascending, view.side]);
 

@@ -51,6 +51,8 @@ function SideView(props: DetailProps & { side: Detail; title: string; reason: st
   const active = props.main ? props.active : own;
   const activate = props.main ? props.activate : setOwn;
   const claim = side.claims[active];
+  // Regions of two runs need names of their own.
+  const of = props.title && ` of ${props.title}`;
   return (
     <section class="side">
       {props.title && <h4>{props.title}</h4>}
@@ -60,10 +62,10 @@ function SideView(props: DetailProps & { side: Detail; title: string; reason: st
       {side.lists.map((list) => <Chips key={list.label} list={list} />)}
       {claim && <Why claim={claim} words={props.words} />}
       {side.claims.length > 0 && (
-        <ClaimTable words={props.words} claims={side.claims} active={active} activate={activate} item={props.id}
+        <ClaimTable of={of} words={props.words} claims={side.claims} active={active} activate={activate} item={props.id}
           labels={props.main ? props.labels : null} label={props.label} />
       )}
-      {side.graph.length > 0 && <SceneGraph graph={side.graph} lit={claim?.matched ?? []} />}
+      {side.graph.length > 0 && <SceneGraph of={of} graph={side.graph} lit={claim?.matched ?? []} />}
       {side.facts.length > 0 && (
         <dl class="facts">
           {side.facts.map(([name, value], i) => [<dt key={`n${i}`}>{name}</dt>, <dd key={`v${i}`} dir="auto">{value}</dd>])}
@@ -122,6 +124,7 @@ function Why(props: { claim: Claim; words: [string, string] }): JSX.Element {
 }
 
 interface ClaimTableProps {
+  of: string;
   words: [string, string];
   claims: Claim[];
   active: number;
@@ -133,7 +136,7 @@ interface ClaimTableProps {
 
 function ClaimTable(props: ClaimTableProps): JSX.Element {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Claims">
+    <div class="scroll" tabIndex={0} role="region" aria-label={`Claims${props.of}`}>
       <table class="claims">
         <thead><tr><th scope="col">claim</th><th scope="col">verdict</th>{props.labels && <th scope="col">your label</th>}</tr></thead>
         <tbody>

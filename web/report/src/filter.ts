@@ -113,7 +113,8 @@ export function sorted(columns: Columns, view: View, indices: number[]): number[
     rate: (i) => rateOf(side, i),
     length: (i) => side.measures["words"]?.[i] ?? 0,
     id: (i) => columns.ids[i] ?? "",
-    change: (i) => Math.abs(changeOf(columns, i)),
+    // Items that only one run has right come first.
+    change: (i) => Math.abs(changeOf(columns, i)) + (flipOf(columns, i) < 2 ? FLIPPED : 0),
   };
   const value = by[view.sort];
   if (view.sort === "id") {
@@ -123,6 +124,9 @@ export function sorted(columns: Columns, view: View, indices: number[]): number[
   }
   return [...indices].sort((a, b) => sign * ((value(a) as number) - (value(b) as number)) || a - b);
 }
+
+/** More than any number of claims of an item. */
+const FLIPPED = 1e6;
 
 /** Return by how many wrong claims the second run differs from the first. */
 export function changeOf(columns: Columns, index: number): number {

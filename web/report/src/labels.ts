@@ -26,12 +26,15 @@ function keyOf(item: string, claim: number): string {
 /** The labels of one run and one annotator. */
 export class Labels {
   private readonly lines = new Map<string, LabelLine>();
+  /** The signature that new labels get; that of a run under way changes. */
+  signature: string;
 
   constructor(
     private readonly head: Head,
     private readonly store: Pick<Storage, "getItem" | "setItem"> | null,
     public annotator = "",
   ) {
+    this.signature = head.runs[0]?.signature ?? "";
     try {
       const saved = JSON.parse(store?.getItem(head.key) ?? "{}") as { annotator?: string; lines?: unknown[] };
       this.annotator = String(saved.annotator ?? annotator);
@@ -69,7 +72,7 @@ export class Labels {
         verdict: verdict === RIGHT ? "supported" : verdict === WRONG ? "not_supported" : "unscored",
         label,
         annotator: this.annotator,
-        signature: this.head.runs[0]?.signature ?? "",
+        signature: this.signature,
       });
     }
     this.save();

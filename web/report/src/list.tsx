@@ -35,7 +35,8 @@ export function ItemList(props: ListProps): JSX.Element {
     return () => observer.disconnect();
   }, []);
   const position = props.order.indexOf(props.selected);
-  useEffect(() => reveal(box.current as HTMLDivElement, position), [position, props.order]);
+  // Newer data of a run under way must not move the list.
+  useEffect(() => reveal(box.current as HTMLDivElement, position), [props.selected]);
   const rows = props.order.slice(window[0], window[1]);
   return (
     <div

@@ -1,17 +1,23 @@
 // Starts the page: copies buttons, then the items, once their columns are decoded.
 import { render } from "preact";
 import { App } from "./app.tsx";
+import { UPDATED } from "./events.ts";
 import { Details, unpack, type Columns, type Head } from "./data.ts";
 
 function block(id: string): string {
   return document.getElementById(id)?.textContent ?? "";
 }
 
-function copyButtons(): void {
-  for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-copy]")) {
-    button.hidden = false;
-    button.addEventListener("click", () => void copy(button));
-  }
+/** Show the buttons that need this script. */
+function showButtons(): void {
+  for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-copy]")) button.hidden = false;
+}
+
+function copyOnClick(): void {
+  document.addEventListener("click", (event) => {
+    const button = (event.target as Element | null)?.closest<HTMLButtonElement>("button[data-copy]");
+    if (button) void copy(button);
+  });
 }
 
 async function copy(button: HTMLButtonElement): Promise<void> {
@@ -26,14 +32,8 @@ async function copy(button: HTMLButtonElement): Promise<void> {
   }
 }
 
-async function start(): Promise<void> {
-  copyButtons();
-  const root = document.getElementById("app");
-  if (!root) return;
-  if (typeof DecompressionStream === "undefined") {
-    root.textContent = "This browser is too old to show the items; the scores above are complete.";
-    return;
-  }
+async function show(root: HTMLElement): Promise<void> {
+  showButtons();
   const head = JSON.parse(block("page-head")) as Head;
   const columns = (await unpack(block("page-columns"))) as Columns;
   const details = new Details(
@@ -41,9 +41,21 @@ async function start(): Promise<void> {
     (number) => block(`page-chunk-${number}`),
     (number) => block(`page-images-${number}`),
   );
-  root.textContent = "";
+  if (!document.documentElement.dataset["ready"]) root.textContent = "";
   render(<App head={head} columns={columns} details={details} />, root);
   document.documentElement.dataset["ready"] = "true";
+}
+
+async function start(): Promise<void> {
+  copyOnClick();
+  const root = document.getElementById("app");
+  if (!root) return;
+  if (typeof DecompressionStream === "undefined") {
+    root.textContent = "This browser is too old to show the items; the scores above are complete.";
+    return;
+  }
+  await show(root);
+  addEventListener(UPDATED, () => void show(root));
 }
 
 void start();

@@ -6,7 +6,7 @@ import { layOut, type Node } from "./scene.ts";
 
 const WIDTH = 640, HEIGHT = 360;
 
-export function SceneGraph(props: { graph: Triplet[]; lit: number[] }): JSX.Element {
+export function SceneGraph(props: { of: string; graph: Triplet[]; lit: number[] }): JSX.Element {
   const scene = useMemo(() => layOut(props.graph, new Set(props.lit)), [props.graph, props.lit]);
   const at = (index: number): [number, number] => {
     const node = scene.nodes[index] as Node;
@@ -33,7 +33,7 @@ export function SceneGraph(props: { graph: Triplet[]; lit: number[] }): JSX.Elem
         ))}
       </svg>
       {scene.hidden > 0 && <p class="muted">{scene.hidden} more triplets are in the table.</p>}
-      <div class="scroll short" tabIndex={0} role="region" aria-label="Triplets of the scene graph">
+      <div class="scroll short" tabIndex={0} role="region" aria-label={`Triplets of the scene graph${props.of}`}>
         <table>
           <thead><tr><th scope="col">subject</th><th scope="col">relation</th><th scope="col">object</th></tr></thead>
           <tbody>

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changeOf, facetValue, FLIP, FLIPS, flipOf, sampled, Selection, sorted } from "../src/filter.ts";
 import { emptyView, type View } from "../src/state.ts";
+import type { Side } from "../src/data.ts";
 import { columns, side } from "./samples.ts";
 
 const all = (): boolean => true;
@@ -50,6 +51,11 @@ test("a comparison says which run is right and by how much they differ", () => {
     ["A wrong, B right", "A right, B wrong", "both wrong", "not scored in both"]);
   assert.deepEqual([0, 1, 2, 3].map((i) => changeOf(both, i)), [-1, 2, 0, 0]);
   assert.equal(facetValue(both, 0, FLIP, 1), "A right, B wrong");
+});
+
+test("items that only one run has right come first, then the largest changes", () => {
+  const scored = (wrong: number[]): Side => side({ wrong, unscored: [0, 0, 0, 0] });
+  assert.deepEqual(sorted(columns(scored([9, 1, 0, 1]), scored([1, 0, 1, 1])), emptyView("change"), [0, 1, 2, 3]), [1, 2, 0, 3]);
 });
 
 test("a sample is repeatable, has its size, and depends on the seed", () => {

@@ -31,7 +31,7 @@ def page_of_two(
         ArchiveError: A folder does not hold a complete run.
     """
     from ..report.page import render_comparison
-    from ..report.page.compared import PageRun
+    from ..report.page.compared import Differences, PageRun
 
     runs = [read_run(folder) for folder in (first, second)]
     found = compare(first, second, options=CompareOptions(allow=allow))
@@ -42,7 +42,6 @@ def page_of_two(
     return render_comparison(
         sides[0],
         sides[1],
-        found.pairs[0].differences,
-        notes=[*found.notes, found.method],
+        Differences(rows=found.pairs[0].differences, method=found.method, notes=found.notes),
         images=images,
     )

@@ -143,9 +143,10 @@ def _latex(page: Page) -> str:
 
 def _html(page: Page) -> str:
     # The page of runs draws on these tables in its turn.
-    from .page.document import plain_document
+    from .page.document import document
 
-    return plain_document(page.title, [element("h1", page.title), *_sections(page)])
+    body = [element("h1", page.title), *_sections(page)]
+    return document(f"{page.title} – Hallujudge", body, scripts=())
 
 
 def notebook_page(page: Page) -> Markup:

@@ -28,6 +28,7 @@ from ..errors import ArchiveError, HallujudgeError
 
 __all__ = [
     "head_of",
+    "interval_named",
     "interval_of",
     "metric_of_head",
     "records_of",
@@ -114,13 +115,26 @@ def interval_of(signature: str, path: Path) -> tuple[IntervalSettings, str]:
         ArchiveError: The signature's interval is unknown.
     """
     parts = dict(part.partition(":")[::2] for part in signature.split("|")[1:])
-    match = _INTERVAL.fullmatch(parts.get("ci", ""))
+    return interval_named(parts.get("ci", ""), path), parts.get("v", "")
+
+
+def interval_named(name: str, path: Path) -> IntervalSettings:
+    """Return how intervals are made, from the name that signatures and manifests give it.
+
+    Args:
+        name: The name, such as ``jackknife-wilson-0.95``.
+        path: The file that it is from.
+
+    Raises:
+        ArchiveError: The name is unknown.
+    """
+    match = _INTERVAL.fullmatch(name)
     if match is None:
         raise ArchiveError(
-            f"{path}: the signature's interval {parts.get('ci')!r:.60} is unknown; recompute the "
-            "report with the release that wrote it"
+            f"{path}: the interval {name!r:.60} is unknown; recompute the report with the release "
+            "that wrote it"
         )
-    return IntervalSettings(confidence=float(match["confidence"])), parts.get("v", "")
+    return IntervalSettings(confidence=float(match["confidence"]))
 
 
 def records_of(path: Path, signature: str) -> Iterator[Record]:

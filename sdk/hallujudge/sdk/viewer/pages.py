@@ -8,15 +8,15 @@ from urllib.parse import quote
 from hallujudge.metrics import Report
 
 from ..report.markup import Content, Markup, element
-from ..report.page.document import plain_document
+from ..report.page.document import document, first
 from ..report.page.scale import bar
 from ..report.text import counted, cut, shown
 from .found import FoundRun
 
 __all__ = ["message_page", "overview_page"]
 
-_REFRESH_SECONDS = 5
 _NAME_CHARS = 120
+_RESUME = "Under way, or stopped before the end. To go on, repeat its command with "
 # Parts of a signature that say nothing about how items were scored.
 _OF_ITEMS = frozenset({"ci", "n", "unscored"})
 
@@ -37,7 +37,12 @@ def overview_page(runs: Sequence[FoundRun]) -> str:
         *tables,
         *_problems([run for run in runs if run.problem]),
     ]
-    return plain_document("Runs", body, refresh=_REFRESH_SECONDS if live else 0, forms="'self'")
+    return document(
+        "Runs – Hallujudge",
+        [first(*body, live=bool(live))],
+        scripts=("live.js",) if live else (),
+        forms="'self'",
+    )
 
 
 def message_page(title: str, text: str) -> str:
@@ -48,7 +53,8 @@ def message_page(title: str, text: str) -> str:
         text: The sentence.
     """
     back = element("p", element("a", "All runs", href="/"))
-    return plain_document(title, [element("h1", title), element("p", text), back])
+    body = [element("h1", title), element("p", text), back]
+    return document(f"{title} – Hallujudge", body, scripts=())
 
 
 def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
@@ -65,20 +71,27 @@ def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
     button = element("button", "Compare A with B", type="submit")
     content: list[Markup] = [scroll, *([button] if len(runs) > 1 else [])]
     form = element("form", *content, action="/compare", method="get")
-    return element("section", element("h2", metric), form)
+    return element("section", element("h2", metric), form, data_key=metric)
 
 
 def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bool) -> Markup:
     report = run.report
     assert report is not None, "only complete runs have rows"
-    link = element("a", cut(run.name, _NAME_CHARS), href=f"/run?name={quote(run.name, safe='')}")
+    link = _link(run)
     cells: list[Content] = [_radio(side, run.name) for side in ("a", "b")] if radios else []
     if differing:
         fields = _fields(report)
         cells.append(", ".join(f"{key}:{fields.get(key, 'none')}" for key in sorted(differing)))
     cells += [_score(report, name) for name in names]
     cells += [f"{report.coverage.items:,}", f"{report.coverage.unscored:,}"]
-    return element("tr", element("th", link, scope="row"), *(element("td", cell) for cell in cells))
+    data = [element("td", cell) for cell in cells]
+    # The key keeps what is chosen in the row when the page is brought up to date.
+    return element("tr", element("th", link, scope="row"), *data, data_key=run.name)
+
+
+def _link(run: FoundRun) -> Markup:
+    address = f"/run?name={quote(run.name, safe='')}"
+    return element("a", cut(run.name, _NAME_CHARS), href=address)
 
 
 def _score(report: Report, name: str) -> Content:
@@ -114,15 +127,24 @@ def _live(runs: Sequence[FoundRun]) -> Iterator[Markup]:
     rows = [
         element(
             "li",
-            element("b", cut(run.name, _NAME_CHARS)),
+            element("b", _link(run)),
             f" {run.scored:,} of {run.items:,} items",
-            element("progress", value=str(run.scored), max=str(max(run.items, 1))),
+            element(
+                "progress",
+                value=str(run.scored),
+                max=str(max(run.items, 1)),
+                aria_label=f"Progress of {cut(run.name, _NAME_CHARS)}",
+            ),
+            data_key=run.name,
         )
         for run in runs
     ]
-    told = "Under way, or stopped before the end. To go on, repeat its command with --resume."
     yield element(
-        "section", element("h2", "Not complete"), element("p", told), element("ul", *rows)
+        "section",
+        element("h2", "Not complete"),
+        element("p", _RESUME, element("code", "--resume"), "."),
+        element("ul", *rows),
+        id="under-way",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -68,9 +69,9 @@ class Viewer:
         if path == "/":
             return HTTPStatus.OK, overview_page(runs)
         if path == "/run":
-            return HTTPStatus.OK, _run_page(_chosen(runs, query, "name"))
+            return HTTPStatus.OK, _run_page(_named(runs, query, "name"))
         if path == "/compare":
-            return HTTPStatus.OK, _two(_chosen(runs, query, "a"), _chosen(runs, query, "b"))
+            return HTTPStatus.OK, _two(_complete(runs, query, "a"), _complete(runs, query, "b"))
         return HTTPStatus.NOT_FOUND, message_page("Not found", "There is no such page.")
 
 
@@ -119,18 +120,31 @@ class _Handler(BaseHTTPRequestHandler):
         """Write no access log: the terminal belongs to the user."""
 
 
-def _chosen(runs: list[FoundRun], query: Mapping[str, str], key: str) -> FoundRun:
+def _named(runs: list[FoundRun], query: Mapping[str, str], key: str) -> FoundRun:
     """Return the run that a request names; only runs that were found can be named."""
     name = query.get(key, "")
     for run in runs:
-        if run.name == name and run.report is not None:
+        if run.name == name:
             return run
-    raise InvalidInputError(f"there is no complete run {name!r:.80} in the folder")
+    raise InvalidInputError(f"there is no run {name!r:.80} in the folder")
+
+
+def _complete(runs: list[FoundRun], query: Mapping[str, str], key: str) -> FoundRun:
+    """Return the complete run that a request names."""
+    run = _named(runs, query, key)
+    if run.report is None:
+        raise InvalidInputError(f"the run {run.name!r:.80} is not complete; compare it when it is")
+    return run
 
 
 def _run_page(run: FoundRun) -> str:
     from ..runs import read_run
+    from .live import live_page
 
+    if run.under_way:
+        with suppress(FileNotFoundError):
+            return live_page(run)
+        # The run was completed a moment ago.
     stored = read_run(run.folder)
     return stored.page(stored.about())
 

@@ -28,7 +28,7 @@ from .images import Images
 from .parts import ITEMS_IN_PART, PartColumns, read_columns, read_details
 from .score_tables import table
 
-__all__ = ["Difference", "PageRun", "render_comparison"]
+__all__ = ["Difference", "Differences", "PageRun", "render_comparison"]
 
 _NAME_CHARS = 120
 
@@ -79,6 +79,18 @@ class Difference(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What a comparison of two runs found."""
+
+    rows: Sequence[Difference]
+    """The differences of the scores."""
+    method: str = ""
+    """How they were made, to quote with them."""
+    notes: Sequence[str] = ()
+    """Warnings, one sentence each."""
+
+
 @dataclass(slots=True)
 class _Items:
     """All items of a run, by position."""
@@ -94,9 +106,8 @@ class _Items:
 def render_comparison(
     first: PageRun,
     second: PageRun,
-    differences: Iterable[Difference],
+    differences: Differences,
     *,
-    notes: Iterable[str] = (),
     images: Images | None = None,
 ) -> str:
     """Return the page of two runs. Items are joined by id.
@@ -105,7 +116,6 @@ def render_comparison(
         first: The baseline.
         second: The run that is compared with it.
         differences: The differences of the scores.
-        notes: Warnings, one sentence each.
         images: Where pictures come from; None for no pictures.
     """
     runs = (first, second)
@@ -119,14 +129,15 @@ def render_comparison(
     title = f"{first.title} and {second.title} – Hallujudge"
     body = [
         to_items(),
-        *_first_screen(runs, list(differences), list(notes), items, len(common)),
+        *_first_screen(runs, differences, items, len(common)),
+        _making(runs, differences.method),
         app(),
     ]
     data = [
         *data_blocks(head, columns_json(columns), _details(items, places)),
         *image_blocks(columns[0], pictures),
     ]
-    return document(title, body, data, pictures.policy)
+    return document(title, body, data, pictures=pictures.policy)
 
 
 def _read(parts: Iterable[bytes]) -> _Items:
@@ -165,8 +176,7 @@ def _details(items: Sequence[_Items], places: Sequence[Sequence[int]]) -> Iterat
 
 def _first_screen(
     runs: Sequence[PageRun],
-    differences: Sequence[Difference],
-    notes: Sequence[str],
+    differences: Differences,
     items: Sequence[_Items],
     common: int,
 ) -> Iterator[Markup]:
@@ -178,17 +188,19 @@ def _first_screen(
         element("h1", f"{names[0]} and {names[1]}"),
         element("p", about, _class="muted"),
     )
-    yield _trust(runs, notes, items, common)
+    yield _trust(runs, differences.notes, items, common)
     headings = ["score", f"A: {names[0]}", f"B: {names[1]}", "B − A", "interval", "p", "B is"]
-    rows = [_row(row, first.report, second.report) for row in differences]
+    rows = [_row(row, first.report, second.report) for row in differences.rows]
     yield element("section", element("h2", "Scores"), table(headings, rows))
-    yield element(
+
+
+def _making(runs: Sequence[PageRun], method: str) -> Markup:
+    told = [(letter, run.report.signature) for letter, run in zip("AB", runs, strict=True)]
+    told += [("Differences", method)] if method else []
+    return element(
         "section",
         element("h2", "How these numbers were made"),
-        *(
-            element("p", element("b", f"{letter}: "), run.report.signature, _class="signature")
-            for letter, run in zip("AB", runs, strict=True)
-        ),
+        *(element("p", element("b", f"{name}: "), text, _class="signature") for name, text in told),
     )
 
 
@@ -209,16 +221,24 @@ def _row(row: Difference, first: Report, second: Report) -> list[Content]:
     name = element(
         "span", element("code", row.score), element("small", meaning_of(first, row.score))
     )
+    digits = _digits(row)
+    low, high = (_signed(end, digits) for end in (row.ci_low, row.ci_high))
     return [
         name,
         cell(first),
         cell(second),
-        element("b", _signed(row.difference)),
-        f"[{_signed(row.ci_low)}, {_signed(row.ci_high)}]" if row.ci_low is not None else "",
+        element("b", _signed(row.difference, digits)),
+        f"[{low}, {high}]" if row.ci_low is not None else "",
         "" if row.p_corrected is None else f"{row.p_corrected:.4f}",
         "not told apart" if row.finding == "none" else row.finding,
     ]
 
 
-def _signed(number: float | None) -> str:
-    return ABSENT if number is None else f"{number:+.4f}".replace("-", "−")
+def _digits(row: Difference) -> int:
+    """Return the decimals of a difference: four of fractions, two of lengths and counts."""
+    known = [end for end in (row.difference, row.ci_low, row.ci_high) if end is not None]
+    return 2 if any(abs(end) > 1 for end in known) else 4
+
+
+def _signed(number: float | None, digits: int) -> str:
+    return ABSENT if number is None else f"{number:+.{digits}f}".replace("-", "−")

@@ -27,10 +27,10 @@ __all__ = [
     "content_digest",
     "data_blocks",
     "document",
+    "first",
     "held",
     "image_blocks",
     "page_head",
-    "plain_document",
     "render_parts",
     "to_items",
 ]
@@ -91,7 +91,13 @@ class HtmlPage:
         return render_parts(self._parts, report, about or PageAbout(), images or Images())
 
 
-def render_parts(parts: Sequence[bytes], report: Report, about: PageAbout, images: Images) -> str:
+def render_parts(
+    parts: Sequence[bytes],
+    report: Report,
+    about: PageAbout,
+    images: Images,
+    live: Markup | None = None,
+) -> str:
     """Return the page of a run.
 
     Args:
@@ -99,19 +105,32 @@ def render_parts(parts: Sequence[bytes], report: Report, about: PageAbout, image
         report: The report of the run.
         about: Title, inputs and baseline.
         images: Where pictures come from.
+        live: How far a run under way is, for a page that keeps itself up to date.
     """
     parts = held(parts)
     columns = merged(map(read_columns, parts))
     name = about.title or report.metric
     inputs = "\n".join(value for _, value in about.inputs)
     head = page_head([(name, report)], [columns], inputs or content_digest(parts))
-    body = [to_items(), *first_screen(report, about), _more(report, head["count"]), app()]
+    screen = [to_items(), *([live] if live else []), *first_screen(report, about)]
+    body = [first(*screen, _more(report, head["count"]), live=live is not None), app()]
     data = [
         *data_blocks(head, columns_json([columns]), map(packed_details, parts)),
         *image_blocks(columns, images),
     ]
     title = f"{name} ({report.variant}) – Hallujudge"
-    return document(title, body, data, images.policy)
+    scripts = ("app.js", *(["live.js"] if live else []))
+    return document(title, body, data, scripts=scripts, pictures=images.policy)
+
+
+def first(*content: Markup, live: bool) -> Markup:
+    """Return the part of a page above its items.
+
+    Args:
+        content: What it shows.
+        live: Whether ``live.js`` looks for newer content.
+    """
+    return element("div", *content, id="first", **({"data_live": ""} if live else {}))
 
 
 def held(parts: Iterable[bytes]) -> list[bytes]:
@@ -200,7 +219,13 @@ def image_blocks(columns: Columns, images: Images) -> Iterator[Markup]:
 
 
 def document(
-    title: str, body: Iterable[Markup], data: Iterable[Markup], pictures: str = "data:"
+    title: str,
+    body: Iterable[Markup],
+    data: Iterable[Markup] = (),
+    *,
+    scripts: Sequence[str] = ("app.js",),
+    pictures: str = "data:",
+    forms: str = "'none'",
 ) -> str:
     """Return a complete HTML document.
 
@@ -208,45 +233,33 @@ def document(
         title: Title of the page.
         body: What it shows.
         data: Its data.
+        scripts: Its scripts; with ``live.js`` it may ask the viewer that serves it for newer data.
         pictures: What the content security policy allows as a picture.
+        forms: Where the policy lets forms go.
     """
-    css, script = asset("page.css"), asset("app.js")
-    policy = (
-        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(css)}'; "
-        f"img-src {pictures}; base-uri 'none'; form-action 'none'"
-    )
-    head = _head(title, policy)
-    content = element("body", element("main", *body), *data, element("script", Markup(script)))
-    return "<!doctype html>\n" + element("html", head, content, lang="en")
+    css, sources = asset("page.css"), [asset(name) for name in scripts]
+    policy = {
+        "default-src": "'none'",
+        "script-src": " ".join(f"'{digest(source)}'" for source in sources),
+        "style-src": f"'{digest(css)}'",
+        "img-src": pictures if sources else "",
+        "connect-src": "'self'" if "live.js" in scripts else "",
+        "base-uri": "'none'",
+        "form-action": forms,
+    }
+    told = "; ".join(f"{name} {value}" for name, value in policy.items() if value)
+    run = [element("script", Markup(source)) for source in sources]
+    content = element("body", element("main", *body), *data, *run)
+    return f"<!doctype html>\n{element('html', _head(title, told), content, lang='en')}\n"
 
 
-def plain_document(
-    title: str, body: Iterable[Markup], *, refresh: int = 0, forms: str = "'none'"
-) -> str:
-    """Return an HTML document without a script.
-
-    Args:
-        title: Title of the page.
-        body: What it shows.
-        refresh: After how many seconds the browser loads the page again; 0: never.
-        forms: Where the content security policy lets forms go.
-    """
-    css = asset("page.css")
-    policy = f"default-src 'none'; style-src '{digest(css)}'; base-uri 'none'; form-action {forms}"
-    again = [element("meta", http_equiv="refresh", content=str(refresh))] if refresh else []
-    head = _head(f"{title} – Hallujudge", policy, *again)
-    html = element("html", head, element("body", element("main", *body)), lang="en")
-    return f"<!doctype html>\n{html}\n"
-
-
-def _head(title: str, policy: str, *more: Markup) -> Markup:
+def _head(title: str, policy: str) -> Markup:
     return element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=policy),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
-        *more,
         element("title", title),
         # Our own CSS and script hold no text that would end their element. Escaping them would
         # change the text that the policy's digests cover.

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from support import report_samples as samples
 from support.pages import Page
 
 from hallujudge.metrics import MentionVerdict
 from hallujudge.sdk.report.page import page_part, render_comparison
-from hallujudge.sdk.report.page.compared import PageRun
+from hallujudge.sdk.report.page.compared import Differences, PageRun
 
 RIGHT = (MentionVerdict("sofa", "couch", 11, 15, False),)
 WRONG = (MentionVerdict("dog", "dog", 2, 5, True),)
 ROW = samples.difference()
+FOUND = Differences(rows=[ROW], method="paired-bootstrap", notes=["Few images."])
 
 
 def run(title: str, verdicts: Mapping[str, tuple[MentionVerdict, ...]]) -> PageRun:
@@ -25,7 +27,7 @@ def run(title: str, verdicts: Mapping[str, tuple[MentionVerdict, ...]]) -> PageR
 def test_items_are_joined_by_id_whatever_their_order() -> None:
     first = run("A model", {"1": RIGHT, "2": WRONG, "3": RIGHT})
     second = run("B model", {"9": RIGHT, "2": RIGHT, "1": WRONG})
-    page = Page(render_comparison(first, second, [ROW]))
+    page = Page(render_comparison(first, second, Differences(rows=[ROW])))
     assert page.columns["ids"] == ["1", "2"]
     assert [side["wrong"] for side in page.columns["sides"]] == [[0, 1], [1, 0]]
     summaries = [[side["summary"][:6] for side in sides] for sides in page.items()]
@@ -34,16 +36,30 @@ def test_items_are_joined_by_id_whatever_their_order() -> None:
 
 def test_first_screen_has_both_runs_and_what_is_missing() -> None:
     first, second = run("A model", {"1": RIGHT, "2": RIGHT}), run("B model", {"1": RIGHT})
-    text = Page(render_comparison(first, second, [ROW], notes=["Paired bootstrap."])).text
-    for part in ("A model", "B model", "−0.0200", "better", "Paired bootstrap.", "0.0004"):
+    text = Page(render_comparison(first, second, FOUND)).text
+    for part in ("A model", "B model", "−0.0200", "better", "Few images.", "0.0004"):
         assert part in text
     assert "1 item only in A model." in text
     assert text.count(samples.SIGNATURE) == 2
+    assert "Differences: paired-bootstrap" in text
+
+
+def test_differences_of_lengths_have_two_decimals() -> None:
+    row = replace(ROW, score="mean_words", difference=65.99551, ci_low=64.6, ci_high=67.3)
+    text = Page(
+        render_comparison(run("A", {"1": RIGHT}), run("B", {"1": RIGHT}), Differences(rows=[row]))
+    ).text
+    assert "+66.00" in text
+    assert "[+64.60, +67.30]" in text
 
 
 def test_large_runs_are_joined_in_chunks() -> None:
     names = {str(n): RIGHT for n in range(150)}
-    page = Page(render_comparison(run("A", names), run("B", dict(reversed(names.items()))), []))
+    page = Page(
+        render_comparison(
+            run("A", names), run("B", dict(reversed(names.items()))), Differences(rows=[])
+        )
+    )
     assert page.head["count"] == 150
     assert len(page.items()) == 150
     assert page.head["runs"][1]["title"] == "B"
