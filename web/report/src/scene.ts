@@ -26,7 +26,7 @@ const MOST_NODES = 26;
 
 /** Lay out a graph in a unit square. Lit triplets and their neighbours come first if it is large. */
 export function layOut(graph: Triplet[], lit: Set<number>): Scene {
-  const shown = chosen(graph, lit);
+  const kept = chosen(graph, lit);
   const nodes: Node[] = [];
   const places = new Map<string, number>();
   const at = (name: string): number => {
@@ -37,15 +37,27 @@ export function layOut(graph: Triplet[], lit: Set<number>): Scene {
     }
     return places.get(key) as number;
   };
-  const edges = shown.map((index) => {
+  const edges = joined(kept.map((index) => {
     const [subject, relation, object] = graph[index] as Triplet;
     return { from: at(subject), to: at(object), label: relation, lit: lit.has(index) };
-  });
+  }));
   for (const edge of edges.filter((each) => each.lit)) {
     for (const end of [edge.from, edge.to]) (nodes[end] as Node).lit = true;
   }
   place(nodes, edges);
-  return { nodes, edges, hidden: graph.length - shown.length };
+  return { nodes, edges, hidden: graph.length - kept.length };
+}
+
+/** Join the edges between the same two nodes, whose labels would cover each other. */
+function joined(edges: Edge[]): Edge[] {
+  const found = new Map<string, Edge>();
+  for (const edge of edges) {
+    const key = [edge.from, edge.to].sort((a, b) => a - b).join();
+    const held = found.get(key);
+    if (held) Object.assign(held, { label: `${held.label}, ${edge.label}`, lit: held.lit || edge.lit });
+    else found.set(key, { ...edge });
+  }
+  return [...found.values()];
 }
 
 function chosen(graph: Triplet[], lit: Set<number>): number[] {
@@ -67,7 +79,14 @@ function ends(triplet: Triplet | undefined): string[] {
   return triplet ? [triplet[0].trim().toLowerCase(), triplet[2].trim().toLowerCase()] : [];
 }
 
-// Fruchterman-Reingold: nodes repel each other, edges pull, steps shrink.
+const STEPS = 200;
+/** Pull to the middle, so that parts without a common edge stay near each other. */
+const GRAVITY = 2;
+/** Space that names need, as shares of the picture's width and height. */
+const LETTER = 0.0115, LINE = 0.085, MARGIN = 0.06;
+
+// Fruchterman-Reingold with gravity: nodes repel each other, edges pull, steps shrink. The result is
+// stretched to the picture, then names that cover each other are moved apart.
 function place(nodes: Node[], edges: Edge[]): void {
   const count = nodes.length;
   nodes.forEach((node, i) => {
@@ -75,18 +94,56 @@ function place(nodes: Node[], edges: Edge[]): void {
     node.y = 0.5 + 0.4 * Math.sin((2 * Math.PI * i) / count);
   });
   const ideal = 0.9 * Math.sqrt(1 / Math.max(count, 1));
-  for (let step = 0; step < 150; step++) {
-    const moves = nodes.map(() => [0, 0] as [number, number]);
+  for (let step = 0; step < STEPS; step++) {
+    const moves = nodes.map((node) => [GRAVITY * (0.5 - node.x), GRAVITY * (0.5 - node.y)] as [number, number]);
     for (let a = 0; a < count; a++) for (let b = a + 1; b < count; b++) push(nodes, moves, a, b, ideal);
     for (const { from, to } of edges) if (from !== to) pull(nodes, moves, from, to, ideal);
-    const heat = 0.08 * (1 - step / 150);
+    const heat = 0.08 * (1 - step / STEPS);
     nodes.forEach((node, i) => {
       const [dx, dy] = moves[i] as [number, number];
       const length = Math.hypot(dx, dy) || 1;
-      node.x = Math.min(0.96, Math.max(0.04, node.x + (dx / length) * Math.min(length, heat)));
-      node.y = Math.min(0.94, Math.max(0.06, node.y + (dy / length) * Math.min(length, heat)));
+      node.x += (dx / length) * Math.min(length, heat);
+      node.y += (dy / length) * Math.min(length, heat);
     });
   }
+  stretch(nodes, "x");
+  stretch(nodes, "y");
+  for (let step = 0; step < STEPS && spread(nodes); step++);
+}
+
+/** Move and stretch one coordinate so that the nodes fill the picture. */
+function stretch(nodes: Node[], axis: "x" | "y"): void {
+  const all = nodes.map((node) => node[axis]);
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  for (const node of nodes) {
+    node[axis] = high - low < 1e-6 ? 0.5 : MARGIN + ((node[axis] - low) / (high - low)) * (1 - 2 * MARGIN);
+  }
+}
+
+/** Move nodes apart whose names cover each other; return whether there were any. */
+function spread(nodes: Node[]): boolean {
+  let moved = false;
+  nodes.forEach((a, i) => {
+    for (const b of nodes.slice(i + 1)) {
+      const wide = (LETTER * (shown(a.name) + shown(b.name))) / 2 - Math.abs(a.x - b.x);
+      const tall = LINE - Math.abs(a.y - b.y);
+      if (wide <= 0 || tall <= 0) continue;
+      moved = true;
+      const [axis, by] = wide < tall ? (["x", wide] as const) : (["y", tall] as const);
+      const sign = a[axis] <= b[axis] ? 1 : -1;
+      a[axis] = inside(a[axis] - (sign * by) / 2);
+      b[axis] = inside(b[axis] + (sign * by) / 2);
+    }
+  });
+  return moved;
+}
+
+function shown(name: string): number {
+  return Math.min(name.length, 26) + 2;
+}
+
+function inside(at: number): number {
+  return Math.min(1 - MARGIN, Math.max(MARGIN, at));
 }
 
 function push(nodes: Node[], moves: [number, number][], a: number, b: number, ideal: number): void {

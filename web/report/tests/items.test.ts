@@ -80,6 +80,20 @@ test("a scene has each name once, inside the picture, the same each time", () =>
   assert.deepEqual(layOut(graph, new Set([1])), scene);
 });
 
+test("names of a scene do not cover each other, and parts without a common edge stay apart", () => {
+  const graph: Triplet[] = [["man", "wears", "hat"], ["man", "holds", "cup"], ["sky", "is", "blue"], ["building facades", "are", "nearby"]];
+  const { nodes } = layOut(graph, new Set());
+  for (const [i, a] of nodes.entries()) for (const b of nodes.slice(i + 1)) {
+    const apart = Math.abs(a.x - b.x) * 640 > 3.5 * (a.name.length + b.name.length) || Math.abs(a.y - b.y) * 360 > 14;
+    assert.ok(apart, `${a.name} and ${b.name}`);
+  }
+});
+
+test("edges between the same two nodes have one label", () => {
+  const { edges } = layOut([["skillet", "filled with", "food"], ["food", "in", "skillet"]], new Set([1]));
+  assert.deepEqual(edges.map(({ label, lit }) => [label, lit]), [["filled with, in", true]]);
+});
+
 test("a large scene keeps the lit triplets", () => {
   const graph = Array.from({ length: 100 }, (_, i): Triplet => [`a${i}`, "near", `b${i}`]);
   const scene = layOut(graph, new Set([99]));
