@@ -132,11 +132,6 @@ def _item_codec(kind: str) -> _ItemCodec:
     )
 
 
-@cache
-def _codec_of_type(item_type: type[Item]) -> _ItemCodec:
-    return _item_codec(_KINDS[item_type])
-
-
 def has_messages(item: Item) -> bool:
     """Return whether items of this type can be sent; those of a family without a .proto can't."""
     return type(item) in _KINDS
@@ -148,7 +143,7 @@ def item_to_proto(item: Item) -> pb.Item:
     Raises:
         InvalidInputError: A field can't be sent.
     """
-    codec = _codec_of_type(type(item))
+    codec = _item_codec(_KINDS[type(item)])
     message = pb.Item()
     try:
         codec.write(item, message)
