@@ -1,0 +1,202 @@
+"""The columns of a tally, by item and by cluster, and the scores that they give."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from .intervals import IntervalSettings, counting_clusters, score_interval
+from .metric import ExpandingMetric, ResolvingMetric
+from .report import Bound, Score
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .metric import FloatArray, Metric, ScoreDefinition
+
+__all__ = ["Clusters", "Table"]
+
+_WHOLE_BELOW = 2.0**53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clusters:
+    """The sums of a run by cluster."""
+
+    keys: NDArray[np.uint64]
+    """The clusters, in ascending order; equal in runs about the same images."""
+    columns: Mapping[str, FloatArray]
+    """Column -> sums in the order of the keys."""
+
+
+class Table:
+    """Statistics as columns, by item and by cluster."""
+
+    def __init__(
+        self,
+        metric: Metric,
+        clusters: array[int] | NDArray[np.uint64],
+        weights: array[int] | FloatArray,
+        columns: Iterable[array[int] | array[float] | FloatArray],
+    ) -> None:
+        import numpy as np
+
+        self._metric = metric
+        self._keys = np.array(clusters, dtype=np.uint64)
+        self._items = {metric.unit: np.array(weights, dtype=np.float64)} | {
+            column.name: np.array(numbers, dtype=np.float64)
+            for column, numbers in zip(metric.columns, columns, strict=True)
+        }
+        if isinstance(metric, ExpandingMetric):
+            self._items |= metric.expand(self._items)
+
+    def where(self, mask: NDArray[np.bool_]) -> Table:
+        """Return the rows of one group."""
+        columns = [self._items[column.name][mask] for column in self._metric.columns]
+        weights = self._items[self._metric.unit][mask]
+        return Table(self._metric, self._keys[mask], weights, columns)
+
+    def repeated(self, times: FloatArray) -> Table:
+        """Return the rows, each multiplied by its factor."""
+        columns = [self._items[column.name] * times for column in self._metric.columns]
+        return Table(self._metric, self._keys, self._items[self._metric.unit] * times, columns)
+
+    def totals(self) -> dict[str, float]:
+        """Return the sums of the statistics over all items."""
+        return {self._metric.unit: _exact_sum(self._items[self._metric.unit])} | {
+            column.name: _exact_sum(self._items[column.name])
+            for column in self._metric.columns
+            if not column.label
+        }
+
+    def scores(self, intervals: IntervalSettings) -> dict[str, Score]:
+        """Return every score of the metric with its interval."""
+        return {score.name: self._score(score, intervals) for score in self._metric.scores}
+
+    @property
+    def clusters(self) -> int:
+        """Return the number of clusters."""
+        return len(self._derived[self._metric.unit])
+
+    def by_cluster(self) -> Clusters:
+        """Return the clusters in the order of their keys."""
+        import numpy as np
+
+        keys, first = np.unique(self._keys, return_index=True)
+        columns = self._derived
+        if len(keys) == len(self._keys):
+            # Clusters of one item each are still in the order of items.
+            columns = {name: column[first] for name, column in columns.items()}
+        return Clusters(keys=keys, columns=columns)
+
+    def clusters_by_score(self) -> dict[str, int]:
+        """Return the number of clusters of each defined score."""
+        return {
+            score.name: len(counting_clusters(self._cluster_rows(score)))
+            for score in self._metric.scores
+            if self._score_value(score) is not None
+        }
+
+    def _cluster_rows(self, score: ScoreDefinition) -> FloatArray:
+        import numpy as np
+
+        return np.column_stack([self._derived[name] for name in score.columns])
+
+    def _score_value(self, score: ScoreDefinition) -> float | None:
+        return _value(score, {name: _exact_sum(self._derived[name]) for name in score.columns})
+
+    def _score(self, score: ScoreDefinition, intervals: IntervalSettings) -> Score:
+        clusters, value = self._derived, self._score_value(score)
+        rows = self._cluster_rows(score)
+        ends = score_interval(rows, score, intervals) if value is not None else None
+        return Score(
+            name=score.name,
+            value=value,
+            ci_low=ends[0] if ends else None,
+            ci_high=ends[1] if ends else None,
+            n=int(_exact_sum(clusters[score.count or self._metric.unit])),
+        )
+
+    def bounds(self, unscored: int, largest: Sequence[float]) -> dict[str, Bound]:
+        """Return the bounds of each score; empty if everything has a verdict.
+
+        Args:
+            unscored: How many unscored items there are.
+            largest: For each column the largest number that a scored item has.
+        """
+        if not unscored and not self._unresolved():
+            return {}
+        best, worst = (self._imagined(unscored, largest, best=best) for best in (True, False))
+        return {
+            score.name: Bound(best=best_value, worst=worst_value)
+            for score in self._metric.scores
+            if score.bounded
+            and (best_value := _value(score, best)) is not None
+            and (worst_value := _value(score, worst)) is not None
+        }
+
+    def _unresolved(self) -> bool:
+        """Return whether a scored item has a claim without a verdict."""
+        metric = self._metric
+        return isinstance(metric, ResolvingMetric) and bool(self._items[metric.unresolved].any())
+
+    def _imagined(self, unscored: int, largest: Sequence[float], *, best: bool) -> dict[str, float]:
+        """Return sums with all unscored items and claims at one extreme."""
+        import numpy as np
+
+        metric = self._metric
+        items: Mapping[str, FloatArray] = self._items
+        if isinstance(metric, ResolvingMetric):
+            items = metric.resolve(items, best=best)
+        clusters = metric.derive(_cluster_sums(self._keys, items))
+        observed = {
+            column.name: np.array([number])
+            for column, number in zip(metric.columns, largest, strict=True)
+        }
+        row = {metric.unit: 1.0, **metric.extreme(observed, best=best)}
+        extreme = metric.derive({name: np.array([row[name]]) for name in self._items})
+        return {
+            name: _exact_sum(clusters[name]) + unscored * float(extreme[name][0])
+            for name in extreme
+        }
+
+    @cached_property
+    def _derived(self) -> Mapping[str, FloatArray]:
+        return self._metric.derive(_cluster_sums(self._keys, self._items))
+
+
+def _cluster_sums(
+    keys: NDArray[np.uint64], items: Mapping[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Return sums by cluster, independent of the order of items."""
+    import numpy as np
+
+    in_order = np.sort(keys)
+    if not np.any(in_order[1:] == in_order[:-1]):
+        return dict(items)
+    order = np.lexsort([*items.values(), keys])
+    starts = np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))
+    return {name: np.add.reduceat(column[order], starts) for name, column in items.items()}
+
+
+def _exact_sum(numbers: FloatArray) -> float:
+    """Return the correctly rounded sum, which does not depend on the order."""
+    import math
+
+    import numpy as np
+
+    # Sums of whole numbers are exact in any order as long as a float holds them exactly.
+    if np.array_equal(numbers, np.rint(numbers)) and np.abs(numbers).sum() < _WHOLE_BELOW:
+        return float(numbers.sum())
+    return math.fsum(numbers.tolist())
+
+
+def _value(score: ScoreDefinition, sums: Mapping[str, float]) -> float | None:
+    import numpy as np
+
+    value = float(score.value({name: np.array([sums[name]]) for name in score.columns})[0])
+    return None if np.isnan(value) else value
