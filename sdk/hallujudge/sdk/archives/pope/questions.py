@@ -1,0 +1,244 @@
+"""POPE's questions: their files, their labels, and the keys by which answers are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...errors import ArchiveError
+from ..inputs import InputOptions, References, Responses
+from ..joins import refuse
+from ..qa import fields_of, kept, optional_text
+from ..records import Record, canonical_id, choose_key, no_records, read_records, shown
+
+__all__ = [
+    "ID_KEYS",
+    "IMAGE_KEYS",
+    "LABEL_KEYS",
+    "Question",
+    "Questions",
+    "id_of",
+    "joined_labels",
+    "label_of",
+    "read_questions",
+]
+
+ID_KEYS = ("question_id", "id")
+LABEL_KEYS = ("label", "gt", "gt_answer", "ground_truth", "answer")
+_QUESTION_KEYS = ("question", "prompt", "text")
+IMAGE_KEYS = ("image", "image_id", "image_source")
+_LABELS = {"yes": "yes", "no": "no"}
+
+
+def joined_labels(sources: Sequence[Path | Iterable[object]]) -> list[Record]:
+    """Return the questions of several files; labels are joined by image and question text.
+
+    LLaVA's question file has ids and categories, but no labels. POPE's files, one for each
+    category, have labels, but their ids begin anew in each file. A label depends on image and
+    object only, and is therefore equal in every category.
+
+    Raises:
+        ArchiveError: One question has two labels, or a question has none.
+    """
+    records = [list(read_records(source)) for source in sources]
+    open_ones = [r for rows in records for r in rows if _given_label(r) is None]
+    if not open_ones:
+        return [
+            replace(row, position=position)
+            for position, row in enumerate(row for rows in records for row in rows)
+        ]
+    labels = _labels_by_text(r for rows in records for r in rows if _given_label(r) is not None)
+    missing = [row for row in open_ones if _normal_text(row) not in labels]
+    if missing:
+        raise refuse(
+            "questions have no label",
+            [id_of(row, with_category=False, required=False) for row in missing],
+            "Give all label files of the benchmark with further --references",
+        )
+    return [
+        replace(row, position=position, values={**row.values, "label": labels[_normal_text(row)]})
+        for position, row in enumerate(open_ones)
+    ]
+
+
+def _given_label(record: Record) -> object:
+    return next((record.values[key] for key in LABEL_KEYS if key in record.values), None)
+
+
+def _labels_by_text(records: Iterable[Record]) -> dict[tuple[str, str], object]:
+    labels: dict[tuple[str, str], object] = {}
+    for record in records:
+        label = _given_label(record)
+        key = _normal_text(record)
+        if labels.setdefault(key, label) != label:
+            raise ArchiveError(
+                f"{record.place}: the label of {key[1]!r:.80} about {key[0]} is {label!r:.20}, but "
+                f"{labels[key]!r:.20} in another record; correct one of them"
+            )
+    return labels
+
+
+def _normal_text(record: Record) -> tuple[str, str]:
+    """Return image and question; instructions follow the question on further lines."""
+    text = optional_text(record, _QUESTION_KEYS).strip().partition("\n")[0]
+    return optional_text(record, IMAGE_KEYS), " ".join(text.split())
+
+
+class Question(NamedTuple):
+    """A question, its label, its image, and the fields that results are grouped by."""
+
+    identifier: str
+    text: str
+    label: str
+    image: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """Questions by join key."""
+
+    by: str
+    """``id``, ``text`` or ``order``."""
+    table: Mapping[str, Question]
+    """Key -> question."""
+    with_category: bool
+    """Whether ids are only unique within a category, such as random, popular, adversarial."""
+
+    def key_of(self, record: Record) -> str:
+        """Return the join key of an answer."""
+        if self.by == "order":
+            return str(record.position)
+        if self.by == "text":
+            return _text_key(record, answer=True)
+        return id_of(record, with_category=self.with_category, required=True)
+
+
+def read_questions(
+    references: References,
+    responses: Responses,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> Questions:
+    """Return the questions by the key that joins them with the answers.
+
+    Raises:
+        ArchiveError: A question is a duplicate, a label is neither yes nor no, or nothing joins
+            the questions with the answers.
+    """
+    references = kept(references)
+    question = next(_question_records(references), None)
+    if question is None:
+        raise no_records(references, "questions", "question")
+    first = next(read_records(responses), None)
+    if first is None:
+        raise no_records(responses, "answers", "answer")
+    by = options.join if options.join != "auto" else _way_to_join(first, question)
+    label_key = choose_key(question, None, LABEL_KEYS, what="the label", flag="one of these names")
+    with_category = by == "id" and all("category" in r.values for r in (first, question))
+    table: dict[str, Question] = {}
+    duplicates: list[str] = []
+    bad: list[str] = []
+    shared: dict[object, Any] = {}
+    for record in _question_records(references):
+        identifier = id_of(record, with_category=with_category, required=by == "id")
+        key = {"order": str(record.position), "text": ""}.get(by, identifier)
+        key = key or _text_key(record, answer=False)
+        label = label_of(record.values.get(label_key))
+        if label is None:
+            bad.append(f"{identifier} ({shown(record.values.get(label_key))})")
+        if key in table:
+            duplicates.append(identifier)
+        # Texts, images and fields repeat; share equal strings to save memory.
+        text, image = optional_text(record, _QUESTION_KEYS), optional_text(record, IMAGE_KEYS)
+        fields = fields_of(group_by, record.values)
+        table[key] = Question(
+            identifier,
+            shared.setdefault(text, text),
+            label or "",
+            shared.setdefault(image, image),
+            shared.setdefault(tuple(fields.values()), fields),
+        )
+    if duplicates:
+        raise refuse(
+            "duplicate questions in the file of questions",
+            duplicates,
+            "Remove the duplicates, or join by text",
+        )
+    if bad:
+        raise refuse(
+            "labels are neither yes nor no", bad, "Correct these labels in the file of questions"
+        )
+    return Questions(by=by, table=table, with_category=with_category)
+
+
+def _question_records(references: References) -> Iterator[Record]:
+    if not isinstance(references, Mapping):
+        yield from read_records(references)
+        return
+    for position, (key, value) in enumerate(references.items()):
+        values = {"question_id": key, **_row(value)}
+        yield Record(values=values, position=position, place=f"entry {key!r}")
+
+
+def _row(value: object) -> Mapping[str, object]:
+    if isinstance(value, Mapping):
+        return value
+    return {"label": value}
+
+
+def _way_to_join(answer: Record, question: Record) -> str:
+    has_id = [any(key in record.values for key in ID_KEYS) for record in (answer, question)]
+    if all(has_id):
+        return "id"
+    if any(key in answer.values for key in IMAGE_KEYS):
+        return "text"
+    raise ArchiveError(
+        f"{answer.place}: answers have neither a question id ({', '.join(ID_KEYS)}) nor an image "
+        f"({', '.join(IMAGE_KEYS)}) to join by; found {', '.join(sorted(answer.values))}. "
+        "If they are in the order of the questions, set InputOptions(join='order')"
+    )
+
+
+def id_of(record: Record, *, with_category: bool, required: bool) -> str:
+    """Return the id of a question or an answer; without one, its position counted from one.
+
+    Args:
+        record: The question or the answer.
+        with_category: Whether ids are only unique within a category.
+        required: Whether a record without an id is an error.
+
+    Raises:
+        ArchiveError: A required id is missing.
+    """
+    key = next((key for key in ID_KEYS if key in record.values), None)
+    if key is None and required:
+        raise ArchiveError(
+            f"{record.place}: no question id ({', '.join(ID_KEYS)}), unlike other records; found "
+            f"{', '.join(sorted(record.values))}. Add the id, or remove the record"
+        )
+    if key is None:
+        return str(record.position + 1)
+    identifier = canonical_id(record.values[key], record.place)
+    return f"{record.values.get('category')}:{identifier}" if with_category else identifier
+
+
+def _text_key(record: Record, *, answer: bool) -> str:
+    # Prompts may end with instructions that the question file does not have.
+    keys = ("question", "prompt") if answer else _QUESTION_KEYS
+    if answer and "answer" in record.values:
+        keys = _QUESTION_KEYS
+    text, image = optional_text(record, keys), optional_text(record, IMAGE_KEYS)
+    if not text or not image:
+        raise ArchiveError(
+            f"{record.place}: joining by text needs an image and a question; "
+            f"found {', '.join(sorted(record.values))}"
+        )
+    return f"{image}: {' '.join(text.split())}"
+
+
+def label_of(value: object) -> str | None:
+    """Return yes or no; None for anything else."""
+    return _LABELS.get(value.strip().casefold()) if isinstance(value, str) else None
