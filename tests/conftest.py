@@ -19,7 +19,7 @@ settings.register_profile("default", UNHURRIED)
 settings.register_profile("ci", UNHURRIED, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
-pytest_plugins = ["support.skips"]
+pytest_plugins = ["support.skips", "support.jobs"]
 
 # Settings of the suite itself.
 _FOR_TESTS = ("HALLUJUDGE_GOLDENS", "HALLUJUDGE_GOLDEN_ALL", "HALLUJUDGE_EXAMPLES")

@@ -28,7 +28,8 @@ async def test_a_server_that_freezes_in_the_middle_of_a_run(server: ServerProces
         os.kill(server.process.pid, signal.SIGSTOP)
 
     # The stream itself may take a day; only the keepalive can end it.
-    async with AsyncClient(RemoteBackend(server.address, keepalive=1.0)) as client:
+    backend = RemoteBackend(server.address, keepalive=1.0, reconnect_timeout=0)
+    async with AsyncClient(backend) as client:
         with pytest.raises(UnavailableError):
             await client.score(
                 "chair",

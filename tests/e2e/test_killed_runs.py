@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
-import threading
-from collections import Counter
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +16,7 @@ from support import scripted_llm as llm
 from support.qa_samples import write_lines
 from support.running import BIN, cli, here
 from support.threads import eventually
+from support.toll import Toll, verdicts
 from support.tri_he_samples import SCENE
 
 COUNT = 20_000
@@ -64,36 +60,6 @@ def test_a_run_that_is_killed_three_times_writes_the_same_bytes(
     assert resumed.returncode == undisturbed.returncode == 3
     assert resumed.stdout == undisturbed.stdout
     assert contents(parts) == contents(whole)
-
-
-class Toll:
-    """Replies to so many calls of a judge, and leaves the further ones without a reply.
-
-    Calls with a reply are those that are paid.
-    """
-
-    def __init__(self) -> None:
-        self.paid: Counter[str] = Counter()
-        self.allowed = 0
-        self.held: list[asyncio.Event] = []
-        self.changed = threading.Event()
-        self.loop: asyncio.AbstractEventLoop | None = None
-
-    def step(self, number: int, body: llm.Body) -> llm.Reply:
-        self.loop = asyncio.get_running_loop()
-        if not self.allowed:
-            self.held.append(asyncio.Event())
-            return llm.Reply(reset=True, hold=self.held[-1])
-        self.allowed -= 1
-        self.paid[llm.prompt_of(body)] += 1
-        return llm.honest(number, body)
-
-    def drop(self) -> None:
-        """Close the connections of the calls without a reply."""
-        held, self.held = self.held, []
-        for event in held:
-            assert self.loop is not None
-            self.loop.call_soon_threadsafe(event.set)
 
 
 def test_no_call_is_paid_twice(tmp_path: Path) -> None:
@@ -141,9 +107,3 @@ def test_no_call_is_paid_twice(tmp_path: Path) -> None:
         stop()
     for name in ("items.jsonl", "report.json"):
         assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
-
-
-def verdicts(folder: Path) -> int:
-    """Return the number of verdicts on the disk."""
-    with closing(sqlite3.connect(folder / "verdicts.sqlite")) as file:
-        return int(file.execute("SELECT count(*) FROM answers").fetchone()[0])

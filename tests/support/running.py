@@ -26,12 +26,14 @@ class ServerProcess:
     def __init__(self, *arguments: str, **environment: str) -> None:
         # A file, not a pipe: a pipe that is not read fills up and stops the server.
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
+        # Jobs and verdicts of this server alone, unless the test names a folder.
+        self._state = tempfile.TemporaryDirectory(prefix="hallujudge-state-")
         self.process = subprocess.Popen(
             [BIN / "hallujudge", "serve", "--port", "0", *arguments],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            env={**os.environ, **environment},
+            env={**os.environ, "XDG_STATE_HOME": self._state.name, **environment},
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -54,6 +56,7 @@ class ServerProcess:
     def _end(self, timeout: float | None = None) -> tuple[int, str]:
         """Wait for the end of the process; return the exit code and standard error."""
         self.process.communicate(timeout=timeout)
+        self._state.cleanup()
         with self._errors as errors:
             errors.seek(0)
             return self.process.returncode, errors.read()

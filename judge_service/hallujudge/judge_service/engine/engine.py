@@ -121,8 +121,12 @@ class ScoringSession:
     async def score(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, and add them to the report."""
         results = await self.evaluate(items)
-        self._tally.add_all(results)
+        self.add(results)
         return results
+
+    def add(self, results: Sequence[ItemResult]) -> None:
+        """Add results that were evaluated before to the report."""
+        self._tally.add_all(results)
 
     async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
         """Return the calls that language models would get, with tokens and cost, without calling.

@@ -30,6 +30,15 @@ METHODS: Mapping[str, MethodRule] = {
     "/hallujudge.judge.v1.JudgeService/Normalize": MethodRule(scope=Scope.EXTRACT),
     "/hallujudge.judge.v1.JudgeService/ListMetrics": MethodRule(),
     "/hallujudge.judge.v1.JudgeService/GetServerInfo": MethodRule(),
+    "/hallujudge.judge.v1.ScoringJobService/CreateJob": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/AddJobItems": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/GetJob": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/ListJobs": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/WatchJob": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/CancelJob": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/DeleteJob": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/ListJobResults": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/GetJobReport": MethodRule(scope=Scope.SCORE),
 }
 """The rules of our own methods; a new method adds its line here."""
 

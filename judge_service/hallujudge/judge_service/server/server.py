@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from hallujudge.judge.v1 import judge_service_pb2, judge_service_pb2_grpc
+from hallujudge.judge.v1 import (
+    jobs_pb2,
+    jobs_pb2_grpc,
+    judge_service_pb2,
+    judge_service_pb2_grpc,
+)
 
 from ..access.memory import MemoryBudget
 from ..access.spending import Ledger
@@ -30,11 +35,14 @@ from ..settings.server import (
 from .admission import Admission
 from .door import is_loopback, open_door
 from .interceptors import GuardInterceptor
+from .job_settings import job_service, with_verdict_cache
+from .jobs_servicer import JobsServicer
 from .servicer import JudgeServicer
 from .tls import server_credentials
 
 if TYPE_CHECKING:
     from ..engine.judge_factory import JudgeFactory
+    from ..jobs.service import JobService
     from ..llm.vllm import VllmServer
     from ..settings.judges import JudgeSettings
 
@@ -47,7 +55,13 @@ except ModuleNotFoundError as err:
 __all__ = ["RunningServer", "serve", "start"]
 
 _LOG = logging.getLogger(__name__)
-_SERVICE = judge_service_pb2.DESCRIPTOR.services_by_name["JudgeService"].full_name
+_SERVICES = tuple(
+    file.services_by_name[name].full_name
+    for file, name in (
+        (judge_service_pb2.DESCRIPTOR, "JudgeService"),
+        (jobs_pb2.DESCRIPTOR, "ScoringJobService"),
+    )
+)
 
 
 class RunningServer:
@@ -64,9 +78,11 @@ class RunningServer:
         checks: health.aio.HealthServicer,
         settings: ServerSettings,
         port: int,
+        jobs: JobService | None = None,
     ) -> None:
         self._server = server
         self._checks = checks
+        self._jobs = jobs
         self._settings = settings
         self.port = port
         self.address = f"{settings.host}:{port}"
@@ -77,12 +93,24 @@ class RunningServer:
         Args:
             grace: The longest wait, in seconds; None: the setting ``drain_seconds``.
         """
+        grace = self._settings.drain_seconds if grace is None else grace
         await self._checks.enter_graceful_shutdown()
-        await self._server.stop(self._settings.drain_seconds if grace is None else grace)
+        if self._jobs is None:
+            await self._server.stop(grace)
+        else:
+            self._jobs.drain()
+            await asyncio.gather(self._server.stop(grace), self._jobs.close(grace))
 
 
-async def start(settings: ServerSettings, engine: Engine | None = None) -> RunningServer:
+async def start(
+    settings: ServerSettings, engine: Engine | None = None, jobs: JobService | None = None
+) -> RunningServer:
     """Start a server.
+
+    Args:
+        settings: The settings.
+        engine: Scores items; None: an engine of the default settings.
+        jobs: Keeps jobs and scores them with the same engine; None: the server runs no jobs.
 
     Raises:
         InvalidInputError: The server cannot listen on the address, anybody could call it from
@@ -108,19 +136,22 @@ async def start(settings: ServerSettings, engine: Engine | None = None) -> Runni
     judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(
         JudgeServicer(engine or Engine(Resources(offers=_offers(settings))), settings), server
     )
+    jobs_pb2_grpc.add_ScoringJobServiceServicer_to_server(JobsServicer(jobs, settings), server)
     checks = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
     if settings.reflection == "on" or (
         settings.reflection == "auto" and is_loopback(settings.host)
     ):
         reflection.enable_server_reflection(
-            (_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+            (*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
         )
     port = _bind(server, settings, credentials)
     await server.start()
-    for name in ("", _SERVICE):
+    if jobs is not None:
+        await jobs.start()
+    for name in ("", *_SERVICES):
         await checks.set(name, health_pb2.HealthCheckResponse.SERVING)
-    return RunningServer(server, checks, settings, port)
+    return RunningServer(server, checks, settings, port, jobs)
 
 
 def _bind(
@@ -167,7 +198,8 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
         loop.add_signal_handler(number, stopping.set)
     async with _judges(resolved, stopping) as resources:
         if not stopping.is_set():
-            running = await start(settings, Engine(resources))
+            engine = Engine(resources)
+            running = await start(settings, engine, job_service(resolved, engine))
             announce(running.address)
             await stopping.wait()
             _LOG.info("draining for up to %g s", settings.drain_seconds)
@@ -182,7 +214,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
 async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncIterator[Resources]:
     """Provide the judges, and run a vLLM server meanwhile if the settings name its model."""
     # Callers can't cause a download: what is offered is fetched before the first call.
-    settings = replace(resolved.judges, matcher_download=0)
+    settings = replace(with_verdict_cache(resolved), matcher_download=0)
     offers = _offers(resolved.server)
     if resolved.judges.matcher_download:
         await asyncio.to_thread(_fetch, offers)

@@ -17,12 +17,13 @@ from ..engine.ordered import ordered_map
 from ..engine.progress import TICK_SECONDS
 from ..engine.registry import metric_entry
 from ..engine.ticks import with_ticks
-from ..errors import InvalidInputError, Violation
+from ..errors import InvalidInputError
 from ..version import __version__
 from ..wire import convert as _convert
 from ..wire.metrics import metric_info
 from ..wire.reports import pieces_of, shrink
 from ..wire.scene_graphs import without_graphs
+from .counts import check_count
 from .specs import admitted_spec
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self, request: pb.ExtractRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ExtractResponse:
         """Extract claims from texts."""
-        self._check_count(len(request.texts), "texts")
+        check_count(self._settings.max_batch_items, len(request.texts), "texts")
         spec = admitted_spec(request.spec)
         texts = await extract(spec, request.texts, self._engine.resources)
         return pb.ExtractResponse(
@@ -140,7 +141,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self, request: pb.NormalizeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.NormalizeResponse:
         """Return the roots of words."""
-        self._check_count(len(request.words), "words")
+        check_count(self._settings.max_batch_items, len(request.words), "words")
         graph = _convert.graph_from_proto(request.graph)
         label, roots = await normalize(graph, request.words, self._engine.resources)
         return pb.NormalizeResponse(
@@ -185,20 +186,10 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
 
     def _items(self, spec: ScoreSpec, messages: Sequence[pb.Item], within: str) -> list[Item]:
         """Return the items of a request for the metric of its spec."""
-        self._check_count(len(messages), within)
+        check_count(self._settings.max_batch_items, len(messages), within)
         return _convert.items_from_proto(
             messages, metric_entry(spec.metric).item_type, within=within
         )
-
-    def _check_count(self, count: int, field: str) -> None:
-        limit = self._settings.max_batch_items
-        if count > limit:
-            problem = f"has {count} elements; send at most {limit} in one message"
-            raise InvalidInputError(
-                f"{field}: {problem}",
-                metadata={"count": str(count), "limit": str(limit)},
-                violations=(Violation(field=field, description=problem),),
-            )
 
 
 def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:

@@ -121,8 +121,10 @@ class JudgeSettings:
     """Price of a million completion tokens of the fallback; -1: not known."""
     judge_order: str = _setting("llm,fallback", "judges of the router, the preferred one first")
     """Judges that the router asks, in order: some of matcher, llm, fallback."""
-    verdict_cache: str = _setting("", "file that keeps verdicts; empty: none are kept")
-    """SQLite file that keeps answers; empty: none are kept."""
+    verdict_cache: str = _setting(
+        "", "file that keeps verdicts; empty: a server with jobs has one in data_folder"
+    )
+    """SQLite file that keeps answers; empty: a server with jobs keeps them in ``data_folder``."""
     data_folder: str = _setting("", "folder for logs of what is started; empty: the server's own")
     """Folder for the logs of processes that are started."""
 

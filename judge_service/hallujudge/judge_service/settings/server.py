@@ -80,6 +80,22 @@ class ServerSettings:
     """The devices of matchers that callers may name, with commas between."""
     drain_seconds: float = _setting(20.0, "time for calls to finish after SIGTERM", high=3600)
     """How long running calls may take to finish after SIGTERM, in seconds."""
+    jobs_database: str = _setting(
+        "", "file or postgresql:// address; empty: jobs.sqlite in data_folder; off: no jobs"
+    )
+    """Where jobs are kept: a file, ``postgresql://…``, or ``off``; empty: in ``data_folder``."""
+    jobs_per_owner: int = _setting(100, "maximum number of jobs kept for one caller", low=1)
+    """The maximum number of jobs that are kept for one caller, finished ones included."""
+    job_max_items: int = _setting(1_000_000, "maximum number of items in a job", low=1)
+    """The maximum number of items in a job."""
+    job_max_bytes: int = _setting(
+        256 << 20, "maximum size of a job's items, in bytes", low=1 << 16, high=2**40
+    )
+    """The maximum size of a job's items, in bytes."""
+    job_retention_days: float = _setting(30.0, "days for which finished jobs are kept", high=36500)
+    """How long a finished job is kept with its results, in days."""
+    max_running_jobs: int = _setting(4, "maximum number of running jobs", low=1, high=1000)
+    """The maximum number of jobs that run at the same time; further ones wait."""
     log_level: str = _setting("info", "debug, info, warning or error")
     """The lowest level of messages that are logged."""
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service.engine.progress import RunProgress
 from hallujudge.judge_service.engine.ticks import with_ticks
 from hallujudge.judge_service.settings.connection import Connection, load_connection
 from hallujudge.judge_service.version import __version__
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc
-from hallujudge.judge_service.wire.reports import joined
 from hallujudge.judge_service.wire.scene_graphs import with_graphs
-from hallujudge.metrics import Report
+from hallujudge.metrics import Report, Tally
 
 from ..errors import (
     HallujudgeError,
@@ -34,14 +33,15 @@ from .base import Batch, BatchResult, RunHeader, ServerInfo
 from .channel import call_metadata, check_key, open_channel
 from .diagnosis import diagnose
 from .headers import header_of
+from .outbox import Outbox
 from .progress_watch import PROGRESS_SECONDS, STREAM_SECONDS, ProgressWatch, progress_of
+from .reconnecting import RECONNECT_SECONDS, Reconnecting
+from .stream_call import responses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hallujudge.judge.v1 import scoring_pb2 as scoring_pb
     from hallujudge.judge_service.engine.entry import FoundClaim
-    from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
@@ -52,10 +52,6 @@ MAX_IN_FLIGHT = 256
 """Most items sent and not yet answered; more would only fill buffers on both sides."""
 
 _MAX_MESSAGE_BYTES = 64 << 20
-
-# gRPC's message for a write to a call that has ended, and the wait for the server's own status.
-_WRITE_FAILED = "Internal error from Core"
-_STATUS_SECONDS = 2.0
 
 # gRPC retries only calls that the server has not begun, and respects the server's pushback.
 _SERVICE_CONFIG = {
@@ -95,6 +91,8 @@ class RemoteBackend:
         stream_timeout: How long a whole scoring stream may take, in seconds.
         progress_timeout: How long a server may be at work without results, answers of its judges
             or a reason to wait, in seconds.
+        reconnect_timeout: How long a server that was lost in the middle of a run may be away, in
+            seconds; 0 ends the run with the connection.
         keepalive: How often a server at work is asked whether it is alive, and how long it may
             take to answer, in seconds. A server that froze is noticed after twice this time.
         connection: Certificates and API key; what it leaves out is from the environment.
@@ -111,6 +109,7 @@ class RemoteBackend:
         timeout: float = 60.0,
         stream_timeout: float = STREAM_SECONDS,
         progress_timeout: float = PROGRESS_SECONDS,
+        reconnect_timeout: float = RECONNECT_SECONDS,
         keepalive: float = _KEEPALIVE_SECONDS,
         connection: Connection | None = None,
     ) -> None:
@@ -122,68 +121,119 @@ class RemoteBackend:
         self._keepalive_ms = int(keepalive * 1000)
         self._target = checked_address(target)
         self._progress_timeout = progress_timeout
+        self._reconnect_timeout = reconnect_timeout
         ProgressWatch(self._target, progress_timeout)  # refuses a time that is not above 0
+        Reconnecting(self._target, reconnect_timeout)  # refuses a time below 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._greeted = False
 
     async def header(self, spec: ScoreSpec) -> RunHeader:
         """Return what is known of a run before its first item: a report of no items tells it."""
-
-        async def nothing() -> AsyncGenerator[Batch, None]:
-            no_batches: tuple[Batch, ...] = ()
-            for batch in no_batches:
-                yield batch
-
-        async with aclosing(self.score_stream(spec, nothing())) as parts:
-            report = [part async for part in parts if isinstance(part, Report)][-1]
-        return header_of(report)
+        await self._greet()
+        async with (
+            Outbox(_nothing(), MAX_IN_FLIGHT) as outbox,
+            aclosing(self._responses(spec, outbox)) as responses,
+        ):
+            reports = [r.report async for r in responses if r.WhichOneof("message") == "report"]
+        return header_of(_convert.report_from_proto(reports[-1]))
 
     async def score_stream(
         self, spec: ScoreSpec, batches: AsyncIterable[Batch], *, report: bool = True
     ) -> AsyncGenerator[BatchResult | RunProgress | Report, None]:
         """Yield the results of each batch in input order, then the report if it is wanted.
 
+        If the server is lost on the way, batches without results are sent again when it is back.
+
         Raises:
             DeadlineError: The server made no progress for ``progress_timeout`` seconds.
+            UnavailableError: The server was away for ``reconnect_timeout`` seconds.
+            VersionMismatchError: It came back with other judges or another release.
         """
-        await self._greet()
-        window = _Window(MAX_IN_FLIGHT)
-        sent: deque[Batch] = deque()
-        groups: list[scoring_pb.GroupScores] = []
+        header = await self.header(spec)
+        tally = Tally(header.metric, spec.group_by)
+        async with (
+            Outbox(batches, MAX_IN_FLIGHT) as outbox,
+            aclosing(self._kept_up(spec, outbox, header)) as parts,
+        ):
+            async for part in parts:
+                if report and isinstance(part, BatchResult):
+                    tally.add_all(part.results)
+                yield part
+        if report:
+            # The server's own report lacks what was answered before a connection was lost.
+            yield await asyncio.to_thread(header.report, tally, spec.interval)
+
+    async def _kept_up(
+        self, spec: ScoreSpec, outbox: Outbox, header: RunHeader
+    ) -> AsyncGenerator[BatchResult | RunProgress, None]:
+        """Yield results and progress, over as many connections as it takes."""
+        reconnecting = Reconnecting(self._target, self._reconnect_timeout)
+        anew = False
+        while True:
+            try:
+                if anew:
+                    await self._check_same(spec, header)
+                async with aclosing(self._results(spec, outbox)) as parts:
+                    async for part in parts:
+                        if isinstance(part, BatchResult):
+                            reconnecting.back()
+                        yield part
+                return
+            except HallujudgeError as err:
+                if outbox.error is not None:
+                    raise
+                pause = reconnecting.lost(err)
+            anew = True
+            yield RunProgress(waiting=reconnecting.waiting)
+            await asyncio.sleep(pause)
+
+    async def _check_same(self, spec: ScoreSpec, header: RunHeader) -> None:
+        """Refuse a server that came back as another one: numbers of two would be mixed."""
+        self._greeted = False
+        now = await self.header(spec)
+        if now.signature != header.signature:
+            raise VersionMismatchError(
+                f"the server at {self._target!r} came back with other judges or another release; "
+                f"the run began with {header.signature!r} and would go on with {now.signature!r}. "
+                "Score it again",
+                metadata={"target": self._target},
+            )
+
+    async def _results(
+        self, spec: ScoreSpec, outbox: Outbox
+    ) -> AsyncGenerator[BatchResult | RunProgress, None]:
+        """Yield results and progress of one connection."""
+        async with aclosing(self._responses(spec, outbox)) as responses:
+            async for response in responses:
+                kind = response.WhichOneof("message")
+                if kind == "batch":
+                    yield _paired(outbox.answered(), response.batch.results)
+                elif kind == "progress":
+                    yield progress_of(response.progress)
+
+    async def _responses(
+        self, spec: ScoreSpec, outbox: Outbox
+    ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
+        """Yield the messages of one connection."""
 
         async def requests() -> AsyncIterator[pb.ScoreStreamRequest]:
             yield pb.ScoreStreamRequest(spec=_convert.spec_to_proto(spec))
-            async for batch in batches:
-                if not await window.enter(len(batch)):
-                    return
-                sent.append(batch)
-                yield pb.ScoreStreamRequest(
-                    batch=pb.ItemBatch(items=[_convert.item_to_proto(item) for item in batch])
-                )
+            async for batch in outbox.connect():
+                items = [_convert.item_to_proto(item) for item in batch]
+                yield pb.ScoreStreamRequest(batch=pb.ItemBatch(items=items))
 
         feed = _Feed(requests())
-        async with self._errors(feed), window:
+        async with self._errors(feed):
             call = self._connect().ScoreStream(feed, **self._stream)
             watch = ProgressWatch(self._target, self._progress_timeout)
-            async with aclosing(with_ticks(_answers(call), watch.tick)) as answers:
-                async for response in answers:
-                    watch.check(response, outstanding=bool(sent) or feed.ended)
-                    if response is None:
-                        continue
-                    kind = response.WhichOneof("message")
-                    if kind == "batch":
-                        done = _paired(sent.popleft(), response.batch.results)
-                        window.leave(len(done.items))
-                        yield done
-                    elif kind == "progress":
-                        yield progress_of(response.progress)
-                    elif kind == "groups":
-                        groups.extend(response.groups.groups)
-                    elif kind == "report" and report:
-                        yield _convert.report_from_proto(joined(groups, response.report))
-                    if kind != "progress":
-                        # The caller may have taken its time.
-                        watch.moved()
+            async with aclosing(with_ticks(responses_of(call), watch.tick)) as responses:
+                async for response in responses:
+                    watch.check(response, outstanding=outbox.outstanding)
+                    if response is not None:
+                        yield response
+                        if response.WhichOneof("message") != "progress":
+                            # The caller may have taken its time.
+                            watch.moved()
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Return the claims of each text, without verdicts."""
@@ -311,61 +361,6 @@ def _series(version: str) -> list[str]:
     return parts[:2] if parts[0] == "0" else parts[:1]
 
 
-async def _answers(call: Any) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
-    """Yield the messages of a stream; if it fails, raise the error that the server sent.
-
-    A server may end a stream while the client is writing to it. gRPC then reports its own status,
-    a failed write, in place of the server's, or before the server's arrives.
-    """
-    status = _ServerStatus(call)
-    try:
-        async for response in call:
-            yield response
-    except grpc.aio.AioRpcError as err:
-        if err.details() != _WRITE_FAILED:
-            raise
-        raise (await status.arrived() or err) from err
-    finally:
-        call.cancel()
-
-
-class _ServerStatus:
-    """The status that a server sent for a call, even if gRPC reports a different one."""
-
-    def __init__(self, call: Any) -> None:
-        self._error: grpc.aio.AioRpcError | None = None
-        self._told = asyncio.Event()
-        call.add_done_callback(self._done)
-
-    async def arrived(self) -> grpc.aio.AioRpcError | None:
-        """Return the status as an error; None if it does not arrive in time."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._told.wait(), _STATUS_SECONDS)
-        return self._error
-
-    def _done(self, call: Any) -> None:
-        # Register the callback again for each status: a later one overwrites this one.
-        details = _now(call.details())
-        if details != _WRITE_FAILED and not self._told.is_set():
-            self._error = grpc.aio.AioRpcError(
-                _now(call.code()),
-                grpc.aio.Metadata(),
-                _now(call.trailing_metadata()),
-                details=details,
-            )
-            self._told.set()
-
-
-def _now(answer: Coroutine[Any, Any, Any]) -> Any:
-    """Return the result of a coroutine that never suspends."""
-    try:
-        answer.send(None)
-    except StopIteration as done:
-        return done.value
-    answer.close()
-    raise AssertionError("a call that is done keeps its status waiting")
-
-
 class _Feed:
     """An async iterator that remembers the error it ended with.
 
@@ -375,8 +370,6 @@ class _Feed:
     def __init__(self, source: AsyncIterator[pb.ScoreStreamRequest]) -> None:
         self._source = source
         self.error: Exception | None = None
-        self.ended = False
-        """Whether all batches are sent."""
 
     def __aiter__(self) -> _Feed:
         return self
@@ -385,45 +378,16 @@ class _Feed:
         try:
             return await anext(self._source)
         except StopAsyncIteration:
-            self.ended = True
             raise
         except Exception as err:
             self.error = err
             raise
 
 
-class _Window:
-    """Limits how many items are sent and not yet answered."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._inside = 0
-        self._closed = False
-        self._changed = asyncio.Event()
-
-    async def __aenter__(self) -> _Window:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        self.close()
-
-    async def enter(self, count: int) -> bool:
-        """Wait for room; return False if the window was closed."""
-        # A batch larger than the window is sent alone.
-        while not self._closed and self._inside and self._inside + count > self._limit:
-            self._changed.clear()
-            await self._changed.wait()
-        self._inside += count
-        return not self._closed
-
-    def close(self) -> None:
-        """Admit no more items: gRPC leaves the feed of a failed call waiting forever."""
-        self._closed = True
-        self._changed.set()
-
-    def leave(self, count: int) -> None:
-        self._inside -= count
-        self._changed.set()
+async def _nothing() -> AsyncGenerator[Batch, None]:
+    no_batches: tuple[Batch, ...] = ()
+    for batch in no_batches:
+        yield batch
 
 
 def _paired(batch: Batch, messages: Iterable[pb.ItemResult]) -> BatchResult:

@@ -162,6 +162,13 @@ class RunOptions:
         ),
     ] = 600.0
     """Seconds for which the server may be at work without progress."""
+    reconnect_timeout: Annotated[
+        float,
+        server_option(
+            "--reconnect-timeout", min=0, help="Seconds for which a lost server is tried again."
+        ),
+    ] = 120.0
+    """Seconds for which a server that was lost in the middle of a run is tried again."""
 
     def of(
         self, run: ScoreRun, judges: Mapping[str, object] | None = None

@@ -62,6 +62,8 @@ class ScoreCommand:
     """Certificates and API key for the server; None: those of the environment."""
     progress_timeout: float = 600.0
     """Seconds for which the server may be at work without progress."""
+    reconnect_timeout: float = 120.0
+    """Seconds for which a server that was lost in the middle of a run is tried again."""
     judges: Mapping[str, object] = field(default_factory=dict)
     """Settings of the judges, for scoring in this process."""
     formats: tuple[str, ...] = ("table",)
@@ -237,7 +239,10 @@ class ScoreCommand:
         if self.server is None:
             return Client.embedded(self._judge_settings)
         return Client(
-            self.server, progress_timeout=self.progress_timeout, connection=self.connection
+            self.server,
+            progress_timeout=self.progress_timeout,
+            reconnect_timeout=self.reconnect_timeout,
+            connection=self.connection,
         )
 
 

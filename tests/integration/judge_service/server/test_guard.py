@@ -11,9 +11,9 @@ from grpc_health.v1 import health_pb2
 from support.rpc import health_stub, raw_call, refused
 from support.threads import PATIENCE
 
+from hallujudge.judge.v1 import jobs_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.access.caller import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.server.methods import METHODS
@@ -38,7 +38,8 @@ async def channel_to(
 
 
 def test_every_method_has_a_rule() -> None:
-    services = pb.DESCRIPTOR.services_by_name.values()
+    files = (pb.DESCRIPTOR, jobs_pb2.DESCRIPTOR)
+    services = [service for file in files for service in file.services_by_name.values()]
     names = {f"/{one.full_name}/{method.name}" for one in services for method in one.methods}
     assert names == set(METHODS)
 

@@ -1,0 +1,1 @@
+"""Jobs: runs that the server keeps in a database and goes on with after a restart."""

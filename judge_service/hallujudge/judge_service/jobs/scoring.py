@@ -1,0 +1,149 @@
+"""Scoring of one job: from the items without a result to the report."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics import Outcome
+
+from ..engine.ordered import ordered_map
+from ..errors import InvalidInputError, OverloadedError, UnavailableError
+from .values import Answer, Job, JobCodec
+
+if TYPE_CHECKING:
+    from ..engine import Engine, ScoringSession
+    from .changes import Changes
+    from .progress import JobProgress
+    from .threads import DatabaseThreads
+
+__all__ = ["JobScoring", "StoppedError"]
+
+_LOG = logging.getLogger(__name__)
+
+# As large as the batches of a stream, and as many of them at the same time.
+_CHUNK_ITEMS = 64
+_CHUNK_BYTES = 1 << 20
+_MAX_CONCURRENCY = 8
+_STORE_PAUSE = 2.0
+
+_Chunk = Sequence[tuple[int, bytes]]
+
+
+class StoppedError(Exception):
+    """The job was cancelled, or the server stops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobScoring:
+    """Scores jobs.
+
+    A result goes to the database together with its outcome as soon as its chunk is scored. A server
+    that is killed therefore repeats at most the chunks that were being scored, and calls to judges
+    that were made for them are in the verdict cache.
+    """
+
+    engine: Engine
+    """Scores items."""
+    codec: JobCodec
+    """Converts what is stored."""
+    progress: JobProgress
+    """The database."""
+    threads: DatabaseThreads
+    """Threads for the database."""
+    changes: Changes
+    """Is told of every change."""
+    draining: asyncio.Event
+    """Set when the server stops: no further chunk is begun."""
+    now: Callable[[], float]
+    """Seconds since 1970."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits."""
+
+    async def score(self, job: Job) -> None:
+        """Score what a job has not scored yet, and finish it.
+
+        Raises:
+            StoppedError: The job was cancelled, or the server stops.
+            HallujudgeError: The job can't go on, now or at all.
+        """
+        if not await self.threads.run(self.progress.begin, job.number):
+            raise StoppedError
+        self.changes.notify()
+        session = await self._session(job)
+
+        async def work(chunk: _Chunk) -> None:
+            await self._answer(job, session, chunk)
+
+        async with aclosing(ordered_map(self._chunks(job), work, limit=_MAX_CONCURRENCY)) as done:
+            async for _ in done:
+                self.changes.notify()
+        if self.draining.is_set():
+            raise StoppedError
+        report = await asyncio.to_thread(self._report, job, session)
+        await self.threads.run(self.progress.finish, job.number, report, self.now())
+        self.changes.notify()
+
+    async def _session(self, job: Job) -> ScoringSession:
+        """Open the job's session, with the same judges as when the job was created."""
+        spec = await asyncio.to_thread(self.codec.spec, job.spec)
+        session = await self.engine.open(spec)
+        content = await self.threads.run(self.progress.header, job.number)
+        before, now = self.codec.report(content).signature, session.report().signature
+        if before != now:
+            raise InvalidInputError(
+                f"the server's judges or release changed since the job began; its numbers would "
+                f"mix {before!r} with {now!r}. Create the job again",
+                reason="JOB_CHANGED",
+            )
+        return session
+
+    async def _chunks(self, job: Job) -> AsyncGenerator[_Chunk, None]:
+        after = -1
+        while not self.draining.is_set():
+            chunk = await self.threads.run(
+                self.progress.unanswered,
+                job.number,
+                after,
+                count=_CHUNK_ITEMS,
+                max_bytes=_CHUNK_BYTES,
+            )
+            if not chunk:
+                return
+            yield chunk
+            after = chunk[-1][0]
+
+    async def _answer(self, job: Job, session: ScoringSession, chunk: _Chunk) -> None:
+        items = self.codec.items([content for _, content in chunk])
+        results = await session.evaluate(items)
+        answers = [
+            Answer(
+                position=position,
+                scored=result.outcome is Outcome.SCORED,
+                reason=result.reason,
+                result=self.codec.result_bytes(result),
+            )
+            for (position, _), result in zip(chunk, results, strict=True)
+        ]
+        if not await self._stored(job, answers):
+            raise StoppedError
+
+    async def _stored(self, job: Job, answers: Sequence[Answer]) -> bool:
+        """Store results; what was paid for is kept until the database takes it."""
+        while True:
+            try:
+                return await self.threads.run(self.progress.store, job.number, answers)
+            except (UnavailableError, OverloadedError) as err:
+                _LOG.warning("job %s: %d results wait: %s", job.id, len(answers), err)
+                if self.draining.is_set():
+                    raise
+                await self.sleep(_STORE_PAUSE)
+
+    def _report(self, job: Job, session: ScoringSession) -> bytes:
+        for page in self.progress.results(job.number):
+            session.add([self.codec.result(content) for content in page])
+        return self.codec.report_bytes(session.report())

@@ -1,0 +1,350 @@
+"""Jobs and items in the database, as callers see them. Every method blocks and is atomic."""
+
+from __future__ import annotations
+
+import secrets
+import zlib
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from ..errors import InvalidInputError, NotFoundError, OverloadedError
+from .rows import LISTED, WHOLE, job_of
+from .tables import items as items_table
+from .tables import jobs as jobs_table
+from .values import (
+    FINISHED,
+    Job,
+    JobDetails,
+    JobLimits,
+    JobState,
+    NewJob,
+    ResultPage,
+    StoredResult,
+)
+
+if TYPE_CHECKING:
+    from .database import Database
+
+__all__ = ["JobStore"]
+
+
+class JobStore:
+    """Jobs of callers. A job of another caller is absent.
+
+    Args:
+        database: The database.
+        limits: Limits of jobs.
+    """
+
+    def __init__(self, database: Database, limits: JobLimits) -> None:
+        self._database = database
+        self._limits = limits
+
+    def find(self, owner: str, request_id: str) -> Job | None:
+        """Return the job that a request created; None if there is none."""
+        with self._database.reading() as connection:
+            return _found(
+                connection, jobs_table.c.owner == owner, jobs_table.c.request_id == request_id
+            )
+
+    def create(
+        self, new: NewJob, header: bytes, contents: Sequence[bytes], *, more: bool, now: float
+    ) -> Job:
+        """Create a job with its first items, or return the one that the request created before.
+
+        Args:
+            new: The job.
+            header: Its report of no items.
+            contents: Its first items.
+            more: Whether more items will be added.
+            now: Seconds since 1970.
+
+        Raises:
+            OverloadedError: The caller has too many jobs, or the disk is full.
+            InvalidInputError: There are too many items, or too large ones.
+        """
+        try:
+            with self._database.writing() as connection:
+                self._database.lock_key(connection, zlib.crc32(new.owner.encode()))
+                self._check_count(connection, new.owner)
+                values = _fresh(new, header, now)
+                connection.execute(jobs_table.insert().values(**values))
+                job = _owned(connection, new.owner, values["id"], locked=True)
+                return self._added(connection, job, job.items, contents, more=more, now=now)
+        except IntegrityError:
+            # The same request, sent twice at the same time.
+            known = self.find(new.owner, new.request_id)
+            if known is None:
+                raise
+            return known
+
+    def add(
+        self,
+        owner: str,
+        job_id: str,
+        position: int,
+        contents: Sequence[bytes],
+        *,
+        more: bool,
+        now: float,
+    ) -> Job:
+        """Add items to an open job; those that it has already are ignored.
+
+        Args:
+            owner: The caller.
+            job_id: The job.
+            position: Position of the first item.
+            contents: The items.
+            more: Whether more items will be added.
+            now: Seconds since 1970.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+            InvalidInputError: Items are missing before the position, or there are too many.
+        """
+        with self._database.writing() as connection:
+            job = _owned(connection, owner, job_id, locked=True)
+            if position > job.items:
+                raise InvalidInputError(
+                    f"position is {position}, but job {job.id} has {job.items} items; send the "
+                    f"items from position {job.items} on"
+                )
+            if job.state is not JobState.OPEN:
+                return _unless_more(job, position + len(contents))
+            return self._added(connection, job, position, contents, more=more, now=now)
+
+    def get(self, owner: str, job_id: str) -> JobDetails:
+        """Return a job.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+        """
+        with self._database.reading() as connection:
+            job = _owned(connection, owner, job_id)
+            more = (jobs_table.c.header, jobs_table.c.note)
+            row = connection.execute(
+                sa.select(*more).where(jobs_table.c.number == job.number)
+            ).one()
+        return JobDetails(job=job, header=row.header, note=row.note)
+
+    def list(self, owner: str, count: int, before: int | None = None) -> list[Job]:
+        """Return the newest jobs of a caller, without their specs.
+
+        Args:
+            owner: The caller.
+            count: Most jobs.
+            before: Number of the job after the first one; None: the newest.
+        """
+        chosen = jobs_table.c.owner == owner
+        if before is not None:
+            chosen &= jobs_table.c.number < before
+        order = jobs_table.c.number.desc()
+        with self._database.reading() as connection:
+            rows = connection.execute(sa.select(*LISTED).where(chosen).order_by(order).limit(count))
+            return [job_of(row) for row in rows]
+
+    def cancel(self, owner: str, job_id: str, *, now: float) -> Job:
+        """Cancel a job, unless it is finished.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+        """
+        with self._database.writing() as connection:
+            job = _owned(connection, owner, job_id, locked=True)
+            if job.state in FINISHED:
+                return job
+            ended = {"state": JobState.CANCELLED.value, "touched_at": now, "finished_at": now}
+            return _updated(connection, job, ended)
+
+    def delete(self, owner: str, job_id: str) -> None:
+        """Delete a finished job with its items and results.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+            InvalidInputError: The job is not finished.
+        """
+        with self._database.writing() as connection:
+            job = _owned(connection, owner, job_id, locked=True)
+            if job.state not in FINISHED:
+                raise InvalidInputError(
+                    f"job {job.id} is {job.state.value}; cancel it before it is deleted",
+                    reason="JOB_NOT_FINISHED",
+                )
+            connection.execute(jobs_table.delete().where(jobs_table.c.number == job.number))
+
+    def results(
+        self,
+        owner: str,
+        job_id: str,
+        position: int,
+        *,
+        count: int,
+        max_bytes: int,
+        with_items: bool,
+    ) -> ResultPage:
+        """Return results of a job from a position on, up to the first item without one.
+
+        Args:
+            owner: The caller.
+            job_id: The job.
+            position: Position of the first item.
+            count: Most results.
+            max_bytes: Most bytes; the page has at least one result all the same.
+            with_items: Whether items are returned as well.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+        """
+        columns = [items_table.c.position, items_table.c.result]
+        columns += [items_table.c.item] if with_items else []
+        with self._database.reading() as connection:
+            job = _owned(connection, owner, job_id)
+            chosen = (items_table.c.job == job.number) & (items_table.c.position >= position)
+            query = sa.select(*columns).where(chosen).order_by(items_table.c.position).limit(count)
+            # One row at a time: a page of large items must not fill the memory first.
+            rows = connection.execution_options(stream_results=True, max_row_buffer=16)
+            with closing(rows.execute(query)) as result:
+                found = _page(result, max_bytes, with_items=with_items)
+        end = position + len(found)
+        last = end >= job.items and job.state is not JobState.OPEN
+        return ResultPage(results=found, next_position=end, last=last)
+
+    def report(self, owner: str, job_id: str) -> bytes:
+        """Return the report of a job.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+            InvalidInputError: The job is not done.
+        """
+        with self._database.reading() as connection:
+            job = _owned(connection, owner, job_id)
+            query = sa.select(jobs_table.c.report).where(jobs_table.c.number == job.number)
+            content = connection.scalar(query)
+        if job.state is not JobState.DONE or content is None:
+            raise InvalidInputError(
+                f"job {job.id} is {job.state.value} and has no report; {job.answered} of "
+                f"{job.items} items are answered",
+                reason="JOB_NOT_FINISHED",
+            )
+        return bytes(content)
+
+    def _check_count(self, connection: sa.Connection, owner: str) -> None:
+        query = sa.select(sa.func.count()).where(jobs_table.c.owner == owner)
+        count = connection.scalar(query) or 0
+        if count >= self._limits.jobs_per_owner:
+            raise OverloadedError(
+                f"the server keeps {count} jobs for you, as many as it may (jobs_per_owner); "
+                "delete some that are finished",
+                reason="JOB_LIMIT",
+                metadata={"limit": str(self._limits.jobs_per_owner)},
+            )
+
+    def _added(
+        self,
+        connection: sa.Connection,
+        job: Job,
+        position: int,
+        contents: Sequence[bytes],
+        *,
+        more: bool,
+        now: float,
+    ) -> Job:
+        new = contents[job.items - position :]
+        count, size = job.items + len(new), job.bytes + sum(map(len, new))
+        self._check_size(count, size)
+        rows = [
+            {"job": job.number, "position": place, "item": content}
+            for place, content in enumerate(new, job.items)
+        ]
+        if rows:
+            connection.execute(items_table.insert(), rows)
+        state = (JobState.OPEN if more else JobState.QUEUED).value
+        changed = {"items": count, "bytes": size, "state": state, "touched_at": now}
+        return _updated(connection, job, changed)
+
+    def _check_size(self, count: int, size: int) -> None:
+        limits = self._limits
+        for name, value, limit in (
+            ("job_max_items", count, limits.max_items),
+            ("job_max_bytes", size, limits.max_bytes),
+        ):
+            if value > limit:
+                unit = "items" if name == "job_max_items" else "bytes of items"
+                raise InvalidInputError(
+                    f"the job would have {value} {unit}; a job may have {limit} ({name}). "
+                    "Make several jobs of it",
+                    reason="JOB_TOO_LARGE",
+                    metadata={"limit": str(limit)},
+                )
+
+
+def _fresh(new: NewJob, header: bytes, now: float) -> dict[str, Any]:
+    return {
+        "id": secrets.token_hex(16),
+        "owner": new.owner,
+        "caller": new.caller,
+        "request_id": new.request_id,
+        "state": JobState.OPEN.value,
+        "spec": new.spec,
+        "header": header,
+        "note": new.note,
+        **dict.fromkeys(("items", "bytes", "scored", "unscored"), 0),
+        **dict.fromkeys(("problem", "problem_detail"), ""),
+        **dict.fromkeys(("created_at", "touched_at"), now),
+    }
+
+
+def _found(
+    connection: sa.Connection, *chosen: sa.ColumnElement[bool], locked: bool = False
+) -> Job | None:
+    query = sa.select(*WHOLE).where(*chosen)
+    # SQLite ignores the lock: a transaction that writes is alone there.
+    row = connection.execute(query.with_for_update() if locked else query).one_or_none()
+    return None if row is None else job_of(row)
+
+
+def _owned(connection: sa.Connection, owner: str, job_id: str, *, locked: bool = False) -> Job:
+    chosen = (jobs_table.c.owner == owner, jobs_table.c.id == job_id)
+    job = _found(connection, *chosen, locked=locked)
+    if job is None:
+        # The same words for a job of another caller: nobody learns what exists.
+        raise NotFoundError(
+            f"you have no job {job_id[:40]!r}; list your jobs to see their ids",
+            reason="JOB_UNKNOWN",
+        )
+    return job
+
+
+def _updated(connection: sa.Connection, job: Job, changed: dict[str, Any]) -> Job:
+    mine = jobs_table.c.number == job.number
+    connection.execute(jobs_table.update().where(mine).values(**changed))
+    after = _found(connection, mine)
+    assert after is not None, "the row is locked"
+    return after
+
+
+def _unless_more(job: Job, end: int) -> Job:
+    """Return a job that takes no more items, if a request repeats what it has."""
+    if end <= job.items:
+        return job
+    raise InvalidInputError(
+        f"job {job.id} is {job.state.value} and takes no more items", reason="JOB_NOT_OPEN"
+    )
+
+
+def _page(rows: Iterable[Any], max_bytes: int, *, with_items: bool) -> list[StoredResult]:
+    found: list[StoredResult] = []
+    size = 0
+    for row in rows:
+        if row.result is None:
+            break
+        size += len(row.result) + (len(row.item) if with_items else 0)
+        if found and size > max_bytes:
+            break
+        item = bytes(row.item) if with_items else None
+        found.append(StoredResult(result=bytes(row.result), item=item))
+    return found

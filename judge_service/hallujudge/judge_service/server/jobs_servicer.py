@@ -1,0 +1,175 @@
+"""The gRPC service of jobs: converts messages and calls the jobs' service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from hallujudge.judge.v1 import jobs_pb2 as pb
+from hallujudge.judge.v1 import jobs_pb2_grpc as pb_grpc
+from hallujudge.judge.v1 import scoring_pb2
+
+from ..engine.registry import metric_entry
+from ..errors import UnsupportedError
+from ..jobs.owners import current_owner, kept_caller
+from ..jobs.values import NewJob
+from ..wire import convert as _convert
+from ..wire.jobs import (
+    details_to_proto,
+    job_to_proto,
+    number_of_token,
+    page_to_proto,
+    token_of,
+)
+from .counts import check_count
+from .specs import admitted_spec
+
+if TYPE_CHECKING:
+    import grpc
+
+    from hallujudge.judge.v1 import judge_service_pb2
+
+    from ..engine.spec import ScoreSpec
+    from ..jobs.service import JobService
+    from ..settings.server import ServerSettings
+
+__all__ = ["JobsServicer"]
+
+_JOBS = 100
+_MOST_JOBS = 1000
+_RESULTS = 1000
+# A page of results that fits the default limit of every gRPC client (4 MiB).
+_PAGE_BYTES = 2 << 20
+
+
+class JobsServicer(pb_grpc.ScoringJobServiceServicer):
+    """Implements the RPCs of jobs.
+
+    Args:
+        jobs: The jobs; None: the server runs none.
+        settings: The limits of calls.
+    """
+
+    def __init__(self, jobs: JobService | None, settings: ServerSettings) -> None:
+        self._kept = jobs
+        self._settings = settings
+
+    async def CreateJob(
+        self, request: pb.CreateJobRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.CreateJobResponse:
+        """Create a job with its first items."""
+        spec = admitted_spec(request.spec)
+        contents = self._contents(spec, request.items)
+        new = NewJob(
+            owner=current_owner(),
+            caller=kept_caller(),
+            request_id=request.request_id,
+            spec=request.spec.SerializeToString(deterministic=True),
+            note=request.note,
+        )
+        job = await self._jobs.create(new, spec, contents, more=request.more)
+        return pb.CreateJobResponse(job=job_to_proto(job))
+
+    async def AddJobItems(
+        self, request: pb.AddJobItemsRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.AddJobItemsResponse:
+        """Add items to an open job."""
+        details = await self._jobs.get(current_owner(), request.job_id)
+        spec = _convert.spec_from_proto(scoring_pb2.ScoreSpec.FromString(details.job.spec))
+        contents = self._contents(spec, request.items)
+        job = await self._jobs.add(
+            current_owner(), request.job_id, request.position, contents, more=request.more
+        )
+        return pb.AddJobItemsResponse(job=job_to_proto(job))
+
+    async def GetJob(
+        self, request: pb.GetJobRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.GetJobResponse:
+        """Return a job."""
+        return details_to_proto(await self._jobs.get(current_owner(), request.job_id))
+
+    async def ListJobs(
+        self, request: pb.ListJobsRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ListJobsResponse:
+        """List jobs, the newest first."""
+        size = min(request.page_size or _JOBS, _MOST_JOBS)
+        before = number_of_token(request.page_token)
+        found = await self._jobs.list(current_owner(), size + 1, before)
+        jobs = found[:size]
+        return pb.ListJobsResponse(
+            jobs=[job_to_proto(job) for job in jobs],
+            next_page_token=token_of(jobs[-1]) if len(found) > size else "",
+        )
+
+    async def WatchJob(
+        self, request: pb.WatchJobRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> AsyncGenerator[pb.WatchJobResponse, None]:
+        """Return a job now and after every change."""
+        async with aclosing(self._jobs.watch(current_owner(), request.job_id)) as changes:
+            async for job in changes:
+                message = job_to_proto(job)
+                message.ClearField("spec")
+                yield pb.WatchJobResponse(job=message)
+
+    async def CancelJob(
+        self, request: pb.CancelJobRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.CancelJobResponse:
+        """Cancel a job."""
+        job = await self._jobs.cancel(current_owner(), request.job_id)
+        return pb.CancelJobResponse(job=job_to_proto(job))
+
+    async def DeleteJob(
+        self, request: pb.DeleteJobRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.DeleteJobResponse:
+        """Delete a finished job."""
+        await self._jobs.delete(current_owner(), request.job_id)
+        return pb.DeleteJobResponse()
+
+    async def ListJobResults(
+        self, request: pb.ListJobResultsRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ListJobResultsResponse:
+        """List results by position."""
+        page = await self._jobs.results(
+            current_owner(),
+            request.job_id,
+            min(request.position, _MOST_POSITION),
+            count=min(request.page_size or _RESULTS, self._settings.max_batch_items),
+            max_bytes=min(_PAGE_BYTES, self._settings.max_message_bytes // 2),
+            with_items=request.with_items,
+        )
+        return page_to_proto(page)
+
+    async def GetJobReport(
+        self, request: pb.GetJobReportRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.GetJobReportResponse:
+        """Return the report of a job that is done."""
+        content = await self._jobs.report(current_owner(), request.job_id)
+        response = pb.GetJobReportResponse(report=scoring_pb2.Report.FromString(content))
+        limit = self._settings.max_message_bytes - _NOTE_BYTES
+        if (size := response.ByteSize()) > limit:
+            response.report.ClearField("groups")
+            response.report.notes.append(
+                f"This response leaves out groups: with them it has {size} bytes, and a message "
+                "may have less (max_message_bytes). The results have the fields of the items."
+            )
+        return response
+
+    @property
+    def _jobs(self) -> JobService:
+        if self._kept is None:
+            raise UnsupportedError(
+                "this server runs no jobs (jobs_database is off); score without a job"
+            )
+        return self._kept
+
+    def _contents(self, spec: ScoreSpec, messages: Sequence[judge_service_pb2.Item]) -> list[bytes]:
+        """Return items as they are stored, after checking them."""
+        check_count(self._settings.max_batch_items, len(messages), "items")
+        _convert.items_from_proto(messages, metric_entry(spec.metric).item_type)
+        return [message.SerializeToString() for message in messages]
+
+
+_NOTE_BYTES = 1024
+# The largest number that both databases take.
+_MOST_POSITION = 2**62

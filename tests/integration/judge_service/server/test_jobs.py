@@ -1,0 +1,372 @@
+"""Jobs at a server: created, scored, watched, cancelled, and gone on with after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import sqlalchemy as sa
+from support.rpc import refused
+
+from hallujudge.judge.v1 import chair_pb2, jobs_pb2, jobs_pb2_grpc, scoring_pb2
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
+from hallujudge.judge_service.errors import HallujudgeError, InvalidInputError, UnavailableError
+from hallujudge.judge_service.jobs.service import JobService
+from hallujudge.judge_service.jobs.values import JobLimits
+from hallujudge.judge_service.server.server import start
+from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.metrics import Item, ItemResult
+
+SPEC = scoring_pb2.ScoreSpec(
+    metric="chair", interval=scoring_pb2.IntervalSpec(confidence=0.95), group_by=["model"]
+)
+STATE = jobs_pb2.JobState
+
+
+def items_of(count: int) -> list[pb.Item]:
+    texts = ("A dog and a cat.", "A dog.", "", "A man with a surfboard.")
+    return [
+        pb.Item(
+            id=str(number),
+            fields={"model": "ab"[number % 2]},
+            chair=chair_pb2.ChairTask(
+                response=texts[number % 4],
+                reference_objects=scoring_pb2.StringList(values=["dog", "person"]),
+            ),
+        )
+        for number in range(count)
+    ]
+
+
+class WatchedEngine(Engine):
+    """An engine that counts evaluations, and can be made to wait or to fail before them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.evaluated: Counter[str] = Counter()
+        self.allowed: int | None = None
+        """Batches that may still be evaluated; None: any number."""
+        self.held = asyncio.Event()
+        """Set when a batch waits."""
+        self.failure: HallujudgeError | None = None
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        session = await super().open(spec)
+        evaluate = session.evaluate
+
+        async def watched(items: Sequence[Item]) -> list[ItemResult]:
+            if self.failure is not None:
+                raise self.failure
+            if self.allowed is not None:
+                if not self.allowed:
+                    self.held.set()
+                    await asyncio.Event().wait()
+                self.allowed -= 1
+            self.evaluated.update(item.id for item in items)
+            return await evaluate(items)
+
+        session.evaluate = watched  # type: ignore[method-assign]
+        return session
+
+
+class Client:
+    """The stubs of a running server."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self.jobs: Any = jobs_pb2_grpc.ScoringJobServiceStub(channel)
+        self.judge: Any = pb_grpc.JudgeServiceStub(channel)
+
+    async def create(self, request_id: str = "r", **fields: Any) -> jobs_pb2.Job:
+        request = jobs_pb2.CreateJobRequest(
+            **{"spec": SPEC, "items": items_of(4), "request_id": request_id, **fields}
+        )
+        response: jobs_pb2.CreateJobResponse = await self.jobs.CreateJob(request)
+        return response.job
+
+    async def get(self, job: jobs_pb2.Job) -> jobs_pb2.Job:
+        request = jobs_pb2.GetJobRequest(job_id=job.id)
+        response: jobs_pb2.GetJobResponse = await self.jobs.GetJob(request)
+        return response.job
+
+    async def watched(
+        self, job: jobs_pb2.Job, until: Callable[[jobs_pb2.Job], bool] = lambda job: False
+    ) -> list[jobs_pb2.Job]:
+        """Watch a job until it ends, or until a condition holds."""
+        seen = []
+        call = self.jobs.WatchJob(jobs_pb2.WatchJobRequest(job_id=job.id))
+        async for response in call:
+            seen.append(response.job)
+            if until(response.job):
+                call.cancel()
+                break
+        return seen
+
+    async def results(self, job: jobs_pb2.Job, page_size: int = 3) -> list[jobs_pb2.JobResult]:
+        found: list[jobs_pb2.JobResult] = []
+        last = False
+        while not last:
+            page = await self.jobs.ListJobResults(jobs_pb2.ListJobResultsRequest(
+                job_id=job.id, position=len(found), page_size=page_size, with_items=True
+            ))  # fmt: skip
+            found += page.results
+            assert page.next_position == len(found)
+            last = page.last
+        return found
+
+
+@asynccontextmanager
+async def serving(
+    address: str | None,
+    engine: Engine | None = None,
+    limits: JobLimits | None = None,
+    now: Callable[[], float] = lambda: 1000.0,
+) -> AsyncIterator[Client]:
+    engine = engine or Engine()
+    jobs = JobService(address, engine, WireCodec(), limits, now=now) if address else None
+    running = await start(ServerSettings(port=0), engine, jobs)
+    try:
+        async with grpc.aio.insecure_channel(running.address) as channel:
+            yield Client(channel)
+    finally:
+        await running.stop(0)
+
+
+async def error_of(call: Any) -> tuple[str, str]:
+    with pytest.raises(grpc.RpcError) as told:
+        await call
+    code, reason = refused(told.value)
+    return code.name, reason
+
+
+async def test_a_job_has_the_results_and_the_report_of_a_call(jobs_address: str) -> None:
+    items = items_of(150)
+    async with serving(jobs_address) as client:
+        job = await client.create(items=items[:70], more=True, note="mine")
+        assert (job.state, job.items) == (STATE.JOB_STATE_OPEN, 70)
+        added = await client.jobs.AddJobItems(
+            jobs_pb2.AddJobItemsRequest(job_id=job.id, position=60, items=items[60:])
+        )
+        assert added.job.items == 150
+        seen = await client.watched(job)
+        assert (seen[-1].state, seen[-1].scored, seen[-1].unscored) == (
+            STATE.JOB_STATE_DONE, 113, 37,
+        )  # fmt: skip
+        assert not any(job.HasField("spec") for job in seen)
+        results = await client.results(job, page_size=64)
+        report = (
+            await client.jobs.GetJobReport(jobs_pb2.GetJobReportRequest(job_id=job.id))
+        ).report
+        whole = await client.judge.Score(pb.ScoreRequest(spec=SPEC, items=items))
+        details = await client.jobs.GetJob(jobs_pb2.GetJobRequest(job_id=job.id))
+        empty = await client.judge.Score(pb.ScoreRequest(spec=SPEC))
+    assert [row.result for row in results] == list(whole.results)
+    assert [row.item for row in results] == items
+    assert report == whole.report
+    assert details.header == empty.report
+    assert (details.note, details.job.spec) == ("mine", SPEC)
+
+
+async def test_a_request_creates_one_job(jobs_address: str) -> None:
+    async with serving(jobs_address) as client:
+        jobs = await asyncio.gather(*(client.create() for _ in range(8)))
+        assert len({job.id for job in jobs}) == 1
+        other = scoring_pb2.ScoreSpec(metric="chair", variant="corrected")
+        assert await error_of(client.jobs.CreateJob(
+            jobs_pb2.CreateJobRequest(request_id="r", spec=other)
+        )) == ("ALREADY_EXISTS", "JOB_REQUEST_DIFFERS")  # fmt: skip
+        listed = await client.jobs.ListJobs(jobs_pb2.ListJobsRequest())
+        assert [job.id for job in listed.jobs] == [jobs[0].id]
+
+
+async def test_jobs_are_listed_in_pages(tmp_path: Path) -> None:
+    async with serving(str(tmp_path / "jobs.sqlite")) as client:
+        made = [(await client.create(str(number))).id for number in range(5)]
+        found, token = [], ""
+        while True:
+            page = await client.jobs.ListJobs(
+                jobs_pb2.ListJobsRequest(page_size=2, page_token=token)
+            )
+            found += [job.id for job in page.jobs]
+            if not (token := page.next_page_token):
+                break
+        assert found == made[::-1]
+        for token in ("x", "-1", "9" * 30, "²"):
+            call = client.jobs.ListJobs(jobs_pb2.ListJobsRequest(page_token=token))
+            assert await error_of(call) == ("INVALID_ARGUMENT", "INVALID_INPUT")
+
+
+async def test_a_restarted_server_goes_on_and_repeats_nothing(jobs_address: str) -> None:
+    """The first server stores 3 of 5 chunks, while one more is being scored."""
+    items = items_of(320)
+    first, second = WatchedEngine(), WatchedEngine()
+    first.allowed = 3
+    async with serving(jobs_address, first) as client:
+        job = await client.create(items=items)
+        await first.held.wait()
+        await client.watched(job, lambda job: job.scored + job.unscored == 192)
+    async with serving(jobs_address, second) as client:
+        seen = await client.watched(job)
+        assert seen[-1].state == STATE.JOB_STATE_DONE
+        evaluated = first.evaluated + second.evaluated
+        results = await client.results(job, page_size=1000)
+        report = await client.jobs.GetJobReport(jobs_pb2.GetJobReportRequest(job_id=job.id))
+        whole = await client.judge.Score(pb.ScoreRequest(spec=SPEC, items=items))
+    assert [row.result for row in results] == list(whole.results)
+    assert report.report == whole.report
+    assert len(first.evaluated) == 192
+    assert evaluated == Counter(item.id for item in items)
+
+
+async def test_a_cancelled_job_stops_and_can_be_deleted(jobs_address: str) -> None:
+    engine = WatchedEngine()
+    engine.allowed = 1
+    async with serving(jobs_address, engine) as client:
+        job = await client.create(items=items_of(300))
+        await engine.held.wait()
+        assert await error_of(client.jobs.DeleteJob(jobs_pb2.DeleteJobRequest(job_id=job.id))) == (
+            "FAILED_PRECONDITION",
+            "JOB_NOT_FINISHED",
+        )
+        cancelled = await client.jobs.CancelJob(jobs_pb2.CancelJobRequest(job_id=job.id))
+        assert cancelled.job.state == STATE.JOB_STATE_CANCELLED
+        assert (await client.watched(job))[-1].state == STATE.JOB_STATE_CANCELLED
+        await client.jobs.DeleteJob(jobs_pb2.DeleteJobRequest(job_id=job.id))
+        assert await error_of(client.jobs.GetJob(jobs_pb2.GetJobRequest(job_id=job.id))) == (
+            "NOT_FOUND",
+            "JOB_UNKNOWN",
+        )
+
+
+async def test_a_job_waits_for_a_judge_that_is_away(tmp_path: Path) -> None:
+    engine, clock = WatchedEngine(), [1000.0]
+    engine.failure = UnavailableError("the judge is away", reason="JUDGE_NO_PROGRESS")
+    async with serving(str(tmp_path / "jobs"), engine, now=lambda: clock[0]) as client:
+        job = await client.create()
+        waiting = (await client.watched(job, lambda job: bool(job.problem)))[-1]
+        assert (waiting.state, waiting.problem) == (STATE.JOB_STATE_QUEUED, "JUDGE_NO_PROGRESS")
+        assert waiting.problem_detail == "the judge is away"
+        engine.failure = None
+        clock[0] += 5
+        await client.create()  # wakes the runner
+        done = (await client.watched(job))[-1]
+        assert (done.state, done.problem) == (STATE.JOB_STATE_DONE, "")
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (InvalidInputError("wrong key", reason="JUDGE_AUTH_FAILED"), "JUDGE_AUTH_FAILED"),
+        (ValueError("a secret text"), "INTERNAL"),
+    ],
+)
+async def test_a_job_that_cannot_go_on_fails(
+    tmp_path: Path, failure: Any, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = WatchedEngine()
+    engine.failure = failure
+    async with serving(str(tmp_path / "jobs"), engine) as client:
+        job = (await client.watched(await client.create()))[-1]
+        assert (job.state, job.problem) == (STATE.JOB_STATE_FAILED, reason)
+        assert "secret" not in job.problem_detail
+        assert (job.scored, job.unscored) == (0, 0)
+        call = client.jobs.GetJobReport(jobs_pb2.GetJobReportRequest(job_id=job.id))
+        assert await error_of(call) == ("FAILED_PRECONDITION", "JOB_NOT_FINISHED")
+        page = await client.jobs.ListJobResults(jobs_pb2.ListJobResultsRequest(job_id=job.id))
+        assert (list(page.results), page.last) == ([], False)
+
+
+async def test_results_of_other_judges_are_never_mixed(tmp_path: Path) -> None:
+    """The release of the server changes while a job is half done."""
+    path = tmp_path / "jobs.sqlite"
+    first = WatchedEngine()
+    first.allowed = 1
+    async with serving(str(path), first) as client:
+        job = await client.create(items=items_of(200))
+        await first.held.wait()
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        header = connection.scalar(sa.text("SELECT header FROM hallujudge_jobs"))
+        connection.execute(
+            sa.text("UPDATE hallujudge_jobs SET header = :new"),
+            {"new": header.replace(b"graph:coco", b"graph:cocp")},
+        )
+    engine.dispose()
+    async with serving(str(path)) as client:
+        seen = (await client.watched(job))[-1]
+        assert (seen.state, seen.problem) == (STATE.JOB_STATE_FAILED, "JOB_CHANGED")
+
+
+@pytest.mark.parametrize("name", ["GetJob", "WatchJob", "CancelJob", "DeleteJob", "GetJobReport"])
+async def test_absent_jobs_are_not_found(tmp_path: Path, name: str) -> None:
+    async with serving(str(tmp_path / "jobs")) as client:
+        request = getattr(jobs_pb2, f"{name}Request")(job_id="x" * 500)
+        call = getattr(client.jobs, name)(request)
+        if name == "WatchJob":
+            call = anext(aiter(call))
+        assert await error_of(call) == ("NOT_FOUND", "JOB_UNKNOWN")
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"request_id": ""}, "INVALID_INPUT"),
+        ({"request_id": "x" * 129}, "INVALID_INPUT"),
+        ({"request_id": "a\0b"}, "INVALID_INPUT"),
+        ({"note": "x" * (1 << 20 | 1)}, "INVALID_INPUT"),
+        ({"note": "\0"}, "INVALID_INPUT"),
+        ({"items": [pb.Item(id="1")]}, "INVALID_INPUT"),
+        ({"spec": scoring_pb2.ScoreSpec(metric="chair", variant="x")}, "INVALID_INPUT"),
+        ({"items": items_of(11)}, "JOB_TOO_LARGE"),
+    ],
+)
+async def test_what_cannot_be_a_job_is_refused(
+    tmp_path: Path, fields: dict[str, Any], reason: str
+) -> None:
+    async with serving(str(tmp_path / "jobs"), limits=JobLimits(max_items=10)) as client:
+        assert await error_of(client.create(**fields)) == ("INVALID_ARGUMENT", reason)
+        listed = await client.jobs.ListJobs(jobs_pb2.ListJobsRequest())
+        assert list(listed.jobs) == []
+
+
+async def test_a_server_without_jobs_says_so() -> None:
+    async with serving(None) as client:
+        call = client.jobs.ListJobs(jobs_pb2.ListJobsRequest())
+        assert await error_of(call) == ("UNIMPLEMENTED", "UNSUPPORTED")
+
+
+async def test_a_server_that_nobody_gives_a_job_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "jobs.sqlite"
+    async with serving(str(path)) as client:
+        await client.judge.GetServerInfo(pb.GetServerInfoRequest())
+    assert not path.parent.exists()
+
+
+async def test_a_stopping_server_ends_the_calls_that_watch(tmp_path: Path) -> None:
+    engine = WatchedEngine()
+    engine.allowed = 0
+    service = JobService(str(tmp_path / "jobs"), engine, WireCodec())
+    running = await start(ServerSettings(port=0), engine, service)
+    async with grpc.aio.insecure_channel(running.address) as channel:
+        client = Client(channel)
+        job = await client.create()
+        await engine.held.wait()
+        call = aiter(client.jobs.WatchJob(jobs_pb2.WatchJobRequest(job_id=job.id)))
+        await anext(call)
+        stopping = asyncio.create_task(running.stop(0.1))
+        told = await error_of(_rest(call))
+        assert told == ("UNAVAILABLE", "SERVER_DRAINING")
+        await stopping
+
+
+async def _rest(call: Any) -> None:
+    async for _ in call:
+        pass

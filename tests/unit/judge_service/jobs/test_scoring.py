@@ -1,0 +1,101 @@
+"""Scoring of a job while its database fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine.spec import ScoreSpec
+from hallujudge.judge_service.errors import OverloadedError, UnavailableError
+from hallujudge.judge_service.jobs.changes import Changes
+from hallujudge.judge_service.jobs.scoring import JobScoring
+from hallujudge.judge_service.jobs.threads import DatabaseThreads
+from hallujudge.judge_service.jobs.values import Answer, Job, JobState, Problem
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.metrics import ChairItem
+
+SPEC = ScoreSpec(metric="chair")
+ITEM = ChairItem(id="1", response="A dog and a cat.", reference_objects=("dog",))
+
+
+class FailingDatabase:
+    """The progress of one job; its first writes fail."""
+
+    def __init__(self, header: bytes, failures: Sequence[Exception]) -> None:
+        self.kept = header
+        self.failures = list(failures)
+        self.answers: list[Answer] = []
+        self.report = b""
+
+    def begin(self, number: int) -> bool:
+        return True
+
+    def header(self, number: int) -> bytes:
+        return self.kept
+
+    def unanswered(self, number: int, after: int, **_: int) -> list[tuple[int, bytes]]:
+        return [(0, item_to_proto(ITEM).SerializeToString())] if after < 0 else []
+
+    def store(self, number: int, answers: Sequence[Answer]) -> bool:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.answers += answers
+        return True
+
+    def results(self, number: int) -> Iterator[list[bytes]]:
+        yield [answer.result for answer in self.answers]
+
+    def finish(self, number: int, report: bytes, now: float) -> bool:
+        self.report = report
+        return True
+
+
+async def test_results_wait_until_the_database_takes_them() -> None:
+    engine, codec, slept = Engine(), WireCodec(), []
+    session = await engine.open(SPEC)
+    database: Any = FailingDatabase(
+        codec.report_bytes(session.report()),
+        [UnavailableError("locked"), OverloadedError("full"), UnavailableError("locked")],
+    )
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    job = Job(
+        number=1,
+        id="j",
+        owner="ann",
+        caller="",
+        request_id="r",
+        state=JobState.QUEUED,
+        spec=spec_to_proto(SPEC).SerializeToString(),
+        items=1,
+        bytes=1,
+        scored=0,
+        unscored=0,
+        problem=Problem(),
+        created_at=0.0,
+        finished_at=None,
+    )
+    with closing(DatabaseThreads()) as threads:
+        scoring = JobScoring(
+            engine=engine,
+            codec=codec,
+            progress=database,
+            threads=threads,
+            changes=Changes(),
+            draining=asyncio.Event(),
+            now=lambda: 0.0,
+            sleep=sleep,
+        )
+        await scoring.score(job)
+    assert len(slept) == 3
+    assert [(answer.position, answer.scored, answer.reason) for answer in database.answers] == [
+        (0, True, "")
+    ]
+    report = codec.report(database.report)
+    assert (report.coverage.items, report.scores["chair_i"].value) == (1, 0.5)
