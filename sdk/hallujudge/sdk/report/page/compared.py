@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -25,6 +23,7 @@ from .document import (
     to_items,
 )
 from .images import Images
+from .packing import packed
 from .parts import ITEMS_IN_PART, PartColumns, read_columns, read_details
 from .score_tables import table
 
@@ -170,8 +169,7 @@ def _details(items: Sequence[_Items], places: Sequence[Sequence[int]]) -> Iterat
             [each.details[at][0] for each, at in zip(items, pair, strict=True)]
             for pair in pairs[first : first + ITEMS_IN_PART]
         ]
-        text = json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))
-        yield gzip.compress(text.encode(), compresslevel=6, mtime=0)
+        yield packed(chunk)
 
 
 def _first_screen(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from .assets import asset, digest
 from .columns import Columns, columns_json, merged
 from .first_screen import first_screen
 from .images import Images
+from .packing import packed
 from .parts import ITEMS_IN_PART, packed_details, page_part, read_columns
 
 __all__ = [
@@ -201,8 +201,7 @@ def data_blocks(
     # Text inside a script element must not end it.
     text = json.dumps(head, ensure_ascii=False).replace("<", "\\u003c")
     yield element("script", Markup(text), type="application/json", id="page-head")
-    packed = gzip.compress(_compact(columns).encode(), compresslevel=9, mtime=0)
-    yield _block("page-columns", packed)
+    yield _block("page-columns", packed(columns, level=9))
     for number, chunk in enumerate(details):
         yield _block(f"page-chunk-{number}", chunk)
 
@@ -214,8 +213,7 @@ def image_blocks(columns: Columns, images: Images) -> Iterator[Markup]:
     if not any(sources):
         return
     for number, first in enumerate(range(0, len(sources), ITEMS_IN_PART)):
-        chunk = _compact(sources[first : first + ITEMS_IN_PART]).encode()
-        yield _block(f"page-images-{number}", gzip.compress(chunk, compresslevel=6, mtime=0))
+        yield _block(f"page-images-{number}", packed(sources[first : first + ITEMS_IN_PART]))
 
 
 def document(
@@ -296,7 +294,3 @@ def _more(report: Report, count: int) -> Markup:
 
 def _block(name: str, data: bytes) -> Markup:
     return element("script", Markup(base64.b64encode(data).decode()), type="text/plain", id=name)
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

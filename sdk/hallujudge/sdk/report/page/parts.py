@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -14,6 +12,7 @@ from hallujudge.metrics import Item, ItemResult, JsonValue, Outcome
 from ..item_view import Facet, ItemView, Passage, Shade
 from ..text import clean, cut
 from ..views import view_item, view_of
+from .packing import packed, unpacked
 
 __all__ = [
     "FIELD",
@@ -116,18 +115,18 @@ def page_part(pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
         columns.add(item, result, view)
         # One for each run on the page; a page of two runs has two.
         details.append([view.detail()])
-    head = _packed(columns.to_json())
-    return len(head).to_bytes(_SIZE, "little") + head + _packed(details)
+    head = packed(columns.to_json())
+    return len(head).to_bytes(_SIZE, "little") + head + packed(details)
 
 
 def read_columns(part: bytes) -> PartColumns:
     """Return the columns of a part."""
-    return PartColumns(**_unpacked(part[_SIZE : _SIZE + _head_size(part)]))
+    return PartColumns(**unpacked(part[_SIZE : _SIZE + _head_size(part)]))
 
 
 def read_details(part: bytes) -> list[list[dict[str, JsonValue]]]:
     """Return the details of a part's items, in a list of one for each item."""
-    details: list[list[dict[str, JsonValue]]] = _unpacked(packed_details(part))
+    details: list[list[dict[str, JsonValue]]] = unpacked(packed_details(part))
     return details
 
 
@@ -138,16 +137,6 @@ def packed_details(part: bytes) -> bytes:
 
 def _head_size(part: bytes) -> int:
     return int.from_bytes(part[:_SIZE], "little")
-
-
-def _packed(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # Without the time of day: equal items make equal bytes.
-    return gzip.compress(text.encode(), compresslevel=6, mtime=0)
-
-
-def _unpacked(data: bytes) -> Any:
-    return json.loads(gzip.decompress(data))
 
 
 def _snippet(view: ItemView) -> str:
