@@ -16,6 +16,7 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.sdk.labels import read_labels
 from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.report.page import Images, page_part, render_comparison
 from hallujudge.sdk.report.page.compared import Differences, PageRun
@@ -187,6 +188,8 @@ def test_labels_are_exported_and_imported_again(
     download.value.save_as(saved)
     [line] = map(json.loads, saved.read_text().splitlines())
     assert (line["item"], line["label"], line["verdict"]) == ("c3", "agree", "not_supported")
+    [label] = read_labels(saved)
+    assert label.item == "c3", "the file is what calibration reads"
     page.evaluate("localStorage.clear()")
     page = watched.open(report)
     assert "Labels: 0 labels" in (page.text_content(".label-panel summary") or "")
