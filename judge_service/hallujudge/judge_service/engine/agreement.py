@@ -42,7 +42,9 @@ class Agreement:
     protocol: str
     """The matcher's protocol."""
     model: str
-    """The sentence encoder."""
+    """The name of the sentence encoder, for the table."""
+    weights: str
+    """The SHA-256 of its weights, by which it is known whatever its folder is called."""
     keep_above: float
     """Cosine above which a reference is kept."""
     support_above: float
@@ -91,12 +93,18 @@ def read_agreements(rows: Sequence[Mapping[str, object]]) -> tuple[Agreement, ..
     return tuple(map(_agreement, rows))
 
 
-def best_measured(extractor: str, protocol: str, model: str) -> Agreement | None:
-    """Return the thresholds with the best agreement on the tuning half; None: not measured."""
+def best_measured(extractor: str, protocol: str, weights: str) -> Agreement | None:
+    """Return the thresholds with the best agreement on the tuning half; None: not measured.
+
+    Args:
+        extractor: What takes claims from answers.
+        protocol: The matcher's protocol.
+        weights: The SHA-256 of the sentence encoder's weights.
+    """
     known = [
         each
         for each in measured_agreements()
-        if (each.extractor, each.protocol, each.model) == (extractor, protocol, model)
+        if (each.extractor, each.protocol, each.weights) == (extractor, protocol, weights)
     ]
     return max(known, key=lambda each: each.tuning, default=None)
 
@@ -121,7 +129,7 @@ def _agreement(row: Mapping[str, object]) -> Agreement:
     tuning, check = row["tuning"], row["check"]
     assert isinstance(tuning, dict), "written by the benchmark"
     assert isinstance(check, dict), "written by the benchmark"
-    named = ("extractor", "protocol", "model", "keep_above", "support_above")
+    named = ("extractor", "protocol", "model", "weights", "keep_above", "support_above")
     return Agreement(
         **{name: row[name] for name in named},  # type: ignore[arg-type]  # written by the benchmark
         true_supported=check["true_supported"],
@@ -130,16 +138,17 @@ def _agreement(row: Mapping[str, object]) -> Agreement:
     )
 
 
-def agreement_note(extractor: str, judge: str, settings: MatcherSettings) -> str:
+def agreement_note(extractor: str, judge: str, settings: MatcherSettings, weights: str) -> str:
     """Return the note on a judge: how it did on known data, or that it was not measured.
 
     Args:
         extractor: What takes claims from answers.
         judge: The name of the judge.
         settings: How the matcher compares, where it is the judge.
+        weights: The SHA-256 of the matcher's sentence encoder.
     """
     for known in measured_agreements() if judge == "matcher" else ():
-        if _is_of(known, extractor, settings):
+        if _is_of(known, extractor, settings, weights):
             return (
                 f"On known data this judge calls {1 - known.true_supported:.0%} of checked true "
                 f"claims unsupported and {known.false_supported:.0%} of false claims supported. "
@@ -151,11 +160,11 @@ def agreement_note(extractor: str, judge: str, settings: MatcherSettings) -> str
     )
 
 
-def _is_of(known: Agreement, extractor: str, settings: MatcherSettings) -> bool:
-    return (extractor, settings.protocol, settings.model) == (
+def _is_of(known: Agreement, extractor: str, settings: MatcherSettings, weights: str) -> bool:
+    return (extractor, settings.protocol, weights) == (
         known.extractor,
         known.protocol,
-        known.model,
+        known.weights,
     ) and (settings.keep_above, settings.support_above) == (known.keep_above, known.support_above)
 
 

@@ -102,11 +102,23 @@ class JudgeFactory:
         Raises:
             InvalidInputError: The name is unknown, or the judge is not configured.
         """
-        if name not in JUDGE_NAMES:
-            raise InvalidInputError(
-                f"judge {name!r} does not exist; choose one of {', '.join(JUDGE_NAMES)}"
-            )
         return Router([self._one(part, matcher) for part in self._order(name)])
+
+    def matcher_weights(self, name: str, matcher: MatcherSettings) -> str:
+        """Return the SHA-256 of a judge's sentence encoder; empty: the judge has no matcher.
+
+        This loads the matcher's encoder, which :meth:`judge` then shares.
+
+        Args:
+            name: The judge's name.
+            matcher: The settings of the matcher.
+
+        Raises:
+            InvalidInputError: The name is unknown, or the judge is not configured.
+        """
+        if "matcher" not in self._order(name):
+            return ""
+        return self._matcher_models().weights(self._downloading(matcher))
 
     def choice_judge(self, name: str, templates: Sequence[Template]) -> ChoiceJudge:
         """Return what asks language models to choose: ``llm``, or the models of ``judge_order``.
@@ -207,6 +219,10 @@ class JudgeFactory:
             self._cache = None
 
     def _order(self, name: str) -> list[str]:
+        if name not in JUDGE_NAMES:
+            raise InvalidInputError(
+                f"judge {name!r} does not exist; choose one of {', '.join(JUDGE_NAMES)}"
+            )
         if name != "router":
             return [name]
         order = [part.strip() for part in self.settings.judge_order.split(",") if part.strip()]
@@ -229,15 +245,24 @@ class JudgeFactory:
 
     def _matcher(self, settings: MatcherSettings | None) -> MatcherJudge:
         from ..judges.matcher import MatcherJudge
-        from ..matchers import MatcherModels, MatcherSettings
+        from ..matchers import MatcherSettings
 
-        settings = settings or MatcherSettings()
-        if self.settings.matcher_download:
-            settings = replace(settings, allow_download=True)
+        settings = self._downloading(settings or MatcherSettings())
+        return MatcherJudge(self._matcher_models().open(settings))
+
+    def _downloading(self, settings: MatcherSettings) -> MatcherSettings:
+        """Return the settings, with downloads allowed where the judges' settings allow them."""
+        return (
+            replace(settings, allow_download=True) if self.settings.matcher_download else settings
+        )
+
+    def _matcher_models(self) -> MatcherModels:
+        from ..matchers import MatcherModels
+
         with self._lock:
             if self._models is None:
                 self._models = MatcherModels()
-        return MatcherJudge(self._models.open(settings))
+            return self._models
 
     def _llm(self) -> LlmJudge:
         settings = self.settings

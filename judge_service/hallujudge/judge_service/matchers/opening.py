@@ -41,6 +41,18 @@ class _EntailmentKey:
     allow_download: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LoadedEncoder:
+    """A loaded sentence encoder with its cache."""
+
+    store: VectorStore
+    """Vectors by text."""
+    label: str
+    """The model and its backend, for the signature."""
+    weights: str
+    """The SHA-256 of its weights."""
+
+
 class MatcherModels:
     """Loaded models, which matchers with different thresholds share.
 
@@ -52,7 +64,7 @@ class MatcherModels:
     """
 
     def __init__(self, kept: int = _KEPT_MODELS) -> None:
-        self._encoders: SharedLoads[_EncoderKey, tuple[VectorStore, str]] = SharedLoads(kept)
+        self._encoders: SharedLoads[_EncoderKey, _LoadedEncoder] = SharedLoads(kept)
         self._entailment: SharedLoads[_EntailmentKey, PairStore] = SharedLoads(kept)
 
     def open(self, settings: MatcherSettings) -> ClaimMatcher:
@@ -63,9 +75,9 @@ class MatcherModels:
             NotFoundError: A model is not on this machine.
             InvalidInputError: A model is unsuitable, or other users may write the cache folder.
         """
-        store, label = self._encoders.get(_encoder_key(settings), lambda: _load_store(settings))
+        encoder = self._encoder(settings)
         if settings.protocol == "published":
-            return CosineMatcher(settings, store, label)
+            return CosineMatcher(settings, encoder.store, encoder.label)
         entailment = self._entailment.get(
             _EntailmentKey(
                 model=settings.nli_model,
@@ -74,7 +86,20 @@ class MatcherModels:
             ),
             lambda: _load_entailment(settings),
         )
-        return NliMatcher(settings, store, label, entailment)
+        return NliMatcher(settings, encoder.store, encoder.label, entailment)
+
+    def weights(self, settings: MatcherSettings) -> str:
+        """Return the SHA-256 of the sentence encoder's weights, which this loads as ``open`` does.
+
+        Raises:
+            MissingExtraError: A required package is not installed; the message names it.
+            NotFoundError: The model is not on this machine.
+            InvalidInputError: The model is unsuitable.
+        """
+        return self._encoder(settings).weights
+
+    def _encoder(self, settings: MatcherSettings) -> _LoadedEncoder:
+        return self._encoders.get(_encoder_key(settings), lambda: _load_encoder(settings))
 
 
 def open_matcher(settings: MatcherSettings | None = None) -> ClaimMatcher:
@@ -111,10 +136,14 @@ def _encoder_key(settings: MatcherSettings) -> _EncoderKey:
     )
 
 
-def _load_store(settings: MatcherSettings) -> tuple[VectorStore, str]:
+def _load_encoder(settings: MatcherSettings) -> _LoadedEncoder:
     model = find_model(settings.model, allow_download=settings.allow_download)
     encoder = open_encoder(model, settings)
-    return VectorStore(encoder, settings.cached_vectors), f"{model.label}/{encoder.label}"
+    return _LoadedEncoder(
+        store=VectorStore(encoder, settings.cached_vectors),
+        label=f"{model.label}/{encoder.label}",
+        weights=model.sha256,
+    )
 
 
 def _load_entailment(settings: MatcherSettings) -> PairStore:

@@ -24,6 +24,7 @@ MAX_VALUE_CHARS = 1 << 28
 # Literals, escapes and practical numbers are shorter, so a cut one begins this close to the end.
 _LONGEST_TOKEN = 64
 _NAMED = 10
+_NAMED_CHARS = 160
 _SPACE = re.compile(r"\s*")
 
 
@@ -260,7 +261,12 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def named(values: Sequence[str]) -> str:
-    """List up to ten values, then how many more there are."""
-    shown = ", ".join(values[:_NAMED])
-    more = len(values) - _NAMED
+    """List up to ten values, fewer if they are long, then how many more there are."""
+    count = size = 0
+    for value in values[:_NAMED]:
+        size += len(value)
+        if count and size > _NAMED_CHARS:
+            break
+        count += 1
+    shown, more = ", ".join(values[:count]), len(values) - count
     return f"{shown} and {more} more" if more > 0 else shown

@@ -207,6 +207,8 @@ async def test_the_reply_of_another_model_is_not_accepted() -> None:
         (llm.error(400, "This model's maximum context length is 8"), FailureKind.TOO_LONG),
         (llm.error(413, "large"), FailureKind.TOO_LONG),
         (llm.error(429, "pay", "insufficient_quota"), FailureKind.QUOTA),
+        (llm.error(402, "pay"), FailureKind.QUOTA),
+        (llm.as_json({"error": {"message": "pay", "code": 402}}), FailureKind.QUOTA),
     ],
 )
 async def test_what_would_fail_again_is_not_repeated(reply: llm.Reply, kind: FailureKind) -> None:

@@ -17,30 +17,64 @@ from hallujudge.judge_service.engine.families.tri_he import ENTRY
 from hallujudge.judge_service.engine.registry import open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
-from hallujudge.judge_service.matchers import MatcherSettings
+from hallujudge.judge_service.matchers import MINILM_SHA256, MatcherSettings, find_model
 
+MPNET_SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
 ROOT = Path(__file__).resolve().parents[4]
 
 
 def test_the_default_judge_is_said_to_call_most_true_claims_unsupported() -> None:
-    note = agreement_note("rules", "matcher", MatcherSettings())
+    note = agreement_note("rules", "matcher", MatcherSettings(), MINILM_SHA256)
     assert "calls 60% of checked true claims unsupported" in note
     assert "do not quote it as a rate" in note
 
 
 @pytest.mark.parametrize(
-    ("extractor", "judge", "settings"),
+    ("extractor", "judge", "settings", "weights"),
     [
-        ("llm", "matcher", MatcherSettings()),
-        ("rules", "llm", MatcherSettings()),
-        ("rules", "matcher", MatcherSettings(support_above=0.123)),
-        ("rules", "matcher", MatcherSettings(model="mpnet")),
+        ("llm", "matcher", MatcherSettings(), MINILM_SHA256),
+        ("rules", "llm", MatcherSettings(), ""),
+        ("rules", "matcher", MatcherSettings(support_above=0.123), MINILM_SHA256),
+        ("rules", "matcher", MatcherSettings(model="mpnet"), "f" * 64),
+        (
+            "rules",
+            "matcher",
+            MatcherSettings(protocol="nli", nli_model="some/model"),
+            MINILM_SHA256,
+        ),
     ],
 )
 def test_what_was_not_measured_is_said_so(
-    extractor: str, judge: str, settings: MatcherSettings
+    extractor: str, judge: str, settings: MatcherSettings, weights: str
 ) -> None:
-    assert "not measured together" in agreement_note(extractor, judge, settings)
+    assert "not measured together" in agreement_note(extractor, judge, settings, weights)
+
+
+def test_the_papers_encoder_is_known_by_its_weights() -> None:
+    known = [each for each in measured_agreements() if each.weights == MPNET_SHA256]
+    assert {(each.model, each.extractor) for each in known} == {
+        ("mpnet", "rules"),
+        ("mpnet", "sentences"),
+    }
+    for name in ("mpnet", "/models/all-mpnet-base-v2"):
+        note = agreement_note("rules", "matcher", MatcherSettings(model=name), MPNET_SHA256)
+        assert "of checked true claims unsupported" in note
+
+
+@pytest.mark.parametrize("variant", ["published", "corrected"])
+def test_a_folder_with_measured_weights_is_known(variant: str) -> None:
+    """The encoder is known by its weights, whatever it is called."""
+    by_name, by_folder = (
+        ENTRY.open(
+            ScoreSpec(metric="tri-he", variant=variant, options={"matcher_model": model}),
+            Resources(),
+        )
+        for model in ("minilm", str(find_model("minilm").path))
+    )
+    assert by_folder.notes == by_name.notes
+    assert "of checked true claims unsupported" in by_folder.notes[0]
+    name = "judge.matcher_support_above"
+    assert by_folder.settings[name] == by_name.settings[name]
 
 
 @pytest.mark.repo
@@ -51,15 +85,18 @@ def test_the_page_has_the_table() -> None:
 
 @pytest.mark.parametrize("extractor", ["rules", "sentences"])
 def test_corrected_takes_the_best_on_the_tuning_half(extractor: str) -> None:
-    best = best_measured(extractor, "published", "minilm")
+    best = best_measured(extractor, "published", MINILM_SHA256)
     assert best is not None
     assert best.tuning == max(
-        each.tuning for each in measured_agreements() if each.extractor == extractor
+        each.tuning
+        for each in measured_agreements()
+        if (each.extractor, each.weights) == (extractor, MINILM_SHA256)
     )
     published = next(
         each
         for each in measured_agreements()
-        if (each.extractor, each.keep_above, each.support_above) == (extractor, 0.5, 0.6)
+        if (each.extractor, each.weights) == (extractor, MINILM_SHA256)
+        and (each.keep_above, each.support_above) == (0.5, 0.6)
     )
     assert best.check > published.check, "the choice holds on the half that it was not made by"
 
@@ -79,7 +116,7 @@ def test_thresholds_of_a_variant(variant: str, options: dict[str, str], wanted: 
 
 
 def test_corrected_has_measured_thresholds() -> None:
-    best = best_measured("rules", "published", "minilm")
+    best = best_measured("rules", "published", MINILM_SHA256)
     assert best is not None
     pipeline = ENTRY.open(ScoreSpec(metric="tri-he", variant="corrected"), Resources())
     assert pipeline.settings["judge.matcher_support_above"] == str(best.support_above)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk.archives import InputOptions, read_items
-from hallujudge.sdk.archives.json_files import read_values
+from hallujudge.sdk.archives.json_files import named, read_values
 from hallujudge.sdk.errors import ArchiveError
 
 REFERENCES = {"1": ["dog"], "2": ["cat"]}
@@ -159,3 +159,9 @@ def test_a_cut_archive_is_always_noticed(
     path.write_text(whole[: min(cut, len(whole) - 1)])
     with pytest.raises(ArchiveError, match="line 1"):
         list(read_values(path, chunk_chars=chunk))
+
+
+def test_long_values_are_named_fewer_at_a_time() -> None:
+    assert named(["a" * 100, "b" * 100, "c"]) == f"{'a' * 100} and 2 more"
+    assert named(["a" * 500]) == "a" * 500
+    assert named([]) == ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from hallujudge.metrics import Item, ItemResult
@@ -234,26 +235,18 @@ def _claims_problem(item: TriHeItem, claims: ExtractedClaims, extractor: str) ->
     )
 
 
-def _matcher_settings(options: Mapping[str, str], variant: str, extractor: str) -> MatcherSettings:
-    """Return how the matcher compares.
-
-    ``published`` has the thresholds of the paper (section 3.3). ``corrected`` has those that agree
-    best with known data, where its configuration was measured.
-    """
-    protocol = options.get("protocol", _DEFAULTS.protocol)
-    model = options.get("matcher_model", _DEFAULTS.model)
-    measured = best_measured(extractor, protocol, model) if variant == "corrected" else None
+def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
+    """Return how the matcher compares; thresholds are those of the paper (section 3.3)."""
 
     def number(name: str) -> float:
-        default = getattr(measured, name, getattr(_DEFAULTS, name))
         try:
-            return float(options.get(name, default))
+            return float(options.get(name, getattr(_DEFAULTS, name)))
         except ValueError as err:
             raise InvalidInputError(f"option {name!r} is {options[name]!r}; give a number") from err
 
     return MatcherSettings(
-        protocol=protocol,
-        model=model,
+        protocol=options.get("protocol", _DEFAULTS.protocol),
+        model=options.get("matcher_model", _DEFAULTS.model),
         nli_model=options.get("nli_model", _DEFAULTS.nli_model),
         backend=options.get("backend", _DEFAULTS.backend),
         device=options.get("device", _DEFAULTS.device),
@@ -261,17 +254,32 @@ def _matcher_settings(options: Mapping[str, str], variant: str, extractor: str) 
     )
 
 
-def _opened(
-    name: str, settings: MatcherSettings, options: Mapping[str, str], resources: Resources
-) -> Router:
-    """Return the judge of a name. Callers of a server may name what it offers, nothing else.
+def _with_measured(
+    settings: MatcherSettings, options: Mapping[str, str], extractor: str, weights: str
+) -> MatcherSettings:
+    """Return the settings with the thresholds that agree best with known data, if measured.
+
+    Thresholds that the options set stay.
+    """
+    measured = best_measured(extractor, settings.protocol, weights)
+    thresholds = {
+        name: getattr(measured, name)
+        for name in _THRESHOLDS
+        if name not in options and hasattr(measured, name)
+    }
+    return replace(settings, **thresholds)
+
+
+@contextmanager
+def _offered(options: Mapping[str, str], resources: Resources) -> Iterator[None]:
+    """Open models in this context. Callers of a server may name what it offers, nothing else.
 
     Raises:
         NotFoundError: A model or the device is not offered, or a model is not on this machine.
-        InvalidInputError: The judge is not configured.
     """
     if (offers := resources.offers) is None:
-        return resources.judges.judge(name, settings)
+        yield
+        return
     for option, offered in (
         ("matcher_model", offers.models),
         ("nli_model", offers.models),
@@ -279,7 +287,7 @@ def _opened(
     ):
         offers.check(option, options.get(option, ""), offered)
     with offers.opening("matcher_model", offers.models):
-        return resources.judges.judge(name, settings)
+        yield
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
@@ -289,8 +297,12 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     factory = resources.judges
     judge_name = options.get("judge", JUDGE_NAMES[0])
     extractor_name = options.get("extractor", EXTRACTORS[0])
-    settings = _matcher_settings(options, spec.variant, extractor_name)
-    judge = _opened(judge_name, settings, options, resources)
+    settings = _matcher_settings(options)
+    with _offered(options, resources):
+        weights = factory.matcher_weights(judge_name, settings)
+        if spec.variant == "corrected":
+            settings = _with_measured(settings, options, extractor_name, weights)
+        judge = factory.judge(judge_name, settings)
     extractor = ClaimExtractor(extractor_name, factory)
     identity = judge.identity
     metric = TriHeMetric(
@@ -299,7 +311,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
         judge=",".join(value for _, value in identity.signature_fields()),
         extractor=extractor.label,
     )
-    notes = (agreement_note(extractor_name, judge_name, settings),)
+    notes = (agreement_note(extractor_name, judge_name, settings, weights),)
     return TriHePipeline(metric, judge, extractor, options, responses, notes)
 
 
