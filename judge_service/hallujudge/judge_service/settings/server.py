@@ -279,8 +279,7 @@ def _from_file(file: str) -> dict[str, object]:
         content = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
         raise InvalidInputError(
-            f"settings file {file!r} is not TOML: {err}; hallujudge config show --format toml "
-            "prints one"
+            f"settings file {file!r} is not TOML: {err}; correct it there"
         ) from err
     return _from_tables(content, file)
 
