@@ -44,7 +44,7 @@ class _OutcomeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTy
     """The item has no score; the reason says why. Unscored is never the same as wrong."""
 
 class Outcome(_Outcome, metaclass=_OutcomeEnumTypeWrapper):
-    """What became of an item. Values may be added."""
+    """The outcome of an item. Values may be added."""
 
 OUTCOME_UNSPECIFIED: Outcome.ValueType  # 0
 """Never sent."""
@@ -183,11 +183,11 @@ class ScoreStreamResponse(google.protobuf.message.Message):
 
     @property
     def groups(self) -> Global___GroupBatch:
-        """Groups of the report, where the report with all of them would be a large message. Any number of times."""
+        """Groups of a report that would be too large for one message with all of them. Any number of times."""
 
     @property
     def report(self) -> hallujudge.judge.v1.scoring_pb2.Report:
-        """The scores of all items. Last, and once. Groups that were sent before are not repeated."""
+        """The report of all items. Last, and once. Groups that were sent before are not repeated."""
 
     @property
     def progress(self) -> Global___StreamProgress:
@@ -239,7 +239,7 @@ class StreamProgress(google.protobuf.message.Message):
     answers: builtins.int
     """Answers that the language models of this run's judges and extractors gave so far, to any run."""
     waiting: builtins.str
-    """What is waited for, in one sentence. Empty: nothing, the server is at work."""
+    """What the run waits for, in one sentence. Empty: nothing, the server is working."""
     def __init__(
         self,
         *,
@@ -292,7 +292,7 @@ Global___GroupBatch: typing_extensions.TypeAlias = GroupBatch
 
 @typing.final
 class Item(google.protobuf.message.Message):
-    """One scored thing: a caption, an answer, an order of captions."""
+    """One item: a caption, an answer, an order of captions."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -448,8 +448,8 @@ class ItemResult(google.protobuf.message.Message):
     """The reason in words."""
     @property
     def statistics(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
-        """What the scores of the run are made of, in the order of the metric's statistic names. Empty for unscored items,
-        except in metrics with a score that counts unparsed answers or compares several items.
+        """The numbers that the scores of the run are computed from, in the order of the metric's statistic names. Empty for
+        unscored items, except in metrics with a score that counts unparsed answers or compares several items.
         """
 
     @property
@@ -817,7 +817,7 @@ Global___NormalizedWord: typing_extensions.TypeAlias = NormalizedWord
 
 @typing.final
 class ListMetricsRequest(google.protobuf.message.Message):
-    """Asks for the metrics."""
+    """Request for the metrics."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -921,7 +921,7 @@ class MetricPaper(google.protobuf.message.Message):
     year: builtins.int
     """Year of publication."""
     link: builtins.str
-    """arXiv id or DOI. Empty: there is neither."""
+    """arXiv id or DOI. Empty if there is neither."""
     where: builtins.str
     """Section or formulas that define the scores."""
     def __init__(
@@ -993,7 +993,7 @@ Global___MetricOption: typing_extensions.TypeAlias = MetricOption
 
 @typing.final
 class MetricStatistic(google.protobuf.message.Message):
-    """A statistic of an item."""
+    """A number of an item that scores are computed from."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -1028,9 +1028,9 @@ class MetricScore(google.protobuf.message.Message):
     meaning: builtins.str
     """What the score measures, in a few words."""
     unit: builtins.str
-    """What its numbers are: fraction, or what is counted, such as words."""
+    """Unit: fraction, or what is counted, such as words."""
     direction: builtins.str
-    """Which end of its range is better: higher, lower or neither."""
+    """The better direction: higher, lower or neither."""
     def __init__(
         self,
         *,
@@ -1045,7 +1045,7 @@ Global___MetricScore: typing_extensions.TypeAlias = MetricScore
 
 @typing.final
 class GetServerInfoRequest(google.protobuf.message.Message):
-    """Asks for version and limits of the server."""
+    """Request for version and limits of the server."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

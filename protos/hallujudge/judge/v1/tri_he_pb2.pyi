@@ -33,7 +33,7 @@ class _VerdictEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTy
     VERDICT_NOT_SUPPORTED: _Verdict.ValueType  # 2
     """The scene graph does not imply the claim: it is hallucinated."""
     VERDICT_UNSCORED: _Verdict.ValueType  # 3
-    """The judge gave no verdict that could be parsed. Verdicts are never guessed."""
+    """There is no verdict, for example because a reply could not be parsed."""
 
 class Verdict(_Verdict, metaclass=_VerdictEnumTypeWrapper):
     """Verdicts on claims. Values may be added."""
@@ -45,7 +45,7 @@ VERDICT_SUPPORTED: Verdict.ValueType  # 1
 VERDICT_NOT_SUPPORTED: Verdict.ValueType  # 2
 """The scene graph does not imply the claim: it is hallucinated."""
 VERDICT_UNSCORED: Verdict.ValueType  # 3
-"""The judge gave no verdict that could be parsed. Verdicts are never guessed."""
+"""There is no verdict, for example because a reply could not be parsed."""
 Global___Verdict: typing_extensions.TypeAlias = Verdict
 
 class _Part:
@@ -91,14 +91,14 @@ class TriHeTask(google.protobuf.message.Message):
     question: builtins.str
     """The question that was asked."""
     response: builtins.str
-    """The response. May be absent where claims are given."""
+    """The response. May be absent if claims are given."""
     @property
     def claims(self) -> hallujudge.judge.v1.scoring_pb2.TripletList:
         """Claims of the response. Absent: the extractor finds them."""
 
     @property
     def reference_triplets(self) -> hallujudge.judge.v1.scoring_pb2.TripletList:
-        """The scene graph. Absent: no reference is known, and the item is unscored."""
+        """The scene graph. Absent: the item is unscored."""
 
     @property
     def reference_objects(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
@@ -106,7 +106,7 @@ class TriHeTask(google.protobuf.message.Message):
 
     @property
     def human_scores(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
-        """Human scores of the response, one for each annotator. They are used for agreement only."""
+        """Human scores of the response, one for each annotator, for agreement only."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ Global___TriHeTask: typing_extensions.TypeAlias = TriHeTask
 
 @typing.final
 class TriHeEvidence(google.protobuf.message.Message):
-    """What the scores of a response rest on."""
+    """Evidence of the scores of a response."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -151,7 +151,7 @@ class TriHeEvidence(google.protobuf.message.Message):
 
     @property
     def scene_graph(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.Triplet]:
-        """The image's scene graph, where a claim was checked against all of it. A server leaves it out: the client sent it."""
+        """The image's scene graph, if a claim was checked against all of it. Servers leave it out, because the client sent it."""
 
     def __init__(
         self,
@@ -190,17 +190,17 @@ class ClaimVerdict(google.protobuf.message.Message):
     verdict: Global___Verdict.ValueType
     """The verdict."""
     part: Global___Part.ValueType
-    """The part of the claim that is wrong. Unspecified: none, or the judge does not say."""
+    """The wrong part of the claim. Unspecified: none, or unknown."""
     score: builtins.float
     """The similarity or entailment probability that a matcher measured."""
     margin: builtins.float
-    """A matcher's distance to the threshold; a language model's lead over the second-best choice, in log-probability."""
+    """A matcher's distance to the threshold, or a language model's log-probability above its second choice."""
     judge: builtins.str
     """The judge that gave the verdict."""
     within_words: builtins.int
-    """Number of words of the response up to the end of the claim. Absent where the position is not known."""
+    """Number of words of the response up to the end of the claim. Absent if the position is unknown."""
     prediction_error: builtins.bool
-    """Whether the image has all parts of a claim that is not supported, but does not combine them."""
+    """Whether the image shows all parts of a claim that is not supported, in other combinations."""
     reason: builtins.str
     """Why there is no verdict, such as REFERENCE_MISSING."""
     detail: builtins.str
@@ -211,13 +211,13 @@ class ClaimVerdict(google.protobuf.message.Message):
 
     @property
     def references(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.Triplet]:
-        """The reference triplets that the claim was checked against. Empty for a claim that has a verdict: the whole scene
-        graph of the item.
+        """The reference triplets that the claim was checked against. If a claim with a verdict has none here, it was checked
+        against the whole scene graph.
         """
 
     @property
     def span(self) -> hallujudge.judge.v1.scoring_pb2.Span:
-        """Position of the claim in the response. Absent where it is not known."""
+        """Position of the claim in the response. Absent if unknown."""
 
     def __init__(
         self,
