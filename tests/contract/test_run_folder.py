@@ -71,7 +71,7 @@ def test_items_of_another_run_are_refused(client: Client, tmp_path: Path) -> Non
         recompute(tmp_path / "one")
 
 
-def test_a_hash_says_whether_a_response_is_the_same(client: Client, tmp_path: Path) -> None:
+def test_a_run_without_texts_keeps_hashes_of_responses(client: Client, tmp_path: Path) -> None:
     scored(client).save(tmp_path, keep_text=False)
     text = (tmp_path / "items.jsonl").read_text()
     assert "A dog on a sofa." not in text

@@ -86,7 +86,7 @@ def test_what_language_models_judge_is_valid() -> None:
     ("metric", "option", "said"),
     [("hallusion-bench", "correctness", "correct"), ("event-hallusion", "judgements", "yes")],
 )
-def test_what_a_judge_of_answers_says_is_valid(metric: str, option: str, said: str) -> None:
+def test_evidence_of_a_judge_of_answers_is_valid(metric: str, option: str, said: str) -> None:
     server = llm.ScriptedLlm(llm.completion_of_odd(said))
     stop = server.in_thread()
     try:

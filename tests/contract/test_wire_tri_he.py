@@ -183,7 +183,7 @@ def test_empty_is_not_the_same_as_absent() -> None:
         assert _convert.item_from_proto(message) == item
 
 
-def test_sentences_are_no_claims_that_one_can_give() -> None:
+def test_given_claims_must_not_be_sentences() -> None:
     item = TriHeItem(id="1", claims=(Sentence("A dog sits on a sofa."),))
     with pytest.raises(InvalidInputError, match="must be triplets"):
         _convert.item_to_proto(item)

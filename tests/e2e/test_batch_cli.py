@@ -37,7 +37,7 @@ def replied(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "response": {
                 "status_code": 200,
                 "request_id": f"r{number}",
-                "body": json.loads(llm.honest(number, request["body"]).body),
+                "body": json.loads(llm.by_scene_graph(number, request["body"]).body),
             },
             "error": None,
         }
@@ -71,7 +71,7 @@ def test_the_scores_are_those_of_a_server(tmp_path: Path, command: tuple[str | P
     here("batch", "export", requests, *command)
     write_lines(replies, replied(rows(requests)))
     assert here("batch", "import", replies, *command).returncode == 0
-    server = llm.ScriptedLlm(llm.honest)
+    server = llm.ScriptedLlm(llm.by_scene_graph)
     stop = server.in_thread()
     try:
         called = (*command[:-1], tmp_path / "called", "--llm-url", server.url)

@@ -18,7 +18,7 @@ OBJECTS = ROOT / "examples" / "references.json"
 
 @pytest.fixture
 def model() -> Iterator[llm.ScriptedLlm]:
-    server = llm.ScriptedLlm(llm.honest)
+    server = llm.ScriptedLlm(llm.by_scene_graph)
     stop = server.in_thread()
     yield server
     stop()

@@ -93,9 +93,9 @@ def judges() -> Iterator[tuple[llm.ScriptedLlm, llm.ScriptedLlm]]:
     def refuses_sofas(number: int, body: llm.Body) -> llm.Reply:
         if any("sofa" in claim for claim in llm.claims_of(body)):
             return llm.completion(None, refusal="I'd rather not.")
-        return llm.honest(number, body)
+        return llm.by_scene_graph(number, body)
 
-    servers = (llm.ScriptedLlm(refuses_sofas), llm.ScriptedLlm(llm.honest))
+    servers = (llm.ScriptedLlm(refuses_sofas), llm.ScriptedLlm(llm.by_scene_graph))
     stops = [server.in_thread() for server in servers]
     yield servers
     for stop in stops:

@@ -193,7 +193,7 @@ def test_decisions_that_make_no_patch_are_refused(
     assert not (tmp_path / "patch.json").exists()
 
 
-def test_a_file_that_is_no_patch_is_not_written_over(
+def test_a_file_that_is_not_a_patch_is_not_overwritten(
     inputs: tuple[str, Path], tmp_path: Path
 ) -> None:
     path = tmp_path / "patch.json"

@@ -35,7 +35,7 @@ def test_a_letter_and_a_label_in_words_is_unread(tmp_path: Path) -> None:
     assert report_of(tmp_path / "out")["coverage"]["reasons"] == {"BASE_UNPARSED": 1}
 
 
-def test_a_label_that_is_no_option_makes_no_answer_wrong(tmp_path: Path) -> None:
+def test_a_label_that_is_not_an_option_makes_no_answer_wrong(tmp_path: Path) -> None:
     given = {**LINE, "label": "E", "options": ["closing it", "opening it"]}
     assert infact(tmp_path, [given]).returncode == 3
     assert report_of(tmp_path / "out")["coverage"]["reasons"] == {"LABEL_INVALID": 1}

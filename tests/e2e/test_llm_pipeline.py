@@ -52,7 +52,7 @@ def judge_step(_number: int, body: llm.Body) -> llm.Reply:
         return llm.completion(None, refusal="I'd rather not.")
     if "<<<SENTENCE" in llm.prompt_of(body):
         return llm.completion("not_supported")
-    return llm.honest(0, body)
+    return llm.by_scene_graph(0, body)
 
 
 @asynccontextmanager
@@ -149,7 +149,7 @@ async def test_what_the_judge_refuses_goes_to_the_fallback_and_its_budget_is_kep
     assert "JUDGE_BUDGET_EXHAUSTED" in results[7].detail
 
 
-async def test_a_budget_of_zero_sends_nothing_and_says_so() -> None:
+async def test_a_budget_of_zero_sends_nothing_and_reports_it() -> None:
     for judge in ("llm", "router"):
         options = {"judge": judge, "extractor": "llm"}
         async with pipeline(options, max_calls=0) as (made, one, two):

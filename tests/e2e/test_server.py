@@ -205,7 +205,7 @@ def test_sigterm_lets_a_call_finish() -> None:
     assert "Traceback" not in errors
 
 
-def test_a_taken_port_is_said_plainly(server: str) -> None:
+def test_a_port_in_use_is_an_error_in_one_sentence(server: str) -> None:
     run = cli("serve", "--port", server.rpartition(":")[2])
     assert run.returncode == 2
     assert "cannot listen on" in run.stderr

@@ -50,7 +50,7 @@ def test_settings_that_cannot_work_are_refused_at_start(
     assert "serves at" not in run.stdout
 
 
-def test_a_file_that_is_no_cache_is_refused_at_start(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_cache_is_refused_at_start(tmp_path: Path) -> None:
     file = tmp_path / "cache.sqlite"
     file.write_text("this is not a database, however long it is" * 50)
     run = start(HALLUJUDGE_VERDICT_CACHE=str(file))

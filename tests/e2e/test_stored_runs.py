@@ -86,7 +86,7 @@ def test_changed_inputs_are_not_scored_again(captions: Path) -> None:
 
 @pytest.fixture
 def model() -> Iterator[llm.ScriptedLlm]:
-    server = llm.ScriptedLlm(llm.honest)
+    server = llm.ScriptedLlm(llm.by_scene_graph)
     stop = server.in_thread()
     yield server
     stop()

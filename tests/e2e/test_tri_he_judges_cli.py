@@ -57,7 +57,7 @@ def verdicts(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def fallback(monkeypatch: pytest.MonkeyPatch) -> Iterator[llm.ScriptedLlm]:
     """A fallback that answers everything, set up by the environment."""
-    with scripted(llm.honest, model="big") as server:
+    with scripted(llm.by_scene_graph, model="big") as server:
         monkeypatch.setenv("HALLUJUDGE_FALLBACK_URL", server.url)
         monkeypatch.setenv("HALLUJUDGE_FALLBACK_API_KEY", KEY)
         yield server
@@ -85,7 +85,9 @@ def test_llm_by_flags_and_by_environment(tmp_path: Path, monkeypatch: pytest.Mon
         assert server.chats == 2 * asked
 
 
-def test_router_keeps_who_answered_and_why_not(tmp_path: Path, fallback: llm.ScriptedLlm) -> None:
+def test_router_keeps_the_judge_and_the_reason_of_each_verdict(
+    tmp_path: Path, fallback: llm.ScriptedLlm
+) -> None:
     with scripted() as server:
         run = score(tmp_path, ANSWERS, *flags(server, "router"), "--fallback-model", "big")
     assert run.returncode == 0, run.stderr
@@ -317,7 +319,7 @@ def test_judged_text_does_not_become_a_verdict(tmp_path: Path, step: llm.Step) -
 def test_the_model_takes_claims_from_answers(tmp_path: Path) -> None:
     def step(number: int, body: llm.Body) -> llm.Reply:
         if "RESPONSE" not in llm.prompt_of(body):
-            return llm.honest(number, body)
+            return llm.by_scene_graph(number, body)
         if "gibberish" in llm.prompt_of(body):
             return llm.completion('{"triplets": [{"object1": "man"}]}')
         parts = dict(zip(("object1", "relation", "object2"), TRUE, strict=True))

@@ -22,7 +22,7 @@ def extracting(_number: int, body: llm.Body) -> llm.Reply:
     """A model that takes two claims from any text, one of them in its own words."""
     if "<<<RESPONSE" in llm.prompt_of(body):
         return llm.completion(json.dumps({"triplets": [STATED, PARAPHRASED]}))
-    return llm.honest(0, body)
+    return llm.by_scene_graph(0, body)
 
 
 @pytest.fixture

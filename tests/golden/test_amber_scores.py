@@ -138,7 +138,7 @@ def test_every_score_has_an_interval_around_it(published: Report) -> None:
         assert score.ci_low < value_of(published, name) < score.ci_high, name
     low = published.scores["existence_precision"].ci_low
     assert low is not None
-    assert 0.99 < low < 0.9999, "all its answers are right, which is no proof of more"
+    assert 0.99 < low < 0.9999, "all its answers are right, and the lower end is still below 1"
 
 
 def test_items_of_one_image_are_one_cluster(goldens: Path) -> None:

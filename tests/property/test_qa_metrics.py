@@ -22,7 +22,7 @@ from hallujudge.metrics.pope.metric import PopeMetric
 from hallujudge.metrics.vidhal.items import VidhalItem
 from hallujudge.metrics.vidhal.metric import VidhalOrderingMetric, ndcg_of
 
-# Each example is a whole run, and the machine may be busy: a slow one is no failure.
+# Each example is a whole run, and the machine may be busy: a slow one is not a failure.
 patient = settings(deadline=None, max_examples=60)
 
 # The released scripts score empty responses; by default these are unscored.

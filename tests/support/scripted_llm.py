@@ -112,7 +112,7 @@ def scene_of(body: Body) -> list[list[str]]:
     return [json.loads(line) for line in block[1].split("\n")] if block else []
 
 
-def honest(_number: int, body: Body) -> Reply:
+def by_scene_graph(_number: int, body: Body) -> Reply:
     """Reply that a claim is supported if the scene graph has it word for word.
 
     To a prompt without claims it replies with the first choice.
@@ -158,7 +158,7 @@ class ScriptedLlm:
         counts_tokens: bool = True,
         port: int = 0,
     ) -> None:
-        self.steps: Sequence[Step] = steps or (honest,)
+        self.steps: Sequence[Step] = steps or (by_scene_graph,)
         self.version = version
         self.model = model
         self.requests: list[Body] = []
@@ -307,11 +307,11 @@ class ScriptedLlm:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Stands in for ``vllm serve``: says what it was called with, gets healthy, serves, stops.
+    """Act as ``vllm serve``: print the arguments, become healthy, serve, stop.
 
     The environment decides how it behaves: STAND_IN_FAIL (exit at once so many times, counted in
     the file STAND_IN_COUNT), STAND_IN_READY (seconds until healthy), STAND_IN_CHILD (start a child
-    that ignores SIGTERM and write its id there), STAND_IN_STUBBORN (ignore SIGTERM oneself).
+    that ignores SIGTERM and write its id there), STAND_IN_STUBBORN (ignore SIGTERM).
     """
     environ = os.environ
     print("called with", json.dumps(list(arguments)), flush=True)

@@ -34,7 +34,7 @@ class Toll:
             return llm.Reply(reset=True, hold=self.held[-1])
         self.allowed -= 1
         self.paid[llm.prompt_of(body)] += 1
-        return llm.honest(number, body)
+        return llm.by_scene_graph(number, body)
 
     def drop(self) -> None:
         """Close the connections of the calls without a reply."""

@@ -52,4 +52,4 @@ def judge_step(_number: int, body: llm.Body) -> llm.Reply:
     """Reply as a judge that compares claims word for word, and refuses prompts with "REFUSE"."""
     if "REFUSE" in llm.prompt_of(body):
         return llm.completion(None, refusal="I'd rather not.")
-    return llm.honest(0, body)
+    return llm.by_scene_graph(0, body)

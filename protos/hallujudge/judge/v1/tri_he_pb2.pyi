@@ -151,7 +151,7 @@ class TriHeEvidence(google.protobuf.message.Message):
 
     @property
     def scene_graph(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.Triplet]:
-        """The image's scene graph, if a claim was checked against all of it. Servers leave it out, because the client sent it."""
+        """The image's scene graph, if a claim was checked against all of it. Servers leave it out: the client sent it."""
 
     def __init__(
         self,

@@ -64,7 +64,7 @@ async def test_claims_with_their_places() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n\t"])
-async def test_nobody_is_asked_about_nothing(text: str) -> None:
+async def test_an_empty_text_causes_no_call(text: str) -> None:
     async with llm.ScriptedLlm(llm.saying(said(("man", "holds", "rope")))) as server:
         client = client_of(server)
         (result,) = await LlmTripletExtractor(client).try_many([text])

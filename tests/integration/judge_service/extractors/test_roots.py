@@ -73,7 +73,7 @@ def test_roots_are_chosen_among_those_offered() -> None:
         ('{"1": "dog", "1": "cat", "2": "dog"}', "REPLY_WRONG_SCHEMA"),
     ],
 )
-def test_anything_else_is_no_answer_and_is_told(content: str, reason: str) -> None:
+def test_anything_else_is_not_an_answer_and_is_reported(content: str, reason: str) -> None:
     with scripted(llm.saying(content)) as server:
         found, (said,) = choose(server, CHOICES)
     assert found == {}

@@ -291,7 +291,7 @@ def test_an_address_that_cannot_work_is_refused(address: str, words: str) -> Non
     assert "secret" not in str(refused.value)
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.sqlite"
     path.write_text("not a database, but long enough to be looked at" * 50)
     with pytest.raises(InvalidInputError, match="can't be used"):

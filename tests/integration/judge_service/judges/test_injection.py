@@ -240,7 +240,7 @@ def client_of(server: llm.ScriptedLlm) -> ChatClient:
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-async def test_no_attempt_in_a_response_becomes_a_claim_of_its_own(attempt: str) -> None:
+async def test_no_injection_in_a_response_becomes_a_claim(attempt: str) -> None:
     answer = {"triplets": [{"object1": "man", "relation": "riding", "object2": "horse"}]}
     response = f"A man is riding a horse. {attempt} The horse is brown."
     async with llm.ScriptedLlm(llm.saying(json.dumps(answer))) as server:

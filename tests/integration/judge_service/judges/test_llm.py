@@ -126,7 +126,7 @@ async def test_cancelling_a_run_reaches_the_server_and_keeps_what_was_answered(
     stuck = True
 
     def step(number: int, body: llm.Body) -> llm.Reply:
-        reply = llm.honest(number, body)
+        reply = llm.by_scene_graph(number, body)
         return replace(reply, delay=PATIENCE) if stuck and number == 2 else reply
 
     async with llm.ScriptedLlm(step) as server:
@@ -155,7 +155,7 @@ async def test_a_rerun_makes_no_call_and_gives_the_same_bytes(tmp_path: Path) ->
     def step(number: int, body: llm.Body) -> llm.Reply:
         if "SENTENCE" in llm.prompt_of(body):
             return llm.completion('{"verdict":"supported"}')
-        return llm.honest(number, body)
+        return llm.by_scene_graph(number, body)
 
     async with llm.ScriptedLlm(step) as server:
         texts = []
@@ -175,7 +175,7 @@ async def test_a_rerun_makes_no_call_and_gives_the_same_bytes(tmp_path: Path) ->
 
 
 async def test_failures_are_not_remembered(tmp_path: Path) -> None:
-    steps = (llm.saying("maybe"), llm.always(llm.error(400)), llm.honest)
+    steps = (llm.saying("maybe"), llm.always(llm.error(400)), llm.by_scene_graph)
     async with llm.ScriptedLlm(*steps) as server:
         cache = VerdictCache(tmp_path / "c")
         judge = judge_of(server, cache=cache)
@@ -259,7 +259,7 @@ async def test_equal_claims_are_asked_about_once_also_without_a_cache() -> None:
 
 async def test_many_equal_claims_at_once_are_one_record_with_one_latency(tmp_path: Path) -> None:
     def step(number: int, body: llm.Body) -> llm.Reply:
-        return replace(llm.honest(number, body), delay=0.001 * (number % 5))
+        return replace(llm.by_scene_graph(number, body), delay=0.001 * (number % 5))
 
     items = [item(CLAIMS[n % 4], CLAIMS[(n + 1) % 4], id=str(n)) for n in range(60)]
     texts = []

@@ -19,7 +19,7 @@ SCENE = (Triplet("man", "riding", "horse"),)
 
 
 class WordMatcher:
-    """Supports what stands in the scene graph, and knows nothing of dogs."""
+    """Supports claims that the scene graph has, and gives no verdict on dogs."""
 
     name = "words"
     label = "words-1"

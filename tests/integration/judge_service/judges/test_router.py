@@ -19,7 +19,7 @@ from hallujudge.judge_service.llm.retry import RetryPolicy
 async def test_the_fallback_is_asked_what_the_first_could_not_answer() -> None:
     def first(_number: int, body: llm.Body) -> llm.Reply:
         claim = llm.claims_of(body)[0]
-        return llm.completion("hm") if claim[0] == "dog" else llm.honest(0, body)
+        return llm.completion("hm") if claim[0] == "dog" else llm.by_scene_graph(0, body)
 
     async with llm.ScriptedLlm(first) as one, llm.ScriptedLlm() as two:
         router = Router([judge_of(one), judge_of(two, "fallback")])
@@ -51,7 +51,7 @@ async def test_a_rerun_after_a_fallback_makes_no_call_and_gives_the_same_bytes(
         if broken and len(said) > 1:
             answers = {claim[0]: "supported" for claim in said[:-1]}
             return llm.completion(json.dumps(answers | {said[-1][0]: "unsure"}))
-        return llm.error(500) if broken else llm.honest(number, body)
+        return llm.error(500) if broken else llm.by_scene_graph(number, body)
 
     async with llm.ScriptedLlm(first) as one, llm.ScriptedLlm() as two:
         cache = VerdictCache(tmp_path / "c")
@@ -71,7 +71,7 @@ async def test_a_rerun_after_a_fallback_makes_no_call_and_gives_the_same_bytes(
     assert (one.chats, two.chats) == (3, 2)
 
 
-async def test_nobody_answers() -> None:
+async def test_claims_without_a_verdict_from_any_judge() -> None:
     async with llm.ScriptedLlm(llm.always(llm.error(500))) as server:
         budget = Budget(max_calls=0)
         router = Router([judge_of(server), judge_of(server, "fallback", budget=budget)])

@@ -29,7 +29,7 @@ async def started(*arguments: object) -> asyncio.subprocess.Process:
 
 
 def slow(number: int, body: llm.Body) -> llm.Reply:
-    return replace(llm.honest(number, body), delay=0.02)
+    return replace(llm.by_scene_graph(number, body), delay=0.02)
 
 
 def rows(path: Path) -> int:
@@ -61,7 +61,7 @@ async def test_an_interrupted_run_keeps_every_answered_call(tmp_path: Path) -> N
     answered = CLAIMS // 2
 
     def step(number: int, body: llm.Body) -> llm.Reply:
-        reply = llm.honest(number, body)
+        reply = llm.by_scene_graph(number, body)
         return reply if number <= answered else replace(reply, delay=PATIENCE)
 
     async with llm.ScriptedLlm(step) as server:
@@ -71,7 +71,7 @@ async def test_an_interrupted_run_keeps_every_answered_call(tmp_path: Path) -> N
         process.send_signal(signal.SIGINT)
         await process.communicate()
         assert rows(tmp_path / "c") == answered
-        server.steps = (llm.honest,)
+        server.steps = (llm.by_scene_graph,)
         again = await started(server.url, tmp_path / "c", CLAIMS)
         out, _ = await again.communicate()
     assert json.loads(out) == {"not_supported": CLAIMS}

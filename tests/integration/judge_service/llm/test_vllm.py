@@ -65,7 +65,7 @@ class Supervised:
 def lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-        # A zombie whose new parent hasn't looked yet is dead all the same.
+        # A zombie whose new parent hasn't looked yet is dead too.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False

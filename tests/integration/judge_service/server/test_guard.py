@@ -44,7 +44,7 @@ def test_every_method_has_a_rule() -> None:
     assert names == set(METHODS)
 
 
-async def test_bytes_that_are_no_message_are_the_callers_mistake(
+async def test_malformed_bytes_are_an_error_of_the_caller(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with channel_to() as channel:

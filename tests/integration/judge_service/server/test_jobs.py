@@ -343,7 +343,7 @@ async def test_a_server_without_jobs_says_so() -> None:
         assert await error_of(call) == ("UNIMPLEMENTED", "UNSUPPORTED")
 
 
-async def test_a_server_that_nobody_gives_a_job_writes_nothing(tmp_path: Path) -> None:
+async def test_a_server_without_jobs_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "data" / "jobs.sqlite"
     async with serving(str(path)) as client:
         await client.judge.GetServerInfo(pb.GetServerInfoRequest())

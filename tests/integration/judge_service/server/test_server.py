@@ -87,7 +87,7 @@ async def patient(client: AsyncClient) -> str:
                 continue
 
 
-async def test_a_full_server_says_when_to_come_back() -> None:
+async def test_a_full_server_gives_a_time_to_retry_after() -> None:
     engine = GatedEngine()
     server = await running(engine, max_running_calls=1, max_waiting_calls=0)
     try:

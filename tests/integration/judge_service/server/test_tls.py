@@ -94,7 +94,7 @@ async def test_a_client_is_told_what_is_wrong(certificates: Certificates, tmp_pa
         assert await said(server, Connection()) == ""
 
 
-async def test_a_client_in_plain_text_is_told_that_the_server_speaks_tls(
+async def test_a_client_without_tls_gets_an_error_that_names_tls(
     certificates: Certificates,
 ) -> None:
     async with serving(certificates.server) as server, AsyncClient(server.address) as client:

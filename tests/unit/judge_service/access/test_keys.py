@@ -65,7 +65,7 @@ def test_a_store_keeps_its_keys_while_the_file_is_broken(
     assert "the keys stay as they were" in caplog.text
 
 
-def test_an_expired_key_is_told_from_an_unknown_one_only_to_its_owner(tmp_path: Path) -> None:
+def test_only_its_owner_learns_that_a_key_has_expired(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     key = create_key(path, "ana", scopes=[Scope.SCORE], expires="2001-01-01T00:00:00Z")
     store = KeyStore(path)

@@ -23,7 +23,7 @@ MPNET_SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658
 ROOT = Path(__file__).resolve().parents[4]
 
 
-def test_the_default_judge_is_said_to_call_most_true_claims_unsupported() -> None:
+def test_a_note_says_that_the_default_judge_rejects_most_true_claims() -> None:
     note = agreement_note("rules", "matcher", MatcherSettings(), MINILM_SHA256)
     assert "calls 60% of checked true claims unsupported" in note
     assert "do not quote it as a rate" in note
@@ -44,7 +44,7 @@ def test_the_default_judge_is_said_to_call_most_true_claims_unsupported() -> Non
         ),
     ],
 )
-def test_what_was_not_measured_is_said_so(
+def test_a_note_says_what_was_not_measured(
     extractor: str, judge: str, settings: MatcherSettings, weights: str
 ) -> None:
     assert "not measured together" in agreement_note(extractor, judge, settings, weights)

@@ -47,7 +47,7 @@ def test_a_response_in_another_language_has_no_score(metric: str) -> None:
     assert "any-language" not in report.signature
 
 
-def test_any_language_can_be_asked_for_and_the_signature_says_so() -> None:
+def test_any_language_can_be_allowed_and_is_in_the_signature() -> None:
     result, report = score(item_of("chair", CHINESE), "chair", language="any")
     assert result.scores["chair_s"] == 0.0
     assert "any-language" in report.signature

@@ -101,7 +101,7 @@ def test_count_empty_scores_as_the_released_script(metric: str, variant: str, te
     assert report.settings["count_empty"] == "true"
 
 
-def test_an_operator_whose_call_failed_was_not_run() -> None:
+def test_an_operator_with_a_failed_call_counts_as_not_run() -> None:
     runs = {"base": InfactRun(response="A"), "shuffle": InfactRun(response=FAILED)}
     item = InfactItem(id="1", label="A", order_sensitive=True, runs=runs)
     [result], report = score("infact", [item])
@@ -127,7 +127,7 @@ def test_callers_add_texts() -> None:
     assert check.signature.startswith("failures+")
 
 
-def test_an_answer_that_speaks_of_errors_is_an_answer() -> None:
+def test_an_answer_about_errors_is_an_answer() -> None:
     check = ResponseCheck({})
     for text in ("No", "There is an error message on the screen.", "Nan bread on a plate.", "{}"):
         assert check.problem(text) is None, text

@@ -67,14 +67,14 @@ def test_a_choice_with_wrapping_is_the_choice(content: str) -> None:
         "{" * 100_000,
     ],
 )
-def test_anything_else_is_no_verdict(content: str) -> None:
+def test_anything_else_is_not_a_verdict(content: str) -> None:
     read = read_choice(reply(content), TRIPLET_CHOICES)
     assert read.choice == ""
     assert read.reason == "REPLY_OUT_OF_CHOICE"
     assert len(read.detail) < 300
 
 
-def test_a_sentence_has_choices_of_its_own() -> None:
+def test_sentences_have_different_choices() -> None:
     assert read_choice(reply("not_supported"), SENTENCE_CHOICES).choice == "not_supported"
     assert read_choice(reply("object1"), SENTENCE_CHOICES).choice == ""
 

@@ -41,7 +41,7 @@ def test_a_load_does_not_delay_another_key() -> None:
         assert waiting.result(PATIENCE) == "slow"
 
 
-def test_a_failed_load_fails_for_all_who_wait_and_is_tried_again_later() -> None:
+def test_a_failed_load_fails_for_all_waiting_calls_and_is_tried_again_later() -> None:
     loads: SharedLoads[Key, str] = SharedLoads(2)
     key, inside, go, made = Key(), threading.Event(), threading.Event(), []
 

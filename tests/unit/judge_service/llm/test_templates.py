@@ -24,7 +24,7 @@ def test_slots_are_filled_once() -> None:
     assert template.messages(values)[1]["content"] == "{{claims}}\n{{scene}}\nc"
 
 
-def test_an_own_prompt_has_messages_and_its_whole_hash() -> None:
+def test_a_custom_prompt_has_messages_and_its_whole_hash() -> None:
     text = "--- system ---\nGrade.\n--- user ---\n{{question}}\n{{answer}}\n"
     template = own_template(text, ("question", "answer"))
     assert template.label == f"own@{sha256(text.encode()).hexdigest()}"

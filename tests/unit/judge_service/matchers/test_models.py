@@ -129,7 +129,7 @@ def test_folders_that_hold_no_model(tmp_path: Path, files: dict[str, Any], messa
         ({"config.json": {**CONFIG, "num_hidden_layers": "many"}}, "missing or invalid value"),
     ],
 )
-def test_models_that_are_no_sentence_encoders(
+def test_models_that_are_not_sentence_encoders(
     tmp_path: Path, files: dict[str, Any], message: str
 ) -> None:
     model = find_model(str(folder(tmp_path / "m", **files)))

@@ -107,5 +107,5 @@ def test_words_are_not_letters(text: str) -> None:
 
 
 @pytest.mark.parametrize("said", ["B", "(B)", "Answer: B", "The correct option is B."])
-def test_a_letter_says_nothing_where_options_are_unknown(said: str) -> None:
+def test_a_letter_is_not_an_answer_where_options_are_unknown(said: str) -> None:
     assert read_free_answer(said, "opening the door").choice is None

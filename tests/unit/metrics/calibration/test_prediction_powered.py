@@ -64,7 +64,7 @@ def test_labels_alone_are_their_mean() -> None:
     assert (found.value, found.tuning) == pytest.approx((18 / 60, 0.0))
 
 
-def test_a_judge_that_tells_nothing_leaves_the_mean_of_labels() -> None:
+def test_a_judge_without_information_leaves_the_mean_of_labels() -> None:
     labelled = [(1, 1), (1, 0), (0, 1), (0, 0)] * 15
     found = prediction_powered(*single(labelled, [1] * 300 + [0] * 40))
     assert found is not None

@@ -75,6 +75,6 @@ def test_what_cannot_be_parsed_is_wrong_or_left_out() -> None:
     }
 
 
-def test_a_description_that_nobody_judged_counts_in_neither_variant() -> None:
+def test_a_description_without_a_judgement_counts_in_neither_variant() -> None:
     for variant in EventHallusionMetric.variant_names():
         assert counts(variant, video("No.", judgement=None))["judged"] == 0

@@ -108,7 +108,7 @@ def test_the_largest_of_several_has_no_test() -> None:
     assert found.ci_low is not None
 
 
-def test_runs_with_other_lengths_and_one_rate_are_not_told_apart_too_often() -> None:
+def test_runs_with_different_lengths_and_equal_rates_rarely_differ_significantly() -> None:
     # Swapping without dividing by the standard error rejects about 17 % of these at 5 %.
     random = np.random.default_rng(3)
     rejected, runs = 0, 300

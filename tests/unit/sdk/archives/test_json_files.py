@@ -38,12 +38,12 @@ def objects(tmp_path: Path, text: str) -> dict[str, tuple[str, ...] | None]:
 
 
 @pytest.mark.parametrize("more", ['"annotations": []', '"data": {}', '"sentences": ["A dog."]'])
-def test_a_record_with_a_list_of_its_own_is_a_record(tmp_path: Path, more: str) -> None:
+def test_a_record_that_contains_a_list_is_a_record(tmp_path: Path, more: str) -> None:
     text = "".join(f'{{"image_id": {n}, "caption": "c{n}", {more}}}\n' for n in (1, 2))
     assert captions(tmp_path, text) == {"1": "c1", "2": "c2"}
 
 
-def test_a_record_with_records_of_its_own_is_a_record(tmp_path: Path) -> None:
+def test_a_record_that_contains_records_is_a_record(tmp_path: Path) -> None:
     rows = [
         {"image_id": n, "caption": f"c{n}", "annotations": [{"image_id": 9, "caption": "gold"}]}
         for n in (1, 2)
@@ -71,7 +71,7 @@ def test_keys_that_stand_twice_are_named_up_to_ten(tmp_path: Path) -> None:
         objects(tmp_path, text)
 
 
-def test_a_number_without_end_is_no_traceback(tmp_path: Path) -> None:
+def test_an_endless_number_is_an_error_without_traceback(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match=r"line 2.*digits"):
         captions(
             tmp_path,
@@ -91,7 +91,7 @@ def test_references_in_several_objects_are_all_read(tmp_path: Path) -> None:
     assert objects(tmp_path, '{"1": ["dog"]}\n{"2": ["cat"]}') == {"1": ("dog",), "2": ("cat",)}
 
 
-def test_what_stands_behind_the_references_is_seen(tmp_path: Path) -> None:
+def test_text_after_the_references_is_found(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="line 1"):
         objects(tmp_path, '{"1": ["dog"], "2": []} garbage')
     with pytest.raises(ArchiveError, match="duplicate image ids in the references: 2"):

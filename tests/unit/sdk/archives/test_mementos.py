@@ -139,7 +139,7 @@ def test_keyword_lines_and_the_items_of_a_run(tmp_path: Path) -> None:
     assert third.domain == "comics"
 
 
-def test_a_domain_that_is_no_text_is_not_the_general_one() -> None:
+def test_a_domain_that_is_not_a_text_is_not_the_general_one() -> None:
     assert items([{"id": "a", "domain": 7, **LISTS}])[0].domain == "7"
 
 

@@ -84,7 +84,7 @@ def test_the_papers_own_file(tmp_path: Path) -> None:
         read(path, path, model_key="gpt")
 
 
-def test_claims_alone_are_no_answers(tmp_path: Path) -> None:
+def test_claims_alone_are_not_answers(tmp_path: Path) -> None:
     instance = {"question": "q1", "llava_triplets": ["(dog, on, sofa)"]}
     path = tmp_path / "tri-he.json"
     path.write_text(json.dumps({"7": {"instance": [instance], **GRAPH["7"]}}))

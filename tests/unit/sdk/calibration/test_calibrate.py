@@ -83,7 +83,7 @@ def test_scores_become_those_of_full_labels(folder: Path, tmp_path: Path) -> Non
         assert score.run_low == score.run_high == pytest.approx(expected)
 
 
-def test_a_part_of_the_captions_tells_of_all(folder: Path, tmp_path: Path) -> None:
+def test_a_sample_of_captions_estimates_all(folder: Path, tmp_path: Path) -> None:
     def wrong(_: str, index: int, __: bool) -> bool:
         return index == 1
 

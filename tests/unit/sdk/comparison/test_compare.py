@@ -179,7 +179,7 @@ def test_one_run_is_too_few(better: RunReport) -> None:
         compare(better)
 
 
-def test_folders_that_are_no_run_are_refused(tmp_path: Path, better: RunReport) -> None:
+def test_folders_that_are_not_runs_are_refused(tmp_path: Path, better: RunReport) -> None:
     with pytest.raises(ArchiveError, match="no such folder"):
         compare(better, tmp_path / "none")
     (tmp_path / "partial").mkdir()
@@ -206,7 +206,7 @@ def test_an_item_of_another_image_is_refused(tmp_path: Path, better: RunReport) 
         compare(tmp_path / "a", better, options=CompareOptions(names=("a", "b")))
 
 
-def test_folders_of_one_name_are_told_apart_by_their_parents(tmp_path: Path) -> None:
+def test_folders_with_equal_names_get_the_names_of_their_parents(tmp_path: Path) -> None:
     for model in ("llava", "minigpt"):
         chair_run(tmp_path / model / "chair", 0.3, seed=len(model))
     found = compare(tmp_path / "llava/chair", tmp_path / "minigpt/chair", options=FAST)

@@ -21,7 +21,7 @@ SCORED = tuple(q for q in QUESTIONS if q.answer and not q.answer.startswith("Fai
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Two models' logs of lmms-eval, a table of VLMEvalKit, and files that are no archives."""
+    """Two models' logs of lmms-eval, a table of VLMEvalKit, and files that are not archives."""
     logs = tmp_path / "logs"
     for model in ("llava", "qwen"):
         for task, layouts, known in (

@@ -91,7 +91,7 @@ def test_an_undirected_graph_is_refused() -> None:
         '{"couch": {"": ["sofa"], "": ["seat"]}}',
     ],
 )
-def test_a_key_that_stands_twice_is_refused(text: str) -> None:
+def test_a_duplicate_key_is_refused(text: str) -> None:
     with pytest.raises(GraphFormatError, match="appears twice in one object"):
         parse_graph(text, name="mine")
 

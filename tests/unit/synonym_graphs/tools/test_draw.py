@@ -28,7 +28,7 @@ def test_figures_and_pictures() -> None:
         draw_neighbourhood(graph, "unicorn")
 
 
-def test_a_large_neighbourhood_is_no_tangle() -> None:
+def test_a_large_neighbourhood_is_a_list_without_lines() -> None:
     graph = load_graph("daily_life_objects")
     picture = draw_neighbourhood(graph, "person")
     assert "<path" not in picture

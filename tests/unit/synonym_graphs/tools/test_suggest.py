@@ -81,7 +81,7 @@ def test_the_nearest_known_kind_ends_the_way_up(wordnet: WordNet) -> None:
     assert found.root == "z"
 
 
-def test_verbs_go_two_steps_up_and_nouns_are_no_verbs(wordnet: WordNet) -> None:
+def test_verbs_go_two_steps_up_and_nouns_are_not_verbs(wordnet: WordNet) -> None:
     found = wordnet_candidates(
         BEHAVIORS, ["snorfling", "snorfle up", "trundlate", "zibble"], wordnet, kind="behaviors"
     )

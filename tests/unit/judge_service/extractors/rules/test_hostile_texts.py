@@ -1,4 +1,4 @@
-"""Texts that no one would write to be understood."""
+"""Texts that are hostile or meaningless."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_rules(text: str, expected: set[tuple[str, str, str]]) -> None:
     assert _claims(text) == expected
 
 
-def test_pronouns_stand_for_who_agrees() -> None:
+def test_pronouns_refer_to_nouns_that_agree() -> None:
     claims = _EXTRACTOR.extract("A man holds a cup. He drinks from it.")
     assert [claim.parts for claim in claims] == [
         ("man", "holds", "cup"),
@@ -85,7 +85,7 @@ def test_pronouns_stand_for_who_agrees() -> None:
     assert claims[1].subject_span == (19, 21)  # where "He" stands
 
 
-def test_an_unknown_pronoun_stays_itself_as_subject_and_is_no_object() -> None:
+def test_an_unknown_pronoun_stays_as_subject_and_is_not_an_object() -> None:
     assert _claims("She holds it.") == {("she", "is", "holding")}
 
 
