@@ -86,7 +86,7 @@ def _score(
             caption = _caption(scene, objects, *MODELS[model], source)
             file.write(json.dumps({"image_id": name, "caption": caption}) + "\n")
     command = Path(sys.executable).parent / "hallujudge"
-    inputs = ["--responses", responses, "--references", references]
+    inputs: list[str | Path] = ["--responses", responses, "--references", references]
     subprocess.run(
         [command, "score", "chair", *inputs, "--out", folder / "runs" / model, "--quiet"],
         check=True,
@@ -176,7 +176,7 @@ def _below(page: Page, selector: str, path: Path, height: int) -> None:
     top = page.evaluate(f"document.querySelector('{selector}').getBoundingClientRect().top")
     top += page.evaluate("scrollY")
     clip = {"x": 0, "y": top, "width": WIDTH, "height": height}
-    page.screenshot(path=path, full_page=True, clip=clip)  # type: ignore[arg-type]  # playwright's own type is not public
+    page.screenshot(path=path, full_page=True, clip=clip)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import ArchiveError
 from .local_files import STDIN, copy_of_stdin
-from .remote_files import fetched, is_url, public_url
+from .remote_files import fetched, fetched_tree, is_tree, is_url, public_url
 
 __all__ = ["FoundFile", "found_files"]
 
@@ -42,7 +42,8 @@ def found_files(source: str | Path) -> list[FoundFile]:
     """Return the files that a source stands for, in the order of their paths.
 
     Args:
-        source: A file, a folder, a pattern such as ``runs/*/samples.jsonl``, a URL, or ``-``.
+        source: A file, a folder, a pattern such as ``runs/*/samples.jsonl``, a URL of one of them,
+            or ``-``.
 
     Raises:
         ArchiveError: There is no such file, or a folder has too many.
@@ -51,13 +52,24 @@ def found_files(source: str | Path) -> list[FoundFile]:
     if text == STDIN:
         return [FoundFile(path=copy_of_stdin(), name="standard input")]
     if is_url(text):
-        return [FoundFile(path=fetched(text), name=public_url(text))]
+        return _behind_url(text)
     path = Path(source)
     if path.is_dir():
         return _in_folder(path)
     if path.exists() or not _PATTERN.search(text):
         return [FoundFile(path=path, name=text)]
     return _matching(text)
+
+
+def _behind_url(url: str) -> list[FoundFile]:
+    if not is_tree(url):
+        return [FoundFile(path=fetched(url), name=public_url(url))]
+    root, copies = fetched_tree(url, _may_be_archive)
+    return [FoundFile(path=path, name=name, root=root) for path, name in copies]
+
+
+def _may_be_archive(name: str) -> bool:
+    return not name.startswith(".") and not _IGNORED.fullmatch(Path(name).suffix)
 
 
 def _in_folder(folder: Path) -> list[FoundFile]:
@@ -89,7 +101,7 @@ def _walked(folder: Path) -> Iterator[Path]:
         )
         for name in sorted(names):
             path = Path(place, name)
-            if name.startswith(".") or _IGNORED.fullmatch(path.suffix) or not path.is_file():
+            if not _may_be_archive(name) or not path.is_file():
                 continue
             count += 1
             if count > _MAX_FILES:

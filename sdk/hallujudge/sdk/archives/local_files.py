@@ -23,6 +23,7 @@ __all__ = [
     "open_text",
     "read_bytes",
     "suffix_of",
+    "temporary_folder",
     "zstd_reader",
 ]
 
@@ -115,20 +116,29 @@ def copy_of_stdin() -> Path:
     return copy_to_file(sys.stdin.buffer.read, "standard input", "standard-input")
 
 
-def copy_to_file(read: Callable[[int], bytes], what: str, name: str) -> Path:
+def temporary_folder() -> Path:
+    """Return a new folder, which is deleted when this process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="hallujudge-")
+    _FOLDERS.append(folder)
+    return Path(folder.name)
+
+
+def copy_to_file(
+    read: Callable[[int], bytes], what: str, name: str, folder: Path | None = None
+) -> Path:
     """Return a temporary file with a stream's content; it is deleted when this process ends.
 
     Args:
         read: Reads up to a number of bytes of the stream.
         what: The stream, for messages.
         name: Name of the file, whose suffix tells its format.
+        folder: The folder that it is written to; None for a new one.
 
     Raises:
         ArchiveError: The stream is too large.
     """
-    folder = tempfile.TemporaryDirectory(prefix="hallujudge-")
-    _FOLDERS.append(folder)
-    path = Path(folder.name) / name
+    path = (folder or temporary_folder()) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     left = _MAX_COPIED_BYTES
     with path.open("wb") as file:
         while piece := read(_PIECE):

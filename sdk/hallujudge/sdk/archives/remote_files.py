@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from ..errors import ArchiveError, MissingExtraError
-from .local_files import copy_to_file
+from .local_files import copy_to_file, temporary_folder
 
-__all__ = ["fetched", "is_url", "public_url"]
+__all__ = ["fetched", "fetched_tree", "is_tree", "is_url", "public_url"]
 
+_MOST_FILES = 2_000
+# A question mark begins the query of a URL.
+_PATTERN = re.compile(r"[*\[]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # File systems that only read data; fsspec has others that run commands or unpack pickles.
 _PROTOCOLS = frozenset(
@@ -30,6 +36,66 @@ def fetched(url: str) -> Path:
         ArchiveError: The URL has an unknown protocol, or reading it fails, also half way.
         MissingExtraError: fsspec, or the package for the protocol, is not installed.
     """
+    return _copied(_library(url), url, _name(url))
+
+
+def is_tree(url: str) -> bool:
+    """Return whether a URL stands for several files: a folder or a pattern.
+
+    A folder behind HTTP ends with a slash, since a server does not say what is one.
+
+    Raises:
+        ArchiveError: See :func:`fetched`.
+        MissingExtraError: See :func:`fetched`.
+    """
+    library: Any = _library(url)
+    if url.endswith("/") or _PATTERN.search(urlsplit(url).path):
+        return True
+    with _failures(url):
+        files, path = library.core.url_to_fs(url)
+        return not url.startswith("http") and bool(files.isdir(path))
+
+
+def fetched_tree(url: str, wanted: Callable[[str], bool]) -> tuple[Path, list[tuple[Path, str]]]:
+    """Return a temporary folder, and its files with their URLs: those of a folder or a pattern.
+
+    Args:
+        url: The URL.
+        wanted: Whether a file's name is that of an archive.
+
+    Raises:
+        ArchiveError: See :func:`fetched`; also if there are no files, or too many.
+        MissingExtraError: See :func:`fetched`.
+    """
+    library: Any = _library(url)
+    with _failures(url):
+        files, path = library.core.url_to_fs(url)
+        fixed, *pattern = _PATTERN.split(files.unstrip_protocol(path), maxsplit=1)
+        start = f"{fixed.rpartition('/')[0] if pattern else fixed.rstrip('/')}/"
+        found = files.glob(path) if pattern else files.find(path)
+        urls = sorted(map(files.unstrip_protocol, found))
+    names = {each: _inside(start, each) for each in urls}
+    chosen = [each for each in urls if names[each] and wanted(PurePosixPath(each).name)]
+    if not chosen or len(chosen) > _MOST_FILES:
+        count = f"more than {_MOST_FILES:,} files" if chosen else "no file"
+        raise ArchiveError(
+            f"{public_url(url)}: {count} that could be an archive; give another folder or pattern"
+        )
+    root = temporary_folder()
+    return root, [(_copied(library, each, names[each], root), public_url(each)) for each in chosen]
+
+
+def _inside(start: str, url: str) -> str:
+    """Return the path of a file below a folder; empty for what is not below it."""
+    name = unquote(url.removeprefix(start)) if url.startswith(start) else ""
+    parts = PurePosixPath(name).parts
+    # A server names its files as it likes.
+    safe = parts and not any(part in ("..", "/") or "\\" in part or "\0" in part for part in parts)
+    return "/".join(parts) if safe else ""
+
+
+def _library(url: str) -> object:
+    """Return fsspec, for a URL that it may read."""
     protocol = url.partition("://")[0].lower()
     if protocol not in _PROTOCOLS or "::" in url:
         raise ArchiveError(
@@ -40,10 +106,21 @@ def fetched(url: str) -> Path:
         import fsspec
     except ImportError as err:
         raise MissingExtraError.of("reading URLs", "remote") from err
-    return _copied(fsspec, url)
+    return fsspec
 
 
-def _copied(fsspec: object, url: str) -> Path:
+@contextmanager
+def _failures(url: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as err:
+        raise MissingExtraError.of(f"reading {public_url(url)}", "remote") from err
+    # Every file system of fsspec has exceptions of its own.
+    except Exception as err:
+        raise _failed(url, 0, None, str(err) or type(err).__name__) from err
+
+
+def _copied(fsspec: object, url: str, name: str, folder: Path | None = None) -> Path:
     received = 0
     expected: int | None = None
     try:
@@ -56,7 +133,7 @@ def _copied(fsspec: object, url: str) -> Path:
                 received += len(piece)
                 return piece
 
-            path = copy_to_file(read, public_url(url), _name(url))
+            path = copy_to_file(read, public_url(url), name, folder)
     except ArchiveError:
         raise
     except ImportError as err:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import fsspec
 import pytest
 
 from hallujudge.sdk.archives import read_items
+from hallujudge.sdk.archives.found_files import found_files
 from hallujudge.sdk.errors import ArchiveError, MissingExtraError
 
 ROWS = b"".join(
@@ -25,6 +31,60 @@ def test_a_url_is_read(request: pytest.FixtureRequest) -> None:
     files.pipe("/run/answers.jsonl", ROWS + b"{")
     with pytest.raises(ArchiveError, match=r"^memory://run/answers\.jsonl line 51: the file ends"):
         read_items("pope", "memory://run/answers.jsonl", None)
+
+
+@pytest.fixture
+def folder() -> Iterator[str]:
+    """Folder of two runs, one file each, and a picture."""
+    files = fsspec.filesystem("memory")
+    files.pipe("/runs/a/answers.jsonl", ROWS)
+    files.pipe("/runs/b/more.jsonl", ROWS[: ROWS.index(b"\n") + 1])
+    files.pipe("/runs/a/picture.png", b"PNG")
+    yield "memory://runs"
+    files.rm("/runs", recursive=True)
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_folder_behind_a_url_is_read(folder: str, end: str) -> None:
+    assert len(read_items("pope", f"{folder}/a{end}", None)) == 50
+    names = [file.name for file in found_files(f"{folder}{end}")]
+    assert names == ["memory:///runs/a/answers.jsonl", "memory:///runs/b/more.jsonl"]
+
+
+def test_a_pattern_behind_a_url_is_read(folder: str) -> None:
+    assert len(read_items("pope", f"{folder}/*/more.jsonl", None)) == 1
+    assert [file.path.name for file in found_files(f"{folder}/*/*.jsonl")] == [
+        "answers.jsonl",
+        "more.jsonl",
+    ]
+    with pytest.raises(ArchiveError, match="no file that could be an archive"):
+        found_files(f"{folder}/*/*.csv")
+
+
+def test_a_folder_of_a_web_server_is_read(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    pytest.importorskip("aiohttp")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "answers.jsonl").write_bytes(ROWS)
+    (tmp_path / "other.jsonl").write_bytes(ROWS)
+    links = (
+        '<a href="answers.jsonl">a</a> <a href="/other.jsonl">b</a> <a href="../other.jsonl">c</a>'
+    )
+    (tmp_path / "logs" / "index.html").write_text(links)
+    handler = partial(Quiet, directory=str(tmp_path))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    request.addfinalizer(thread.join)
+    request.addfinalizer(server.server_close)
+    request.addfinalizer(server.shutdown)
+    address = f"http://127.0.0.1:{server.server_address[1]}/logs/"
+    assert len(read_items("pope", address, None)) == 50
+    assert [file.name for file in found_files(f"{address}*.jsonl")] == [f"{address}answers.jsonl"]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Write no access log."""
 
 
 @pytest.mark.parametrize(

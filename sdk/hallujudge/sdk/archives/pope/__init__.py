@@ -10,7 +10,7 @@ from ..formats import read_format
 from ..inputs import InputOptions, ItemSource, Reader, References, Responses
 from ..qa import kept
 from .answers import Answers
-from .questions import joined_labels, read_questions
+from .questions import categorised, joined_labels, read_questions
 
 __all__ = ["READERS", "read_pope"]
 
@@ -34,7 +34,10 @@ def read_pope(
     if references is None:
         return Answers(responses, None, options, group_by).checked()
     if _are_files(references):
-        references = joined_labels([read_format(Path(path)).source for path in references])  # type: ignore[arg-type, union-attr]  # paths
+        paths = [Path(path) for path in references]  # type: ignore[arg-type, union-attr]  # paths
+        references = joined_labels([categorised(p, read_format(p).source) for p in paths])
+    elif isinstance(references, (str, Path)):
+        references = categorised(Path(references), Path(references))
     questions = read_questions(references, responses, options, group_by)
     return Answers(responses, questions, options, group_by).checked()
 

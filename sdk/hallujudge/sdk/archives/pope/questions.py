@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import ArchiveError
 from ..inputs import InputOptions, References, Responses
 from ..joins import refuse
 from ..qa import fields_of, kept, optional_text
-from ..records import Record, canonical_id, choose_key, no_records, read_records, shown
+from ..records import Record, Records, canonical_id, choose_key, no_records, read_records, shown
 
 __all__ = [
     "ID_KEYS",
@@ -19,6 +20,7 @@ __all__ = [
     "LABEL_KEYS",
     "Question",
     "Questions",
+    "categorised",
     "id_of",
     "joined_labels",
     "label_of",
@@ -29,7 +31,30 @@ ID_KEYS = ("question_id", "id")
 LABEL_KEYS = ("label", "gt", "gt_answer", "ground_truth", "answer")
 _QUESTION_KEYS = ("question", "prompt", "text")
 IMAGE_KEYS = ("image", "image_id", "image_source")
+_CATEGORY = re.compile(r"(?<![a-z])(random|popular|adversarial)(?![a-z])")
 _LABELS = {"yes": "yes", "no": "no"}
+
+
+Source: TypeAlias = "Path | Records | list[Record]"
+
+
+def categorised(path: Path, source: Source) -> Source:
+    """Return the questions of a file, with the category that its name has and its lines lack.
+
+    POPE's files, ``coco_pope_random.json`` and so on, number their questions anew; results of tools
+    that ran all of them have the category beside the id.
+
+    Args:
+        path: Name of the file.
+        source: Where its records are read from.
+    """
+    found = _CATEGORY.search(path.name.lower())
+    if found is None:
+        return source
+    added = {"category": found[0]}
+    return Records(
+        lambda: (replace(r, values={**added, **r.values}) for r in read_records(source)), str(path)
+    )
 
 
 def joined_labels(sources: Sequence[Path | Iterable[object]]) -> list[Record]:
@@ -137,7 +162,7 @@ def read_questions(
         raise no_records(responses, "answers", "answer")
     by = options.join if options.join != "auto" else _way_to_join(first, question)
     label_key = choose_key(question, None, LABEL_KEYS, what="the label", flag="one of these names")
-    with_category = by == "id" and all("category" in r.values for r in (first, question))
+    with_category = by == "id" and _have_category(first, question)
     table: dict[str, Question] = {}
     duplicates: list[str] = []
     bad: list[str] = []
@@ -172,6 +197,12 @@ def read_questions(
             "labels are neither yes nor no", bad, "Correct these labels in the file of questions"
         )
     return Questions(by=by, table=table, with_category=with_category)
+
+
+def _have_category(answer: Record, question: Record) -> bool:
+    """Return whether both have a category. VLMEvalKit's have several, and ids of their own."""
+    categories = [record.values.get("category") for record in (answer, question)]
+    return all(isinstance(each, str) and "," not in each for each in categories)
 
 
 def _question_records(references: References) -> Iterator[Record]:

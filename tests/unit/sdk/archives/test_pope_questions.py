@@ -1,0 +1,54 @@
+"""POPE's question files, one for each category."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hallujudge.metrics import PopeItem
+from hallujudge.sdk.archives import read_items
+from hallujudge.sdk.errors import ArchiveError
+
+
+def pope_files(folder: Path, *names: str) -> list[Path]:
+    """Write POPE's question files, whose ids begin anew in each."""
+    for name, label in zip(names, ("yes", "no"), strict=False):
+        rows = [
+            {
+                "question_id": n,
+                "image": "a.jpg",
+                "text": f"A {n}?",
+                "label": label,
+            }
+            for n in (1, 2)
+        ]
+        (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return [folder / name for name in names]
+
+
+def answers_of(*categories: str) -> list[dict[str, object]]:
+    return [
+        {"question_id": n, "category": category, "question": f"A {n}?", "response": "Yes"}
+        for category in categories
+        for n in (1, 2)
+    ]
+
+
+def test_questions_of_a_category_are_told_apart_by_the_name_of_their_file(tmp_path: Path) -> None:
+    files = pope_files(tmp_path, "coco_pope_random.json", "coco_pope_popular.json")
+    items = read_items("pope", answers_of("popular", "random"), files)
+    assert [(item.id, item.label) for item in items if isinstance(item, PopeItem)] == [
+        ("popular:1", "no"),
+        ("popular:2", "no"),
+        ("random:1", "yes"),
+        ("random:2", "yes"),
+    ]
+
+
+def test_one_question_file_refuses_the_answers_of_other_categories(tmp_path: Path) -> None:
+    [file] = pope_files(tmp_path, "coco_pope_random.json")
+    assert len(read_items("pope", answers_of("random"), file)) == 2
+    with pytest.raises(ArchiveError, match="questions that the references lack: popular:1"):
+        read_items("pope", answers_of("random", "popular"), file)
