@@ -6,7 +6,7 @@ import pytest
 
 from hallujudge.judge.v1 import chair_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.wire.reports import shrink
+from hallujudge.judge_service.wire.reports import pieces_of, shrink
 
 
 def response() -> pb.ScoreResponse:
@@ -38,3 +38,19 @@ def test_a_response_leaves_out_what_does_not_fit(limit: int, left_out: list[str]
     assert all(f"leaves out {name}: " in note for name, note in zip(left_out, notes, strict=True))
     assert bool(made.report.groups) == ("groups" not in left_out)
     assert made.results[0].HasField("chair") == (len(left_out) < 2)
+
+
+def test_a_report_is_sent_in_messages_that_fit() -> None:
+    report = response().report
+    report.metric = "chair"
+    pieces = list(pieces_of(report, 10_000))
+    assert max(piece.ByteSize() for piece in pieces) < 10_100, "a few bytes around its groups"
+    groups = [group for piece in pieces for group in piece.groups.groups]
+    assert groups == list(response().report.groups)
+    assert [piece.HasField("report") for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+    assert pieces[-1].report.metric == "chair"
+
+
+def test_a_report_that_fits_is_one_message() -> None:
+    [piece] = pieces_of(response().report, 200_000)
+    assert len(piece.report.groups) == 100
