@@ -16,7 +16,7 @@ from support.threads import PATIENCE, eventually
 from support.toll import Toll, verdicts
 from support.tri_he_samples import SCENE
 
-from hallujudge.sdk import Client
+from hallujudge.sdk import Client, RunFolder
 
 AT_ONCE = 4
 ANSWERS = 60
@@ -112,4 +112,26 @@ def test_a_run_at_a_server_that_is_killed(server: KilledServer, tmp_path: Path) 
         client.score("tri-he", **arguments(), folder=undisturbed)
     assert paid.total() == ANSWERS * CLAIMS
     for name in ("items.jsonl", "report.json"):
+        assert (out / name).read_bytes() == (undisturbed / name).read_bytes()
+
+
+def test_a_job_of_a_server_that_is_killed(server: KilledServer, tmp_path: Path) -> None:
+    out, given = tmp_path / "out", arguments()
+    with Client(server.address, reconnect_timeout=PATIENCE) as client:
+        job = client.submit("tri-he", **given)
+        with in_thread(client.wait_for_job, job.id) as ended:
+            for _ in range(KILLS):
+                server.kill_at_work()
+            server.toll.allowed = ANSWERS * CLAIMS
+            done = ended.result(PATIENCE)
+        assert (done.state, done.scored, done.unscored) == ("done", ANSWERS, 0)
+        paid = server.toll.paid
+        assert paid.total() == len(paid) == ANSWERS * CLAIMS
+        assert client.submit("tri-he", **given).id == job.id
+        with RunFolder(out) as folder:
+            client.fetch_job(job.id, folder)
+        undisturbed = tmp_path / "undisturbed"
+        client.score("tri-he", **given, folder=undisturbed)
+    assert paid.total() == ANSWERS * CLAIMS
+    for name in ("items.jsonl", "report.json", "manifest.json"):
         assert (out / name).read_bytes() == (undisturbed / name).read_bytes()

@@ -50,6 +50,10 @@ def commands(text: str) -> Iterator[list[str]]:
             # A score command follows the file.
             yield words[: words.index("score")]
             words = [words[0], *words[words.index("score") :]]
+        if words[1] == "submit":
+            # The metric and the options of its score command follow.
+            yield words[:2]
+            words = [words[0], "score", *words[2:]]
         yield words
 
 

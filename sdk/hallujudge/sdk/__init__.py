@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         gate,
         leaderboard,
     )
+    from .jobs import JobInfo, OnJobChange
     from .overview import LeftOut, Overview, ScoredRun, score_all
     from .rescoring import rescore_run
     from .runs import (
@@ -114,11 +115,13 @@ __all__ = [
     "ItemChange",
     "ItemResult",
     "ItemSource",
+    "JobInfo",
     "Leaderboard",
     "LeaderboardRow",
     "LeftOut",
     "Manifest",
     "OnBatch",
+    "OnJobChange",
     "OnProgress",
     "Outcome",
     "Overview",
@@ -192,11 +195,13 @@ _HOMES = {
     "ItemChange": ".comparison",
     "ItemResult": "hallujudge.metrics",
     "ItemSource": ".archives.inputs",
+    "JobInfo": ".jobs",
     "Leaderboard": ".comparison",
     "LeaderboardRow": ".comparison",
     "LeftOut": ".overview",
     "Manifest": ".runs",
     "OnBatch": ".score_run",
+    "OnJobChange": ".jobs",
     "OnProgress": ".score_run",
     "Outcome": "hallujudge.metrics",
     "Overview": ".overview",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from hallujudge.metrics import Outcome, Report
 
 from .backends.address import checked_address
+from .errors import UnsupportedError
 from .score_run import OnBatch, OnProgress, ScoreRun, called_with
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from .archives import ItemSource
     from .backends.base import BatchResult, ScoringBackend, ServerInfo
+    from .backends.remote import RemoteBackend
+    from .jobs.remote import RemoteJobs
+    from .jobs.values import JobInfo, OnJobChange
     from .progress import Progress
     from .runs import RunFolder, RunReport
     from .runs.driver import RunWatch
@@ -65,9 +69,8 @@ class AsyncClient:
         connection: Connection | None = None,
     ) -> None:
         self._backend: ScoringBackend | None = None
-        if isinstance(server, str):
-            self._address = checked_address(server)
-        else:
+        self._address = checked_address(server) if isinstance(server, str) else "the server"
+        if not isinstance(server, str):
             self._backend = server
         self._timeout = timeout
         self._stream_timeout = stream_timeout
@@ -270,6 +273,106 @@ class AsyncClient:
         """Return the release and the graphs of the server, or of this process."""
         backend = await self._connected()
         return await backend.server_info()
+
+    @called_with(ScoreRun)
+    async def submit(self, run: ScoreRun) -> JobInfo:
+        """Submit a run to the server as a job, and return the job.
+
+        The arguments are those of :meth:`score`. The same run is one job: submitting that was
+        stopped goes on when it is submitted again.
+
+        Raises:
+            UnsupportedError: No server scores.
+        """
+        spec, items = await _read(run)
+        return await self.submit_items(run, spec, items)
+
+    async def submit_items(
+        self, run: ScoreRun, spec: ScoreSpec, items: ItemSource, request_id: str = ""
+    ) -> JobInfo:
+        """Return what :meth:`submit` does, for items that are already read.
+
+        Args:
+            run: What is scored and how.
+            spec: The same, as the engine has it.
+            items: The items.
+            request_id: Another id makes another job of the same run.
+        """
+        from .jobs.submitting import submit_run
+
+        return await submit_run(await self._remote(), run, spec, items, request_id)
+
+    async def job(self, job_id: str) -> JobInfo:
+        """Return a job of the server."""
+        return (await (await self._jobs()).get(job_id)).info
+
+    async def jobs(self) -> list[JobInfo]:
+        """Return the caller's jobs at the server, the newest first."""
+        return await (await self._jobs()).all()
+
+    async def cancel_job(self, job_id: str) -> JobInfo:
+        """Cancel a job, unless it is finished; its results are kept."""
+        return await (await self._jobs()).cancel(job_id)
+
+    async def delete_job(self, job_id: str) -> None:
+        """Delete a finished job with its results."""
+        await (await self._jobs()).delete(job_id)
+
+    async def wait_for_job(self, job_id: str, on_change: OnJobChange | None = None) -> JobInfo:
+        """Wait until a job is finished, also while the server is away for a time.
+
+        Args:
+            job_id: The job.
+            on_change: Called with the job now and after every change.
+        """
+        from .jobs.waiting import wait_for_job
+
+        jobs = await self._jobs()
+        seconds = self._reconnect_timeout
+        return await wait_for_job(jobs, job_id, on_change, self._address, seconds)
+
+    async def fetch_job(
+        self,
+        job_id: str,
+        folder: RunFolder,
+        *,
+        resume: bool = False,
+        html: bool = False,
+        watch: RunWatch | None = None,
+    ) -> Report:
+        """Write a job that is done into an open folder, as scoring into it would have.
+
+        Args:
+            job_id: The job.
+            folder: The folder.
+            resume: Whether to go on with what the folder holds of the job.
+            html: Whether ``report.html`` is written.
+            watch: Receives the progress.
+        """
+        from .jobs.fetching import fetch_job
+
+        jobs = await self._jobs()
+        content = await jobs.get(job_id)
+        return await fetch_job(jobs, content, folder, resume=resume, html=html, watch=watch)
+
+    async def _jobs(self) -> RemoteJobs:
+        remote = await self._remote()
+        from .jobs.remote import RemoteJobs
+
+        return RemoteJobs(remote)
+
+    async def _remote(self) -> RemoteBackend:
+        """Return the backend of a server.
+
+        Raises:
+            UnsupportedError: This process scores.
+        """
+        backend = await self._connected()
+        from .backends.remote import RemoteBackend
+
+        if not isinstance(backend, RemoteBackend):
+            raise UnsupportedError("jobs are kept by a server; give the client its host and port")
+        return backend
 
     async def _connected(self) -> ScoringBackend:
         """Return the backend; gRPC takes long to import, so a thread imports it."""

@@ -122,6 +122,22 @@ class Client:
     """Return the same for items that are read; see :meth:`AsyncClient.estimate_items`."""
     normalize = _blocking(AsyncClient.normalize)
     """Map each word to its roots in a graph; see :meth:`AsyncClient.normalize`."""
+    submit = _blocking(AsyncClient.submit)
+    """Submit a run to the server as a job; see :meth:`AsyncClient.submit`."""
+    submit_items = _blocking(AsyncClient.submit_items)
+    """Submit items that are already read; see :meth:`AsyncClient.submit_items`."""
+    job = _blocking(AsyncClient.job)
+    """Return a job of the server; see :meth:`AsyncClient.job`."""
+    jobs = _blocking(AsyncClient.jobs)
+    """Return the caller's jobs; see :meth:`AsyncClient.jobs`."""
+    cancel_job = _blocking(AsyncClient.cancel_job)
+    """Cancel a job; see :meth:`AsyncClient.cancel_job`."""
+    delete_job = _blocking(AsyncClient.delete_job)
+    """Delete a finished job; see :meth:`AsyncClient.delete_job`."""
+    wait_for_job = _blocking(AsyncClient.wait_for_job)
+    """Wait until a job is finished; see :meth:`AsyncClient.wait_for_job`."""
+    fetch_job = _blocking(AsyncClient.fetch_job)
+    """Write a job into an open folder; see :meth:`AsyncClient.fetch_job`."""
     server_info = _blocking(AsyncClient.server_info)
     """Return the release and the graphs; see :meth:`AsyncClient.server_info`."""
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Sequence,
+)
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 
@@ -57,7 +64,10 @@ _MAX_MESSAGE_BYTES = 64 << 20
 _SERVICE_CONFIG = {
     "methodConfig": [
         {
-            "name": [{"service": "hallujudge.judge.v1.JudgeService"}],
+            "name": [
+                {"service": "hallujudge.judge.v1.JudgeService"},
+                {"service": "hallujudge.judge.v1.ScoringJobService"},
+            ],
             "retryPolicy": {
                 "maxAttempts": 4,
                 "initialBackoff": "0.2s",
@@ -80,6 +90,9 @@ _CHANNEL_OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
 )
 _KEEPALIVE_SECONDS = 8.0
+
+
+_StubT = TypeVar("_StubT")
 
 
 class RemoteBackend:
@@ -273,6 +286,33 @@ class RemoteBackend:
             request = pb.GetServerInfoRequest()
             info = await self._connect().GetServerInfo(request, **self._unary)
         return ServerInfo(version=info.version, graphs=tuple(info.graphs))
+
+    async def service(self, make: Callable[[grpc.aio.Channel], _StubT]) -> _StubT:
+        """Return the stub of another service of the server, on the same connection.
+
+        Args:
+            make: Makes a stub of a channel.
+        """
+        await self._greet()
+        self._connect()
+        return make(self._channel)
+
+    async def called(self, method: Callable[..., Awaitable[Any]], request: Any) -> Any:
+        """Return the response of a unary method of :meth:`service`."""
+        async with self._errors():
+            return await method(request, **self._unary)
+
+    async def streamed(
+        self, method: Callable[..., AsyncIterable[Any]], request: Any
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the responses of a method of :meth:`service` that answers with a stream."""
+        async with self._errors():
+            call: Any = method(request, **self._stream)
+            try:
+                async for response in call:
+                    yield response
+            finally:
+                call.cancel()
 
     async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:  # noqa: ARG002
         """Refuse: only the server knows its cache and the prices of its judges.

@@ -21,6 +21,7 @@ __all__ = [
     "batch_app",
     "build_app",
     "config_app",
+    "jobs_app",
     "keys_app",
     "label_app",
     "score_app",
@@ -55,6 +56,9 @@ _COMMANDS = (
     "graph",
     "serve",
     "keys",
+    "submit",
+    "jobs",
+    "fetch",
     "batch",
     "doctor",
     "config",
@@ -147,6 +151,11 @@ label_app = _group(
     "label",
     "Human labels of claims: what to label next, and files of labels.",
     "hallujudge label plan results -n 100",
+)
+jobs_app = _group(
+    "jobs",
+    "Runs that a server keeps.",
+    "hallujudge jobs list --server localhost:50051",
 )
 config_app = _group("config", "Settings of the server.", "hallujudge config show")
 _FAMILY_APPS = {"score": score_app, "build": build_app}

@@ -51,6 +51,7 @@ def command_tree() -> typer.Typer:
         doctor,
         gate,
         graph,
+        jobs,
         keys,
         label,
         leaderboard,

@@ -31,6 +31,7 @@ from .app import ExitCode
 from .batching import batch_settings
 from .estimates import estimate_line
 from .signals import stop_on_sigterm, stopped_by
+from .submitting import Submission, submission
 from .unscored import unscored_notes
 from .wording import in_flags
 
@@ -86,6 +87,8 @@ class ScoreCommand:
         _check_formats(self.formats)
         if "batch_requests" in batch_settings.get():
             return self.export()
+        if (submitted := submission.get()) is not None:
+            return self.submit(submitted)
         unscored = UnscoredCounts()
         report = self.score(unscored)
         if report is None:
@@ -145,6 +148,25 @@ class ScoreCommand:
         with path.open("rb") as file:
             count = sum(1 for _ in file)
         typer.echo(f"{count:,} requests written to {path}")
+        return ExitCode.OK
+
+    def submit(self, submitted: Submission) -> ExitCode:
+        """Submit the run to the server as a job, and print the job's id.
+
+        Raises:
+            HallujudgeError: The files can't be read, or the server refuses the job.
+        """
+        if self.server is None:
+            raise InvalidInputError("a job needs a server; name it with --server")
+        spec, items = self._read()
+        run = replace(self.run, keep_text=not self.no_text)
+        with self._client() as client:
+            info = client.submit_items(run, spec, items, submitted.request_id)
+        typer.echo(info.id)
+        self.note(
+            f"job {info.id} is {info.state} and has {info.items:,} items; get its results with "
+            f"hallujudge fetch {info.id} --server {self.server} --out DIR"
+        )
         return ExitCode.OK
 
     @property

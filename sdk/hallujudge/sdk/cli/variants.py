@@ -18,6 +18,7 @@ from ..runs.unscored import UnscoredCounts
 from .app import ExitCode
 from .batching import batch_settings
 from .run import ScoreCommand
+from .submitting import submission
 from .unscored import unscored_notes
 
 __all__ = ["BOTH", "BothVariants", "compares_variants"]
@@ -45,6 +46,8 @@ class BothVariants:
         """
         command = self.command
         _check(command)
+        if submission.get() is not None:
+            raise InvalidInputError("submit takes one variant at a time; submit each by itself")
         if "batch_requests" in batch_settings.get():
             # The variants ask the same questions.
             return _of(command, _VARIANTS[0]).export()

@@ -76,7 +76,25 @@ class Manifest:
         return cls._of(values, path)
 
     @classmethod
-    def _of(cls, values: Any, path: Path) -> Manifest:
+    def of_text(cls, text: str, place: str) -> Manifest:
+        """Return the manifest of the content of a file.
+
+        Args:
+            text: The content.
+            place: Where it is from, for errors.
+
+        Raises:
+            ArchiveError: The text is not a manifest.
+            VersionMismatchError: A newer release wrote it.
+        """
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError) as err:
+            raise ArchiveError(f"{place}: not a manifest of hallujudge: {err}") from err
+        return cls._of(values, place)
+
+    @classmethod
+    def _of(cls, values: Any, path: Path | str) -> Manifest:
         number = values.get("format") if isinstance(values, dict) else None
         if not isinstance(number, int):
             raise ArchiveError(f"{path}: not a manifest of hallujudge: it has no format number")

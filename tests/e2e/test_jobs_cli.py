@@ -1,0 +1,87 @@
+"""Runs that are submitted, watched and fetched on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.qa_samples import write_lines
+from support.running import here
+
+FILES = ("items.jsonl", "report.json", "manifest.json", "journal.bin")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, ...]:
+    """A run of 300 captions, some of them empty."""
+    captions = [
+        {"image_id": str(number), "caption": "A dog and a cat." if number % 7 else ""}
+        for number in range(300)
+    ]
+    objects = [{"image_id": str(number), "objects": ["dog"]} for number in range(300)]
+    return (
+        *("chair", "-r", str(write_lines(tmp_path / "captions.jsonl", captions))),
+        *("-R", str(write_lines(tmp_path / "objects.jsonl", objects))),
+    )
+
+
+def test_a_job_writes_the_files_of_a_run(
+    server: str, files: tuple[str, ...], tmp_path: Path
+) -> None:
+    at = ("--server", server)
+    submitted = here("submit", *files, *at)
+    assert submitted.returncode == 0, submitted.stderr
+    job = submitted.stdout.strip()
+    assert f"hallujudge fetch {job} --server {server} --out DIR" in submitted.stderr
+    assert here("submit", *files, *at).stdout.strip() == job
+    other = here("submit", "--request-id", "another", *files, *at).stdout.strip()
+    assert other != job
+    watched = here("jobs", "watch", job, *at)
+    assert watched.returncode == 3
+    assert "300 of 300 items, 43 unscored" in watched.stdout
+    fetched = here("fetch", job, *at, "-o", tmp_path / "fetched", "--wait", "--html")
+    assert fetched.returncode == 3, fetched.stderr
+    scored = here("score", *files, *at, "-o", tmp_path / "scored", "-f", "html", "-f", "table")
+    assert scored.returncode == 3, scored.stderr
+    for name in (*FILES, "report.html"):
+        made, expected = tmp_path / "fetched" / name, tmp_path / "scored" / name
+        assert made.read_bytes() == expected.read_bytes(), name
+    assert fetched.stdout.replace("fetched", "scored") == scored.stdout
+    listed = here("jobs", "list", *at)
+    assert [line[:32] for line in listed.stdout.splitlines()[:2]] == [other, job]
+    assert here("jobs", "cancel", job, *at).stdout.startswith(job)
+    assert here("jobs", "delete", job, *at).stdout == f"deleted {job}\n"
+    gone = here("jobs", "show", job, *at)
+    assert (gone.returncode, "you have no job" in gone.stderr) == (2, True)
+
+
+def test_a_run_without_texts_is_fetched_without_texts(
+    server: str, files: tuple[str, ...], tmp_path: Path
+) -> None:
+    job = here("submit", *files, "--server", server, "--no-text").stdout.strip()
+    fetched = here("fetch", job, "--server", server, "-o", tmp_path / "out", "--wait")
+    assert fetched.returncode == 3, fetched.stderr
+    assert "A dog and a cat." not in (tmp_path / "out" / "items.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("pope", "-r", "a.jsonl", "--out", "x"), "--out is an option of results"),
+        (("pope", "-r", "a.jsonl", "--all-parsers"), "--all-parsers is an option of results"),
+        (("all", "folder"), "one metric at a time"),
+        (("chair", "-r", "FILE", "-R", "FILE"), "a job needs a server"),
+        (("chair", "-r", "FILE", "-R", "FILE", "--variant", "both"), "one variant at a time"),
+    ],
+)
+def test_what_cannot_be_submitted_is_refused(
+    arguments: tuple[str, ...], words: str, files: tuple[str, ...]
+) -> None:
+    given = [files[2] if part == "FILE" else part for part in arguments]
+    refused = here("submit", *given)
+    assert (refused.returncode, words in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_job_that_is_not_done_is_not_fetched(server: str, tmp_path: Path) -> None:
+    absent = here("fetch", "0" * 32, "--server", server, "-o", tmp_path / "out")
+    assert (absent.returncode, "you have no job" in absent.stderr) == (2, True)
