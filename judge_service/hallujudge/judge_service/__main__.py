@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import sys
 from collections.abc import Sequence
 
@@ -26,12 +25,10 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
         HallujudgeError: A setting is invalid, or the server cannot listen on the address.
     """
     resolved = load_settings(arguments, file=file)
-    logging.basicConfig(
-        level=resolved.server.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
+    from .server.logs import set_up_logging
     from .server.server import serve
 
+    set_up_logging(resolved.server.log_level)
     asyncio.run(serve(resolved, _announce))
 
 

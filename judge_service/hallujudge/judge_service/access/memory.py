@@ -74,6 +74,7 @@ class CallMemory:
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget = budget
         self._messages: deque[int] = deque()
+        self._results: deque[int] = deque()
 
     def take(self, size: int) -> None:
         """Take bytes for a message of the call.
@@ -84,14 +85,29 @@ class CallMemory:
         self._budget.take(size)
         self._messages.append(size)
 
+    def grow(self, size: int) -> None:
+        """Take more bytes for the newest message.
+
+        Raises:
+            OverloadedError: They do not fit.
+        """
+        self._budget.take(size)
+        self._messages[-1] += size
+
+    def result(self, size: int) -> None:
+        """Count a result that waits to be sent, until :meth:`answered`."""
+        self._budget.add(size)
+        self._results.append(size)
+
     def answered(self) -> None:
-        """Give back what the oldest message held: its answer is sent."""
-        if self._messages:
-            self._budget.give_back(self._messages.popleft())
+        """Give back what the oldest message and result held: the answer is sent."""
+        for sizes in (self._messages, self._results):
+            if sizes:
+                self._budget.give_back(sizes.popleft())
 
     def close(self) -> None:
         """Give back everything: the call has ended."""
-        while self._messages:
+        while self._messages or self._results:
             self.answered()
 
 

@@ -26,6 +26,7 @@ from ..llm.vllm import VllmServer, VllmSettings
 from .progress import RunProgress
 
 if TYPE_CHECKING:
+    from ..access.memory import MemoryBudget
     from ..access.spending import Ledger
     from ..extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
     from ..extractors.roots import LlmRootChooser
@@ -49,6 +50,7 @@ class JudgeFactory:
         keys: The judges' API keys.
         llm_endpoint: The endpoint of a judge that this process started; None: see the settings.
         ledger: Keeps what the keys of callers spend; None: there are no keys.
+        memory: The memory budget of the process, for matchers' models; None: nothing is limited.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class JudgeFactory:
         keys: JudgeKeys | None = None,
         llm_endpoint: Endpoint | None = None,
         ledger: Ledger | None = None,
+        memory: MemoryBudget | None = None,
     ) -> None:
         from ..settings.judges import JudgeKeys, JudgeSettings
 
@@ -64,6 +67,7 @@ class JudgeFactory:
         self._keys = keys or JudgeKeys()
         self._llm_endpoint = llm_endpoint
         self._ledger = ledger
+        self._memory = memory
         self._lock = threading.RLock()
         self._cache: VerdictCache | None = None
         self._shared: Budget | None = None
@@ -261,7 +265,7 @@ class JudgeFactory:
 
         with self._lock:
             if self._models is None:
-                self._models = MatcherModels()
+                self._models = MatcherModels(memory=self._memory)
             return self._models
 
     def _llm(self) -> LlmJudge:

@@ -18,7 +18,8 @@ from hallujudge.synonym_graphs import (
     validate_graph,
 )
 
-from ..errors import InvalidInputError, NotFoundError
+from ..access.memory import MemoryBudget
+from ..errors import InvalidInputError, NotFoundError, OverloadedError
 from .offers import Offers
 from .spec import GraphSource, ShippedGraph
 
@@ -29,6 +30,8 @@ __all__ = ["Resources", "read_graph"]
 
 # The size of the cache of graphs; the least recently used graph is dropped first.
 _KEPT_GRAPHS = 32
+# Bytes of a graph for each character of its text, measured with words of five letters.
+_GRAPH_FACTOR = 40
 
 
 class Resources:
@@ -39,6 +42,7 @@ class Resources:
             have no language model.
         offers: What specs may name. None: specs come from this process, and may name any model or
             folder.
+        memory: The memory budget of the process; None: nothing is limited.
     """
 
     def __init__(
@@ -46,8 +50,10 @@ class Resources:
         make_judges: Callable[[], JudgeFactory] | None = None,
         *,
         offers: Offers | None = None,
+        memory: MemoryBudget | None = None,
     ) -> None:
         self.offers = offers
+        self.memory = memory or MemoryBudget()
         self._graphs: OrderedDict[GraphSource, SynonymGraph] = OrderedDict()
         self._make_judges = make_judges
         self._judges: JudgeFactory | None = None
@@ -74,17 +80,49 @@ class Resources:
         Raises:
             NotFoundError: No shipped graph has this name.
             InvalidInputError: The text is not a valid graph.
+            OverloadedError: There is no memory for it.
         """
         with self._lock:
             if source in self._graphs:
                 self._graphs.move_to_end(source)
                 return self._graphs[source]
-        graph = read_graph(source)
+        self._take(_size(source))
+        try:
+            graph = read_graph(source)
+        except BaseException:
+            self.memory.give_back(_size(source))
+            raise
         with self._lock:
+            if source in self._graphs:  # another thread was faster
+                self.memory.give_back(_size(source))
             self._graphs[source] = graph
             while len(self._graphs) > _KEPT_GRAPHS:
-                self._graphs.popitem(last=False)
+                self._drop_oldest()
         return graph
+
+    def _take(self, size: int) -> None:
+        """Take memory for a graph; kept graphs give way.
+
+        Raises:
+            OverloadedError: There is not enough.
+        """
+        while True:
+            try:
+                return self.memory.take(size, "the graph")
+            except OverloadedError:
+                with self._lock:
+                    if not self._graphs:
+                        raise
+                    self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        source, _ = self._graphs.popitem(last=False)
+        self.memory.give_back(_size(source))
+
+
+def _size(source: GraphSource) -> int:
+    """Return the memory of a graph, at most; shipped ones are the server's own."""
+    return 0 if isinstance(source, ShippedGraph) else _GRAPH_FACTOR * len(source.text)
 
 
 def _no_models() -> JudgeFactory:

@@ -65,6 +65,11 @@ class ModelFolder:
         """The file of the weights."""
         return self.path / _WEIGHTS
 
+    @property
+    def size(self) -> int:
+        """The size of the weights, in bytes; 0: there are none yet."""
+        return self.weights.stat().st_size if self.weights.is_file() else 0
+
     def read_json(self, name: str) -> Any:
         """Return the content of a JSON file of the folder, or None if it is absent.
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from ..access.memory import MemoryBudget
 from ..llm.loads import SharedLoads
 from .cosine import CosineMatcher
 from .entailment import TorchEntailment
@@ -17,6 +22,7 @@ from .vectors import PairStore, VectorStore
 __all__ = ["MatcherModels", "open_encoder", "open_matcher"]
 
 _KEPT_MODELS = 4
+_StoreT = TypeVar("_StoreT", VectorStore, PairStore)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +67,11 @@ class MatcherModels:
 
     Args:
         kept: How many models of each kind are kept; the least recently used is dropped first.
+        memory: The memory budget of the process; None: nothing is limited.
     """
 
-    def __init__(self, kept: int = _KEPT_MODELS) -> None:
+    def __init__(self, kept: int = _KEPT_MODELS, memory: MemoryBudget | None = None) -> None:
+        self._memory = memory or MemoryBudget()
         self._encoders: SharedLoads[_EncoderKey, _LoadedEncoder] = SharedLoads(kept)
         self._entailment: SharedLoads[_EntailmentKey, PairStore] = SharedLoads(kept)
 
@@ -84,7 +92,7 @@ class MatcherModels:
                 device=settings.device,
                 allow_download=settings.allow_download,
             ),
-            lambda: _load_entailment(settings),
+            lambda: _load_entailment(settings, self._memory),
         )
         return NliMatcher(settings, encoder.store, encoder.label, entailment)
 
@@ -99,7 +107,9 @@ class MatcherModels:
         return self._encoder(settings).weights
 
     def _encoder(self, settings: MatcherSettings) -> _LoadedEncoder:
-        return self._encoders.get(_encoder_key(settings), lambda: _load_encoder(settings))
+        return self._encoders.get(
+            _encoder_key(settings), lambda: _load_encoder(settings, self._memory)
+        )
 
 
 def open_matcher(settings: MatcherSettings | None = None) -> ClaimMatcher:
@@ -136,16 +146,35 @@ def _encoder_key(settings: MatcherSettings) -> _EncoderKey:
     )
 
 
-def _load_encoder(settings: MatcherSettings) -> _LoadedEncoder:
+def _load_encoder(settings: MatcherSettings, memory: MemoryBudget) -> _LoadedEncoder:
     model = find_model(settings.model, allow_download=settings.allow_download)
-    encoder = open_encoder(model, settings)
-    return _LoadedEncoder(
-        store=VectorStore(encoder, settings.cached_vectors),
-        label=f"{model.label}/{encoder.label}",
-        weights=model.sha256,
-    )
+    with _weights(model, memory) as charge:
+        encoder = open_encoder(model, settings)
+        return _LoadedEncoder(
+            store=charge(VectorStore(encoder, settings.cached_vectors)),
+            label=f"{model.label}/{encoder.label}",
+            weights=model.sha256,
+        )
 
 
-def _load_entailment(settings: MatcherSettings) -> PairStore:
+def _load_entailment(settings: MatcherSettings, memory: MemoryBudget) -> PairStore:
     model = find_model(settings.nli_model, allow_download=settings.allow_download)
-    return PairStore(TorchEntailment(model, settings.device), settings.cached_vectors)
+    with _weights(model, memory) as charge:
+        return charge(PairStore(TorchEntailment(model, settings.device), settings.cached_vectors))
+
+
+@contextmanager
+def _weights(model: ModelFolder, memory: MemoryBudget) -> Iterator[Callable[[_StoreT], _StoreT]]:
+    """Take memory for a model's weights, until the store that has them is dropped."""
+    size = model.size
+    memory.take(size, f"the model {model.name}")
+
+    def charge(store: _StoreT) -> _StoreT:
+        weakref.finalize(store, memory.give_back, size)
+        return store
+
+    try:
+        yield charge
+    except BaseException:
+        memory.give_back(size)
+        raise

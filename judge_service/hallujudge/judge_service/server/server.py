@@ -117,12 +117,12 @@ async def start(
             other machines, or a file of keys or certificates can't be used.
     """
     door, credentials = open_door(settings), server_credentials(settings)
+    engine = engine or Engine(Resources(offers=_offers(settings), memory=_memory(settings)))
     admission = Admission(running=settings.max_running_calls, waiting=settings.max_waiting_calls)
-    memory = MemoryBudget(settings.max_memory_bytes)
     # gRPC cancels calls above its own limit without details, so admission must reject them first.
     pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
     server = grpc.aio.server(
-        interceptors=[GuardInterceptor(door, admission, memory)],
+        interceptors=[GuardInterceptor(door, admission, engine.resources.memory)],
         options=[
             ("grpc.max_receive_message_length", settings.max_message_bytes),
             ("grpc.max_send_message_length", settings.max_message_bytes),
@@ -134,7 +134,7 @@ async def start(
         ],
     )
     judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(
-        JudgeServicer(engine or Engine(Resources(offers=_offers(settings))), settings), server
+        JudgeServicer(engine, settings), server
     )
     jobs_pb2_grpc.add_ScoringJobServiceServicer_to_server(JobsServicer(jobs, settings), server)
     checks = health.aio.HealthServicer()
@@ -218,7 +218,7 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
     offers = _offers(resolved.server)
     if resolved.judges.matcher_download:
         await asyncio.to_thread(_fetch, offers)
-    ledger = _ledger(resolved)
+    ledger, memory = _ledger(resolved), _memory(resolved.server)
     vllm = _new_vllm(settings) if settings.vllm else None
     endpoint = None
     try:
@@ -229,9 +229,9 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
         def make() -> JudgeFactory:
             from ..engine.judge_factory import JudgeFactory
 
-            return JudgeFactory(settings, resolved.keys, endpoint, ledger)
+            return JudgeFactory(settings, resolved.keys, endpoint, ledger, memory)
 
-        resources = Resources(make, offers=offers)
+        resources = Resources(make, offers=offers, memory=memory)
         try:
             resources.judges.check()
             yield resources
@@ -250,6 +250,10 @@ def _offers(settings: ServerSettings) -> Offers:
         vectors=_names(settings.offered_vectors),
         devices=_names(settings.offered_devices),
     )
+
+
+def _memory(settings: ServerSettings) -> MemoryBudget:
+    return MemoryBudget(settings.max_memory_bytes)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ __all__ = ["JudgeServicer"]
 _MAX_CONCURRENCY = 8
 # Larger reports are sent in pieces that fit the default limits of every gRPC client (4 MiB).
 _REPORT_BYTES = 1 << 20
+# What a message takes in memory for each of its bytes on the wire.
+_RESULT_FACTOR = 4
 
 
 class JudgeServicer(pb_grpc.JudgeServiceServicer):
@@ -180,9 +182,11 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
             raise InvalidInputError("after the spec, every message of a stream must be a batch")
         items = self._items(spec, request.batch.items, "batch.items")
         results = without_graphs(await session.score(items))
-        return pb.ScoreStreamResponse(
+        response = pb.ScoreStreamResponse(
             batch=pb.ResultBatch(results=[_convert.result_to_proto(result) for result in results])
         )
+        call_memory().result(_RESULT_FACTOR * response.ByteSize())
+        return response
 
     def _items(self, spec: ScoreSpec, messages: Sequence[pb.Item], within: str) -> list[Item]:
         """Return the items of a request for the metric of its spec."""

@@ -181,7 +181,7 @@ class HallusionBenchMetric(MetricBase):
             place_code(
                 supplement=item.category == "VS",
                 original=item.original,
-                visual_input=item.visual_input,
+                visual_input=item.visual_input if item.visual_input in (0, 1, 2) else _NOWHERE,
             ),
             verdict,
             given,
@@ -207,6 +207,8 @@ class HallusionBenchMetric(MetricBase):
 
 
 _LABELS = tuple(column for column in COLUMNS if column.label)
+_NOWHERE = 3
+"""The visual input of an item whose own is not valid; it is unscored, and any number may come."""
 
 
 def _counts(item: HallusionBenchItem, verdict: int, *, correct: bool) -> tuple[int, ...]:

@@ -1,0 +1,52 @@
+"""Log lines: one for each message, cut, without control characters of callers."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+__all__ = ["ShortFormatter", "set_up_logging"]
+
+_MAX_MESSAGE = 2_000
+_MAX_TRACEBACK = 20_000
+# Line breaks would forge lines; escape sequences would command the terminal of who reads the log.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class ShortFormatter(logging.Formatter):
+    """Formats log records in lines of bounded length, whatever callers sent."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
+        """Return the line without traceback."""
+        record.message = _cut(_CONTROL.sub(_escaped, record.message[: 2 * _MAX_MESSAGE]), record)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: object) -> str:  # noqa: N802 - the base class's name
+        """Return a traceback; its middle is left out if it is long."""
+        text = super().formatException(ei)  # type: ignore[arg-type]  # the base class's tuple
+        half = _MAX_TRACEBACK // 2
+        if len(text) > _MAX_TRACEBACK:
+            text = f"{text[:half]}\n… {len(text) - _MAX_TRACEBACK} characters …\n{text[-half:]}"
+        # Only line breaks stay.
+        return "\n".join(_CONTROL.sub(_escaped, line) for line in text.split("\n"))
+
+
+def _cut(text: str, record: logging.LogRecord) -> str:
+    if len(text) <= _MAX_MESSAGE:
+        return text
+    return f"{text[:_MAX_MESSAGE]}… ({len(record.getMessage())} characters)"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
+
+
+def set_up_logging(level: str) -> None:
+    """Log to standard error.
+
+    Args:
+        level: The lowest level.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(ShortFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler])

@@ -1,0 +1,64 @@
+"""The memory budget of the process."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
+from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.engine.spec import InlineGraph
+from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
+
+
+def test_what_does_not_fit_now_may_be_tried_again() -> None:
+    budget = MemoryBudget(100)
+    budget.take(60)
+    with pytest.raises(OverloadedError) as caught:
+        budget.take(50)
+    assert (caught.value.reason, caught.value.retry_after) == ("MEMORY_FULL", 1.0)
+    budget.give_back(60)
+    budget.take(50)
+    with pytest.raises(OverloadedError, match="send less") as caught:
+        budget.take(101)
+    assert caught.value.retry_after is None
+
+
+def test_an_answer_gives_back_its_message_and_its_result() -> None:
+    budget = MemoryBudget(100)
+    memory = CallMemory(budget)
+    memory.take(10)
+    memory.grow(5)
+    memory.take(20)
+    memory.result(40)
+    assert budget.held == 75
+    memory.answered()
+    assert budget.held == 20
+    memory.result(200)  # it is there already: counted, and nobody else gets in
+    with pytest.raises(OverloadedError):
+        budget.take(1)
+    memory.close()
+    assert budget.held == 0
+
+
+def graph(name: str, words: int) -> InlineGraph:
+    return InlineGraph(name=name, text="\n".join(f"{name}{n}, b{name}{n}" for n in range(words)))
+
+
+def test_kept_graphs_give_way_to_new_ones() -> None:
+    resources = Resources(memory=MemoryBudget(100_000))
+    for name in "acd":
+        resources.graph(graph(name, 100))
+    assert 0 < resources.memory.held <= 100_000
+    held = resources.memory.held
+    with pytest.raises(OverloadedError, match="no room for the graph"):
+        resources.graph(graph("e", 1_000))
+    assert resources.memory.held == 0
+    resources.graph(graph("a", 100))
+    assert resources.memory.held <= held
+
+
+def test_a_bad_graph_holds_nothing() -> None:
+    resources = Resources(memory=MemoryBudget(100_000))
+    with pytest.raises(InvalidInputError):
+        resources.graph(InlineGraph(name="x", text="{", layout="json"))
+    assert resources.memory.held == 0

@@ -1,0 +1,38 @@
+"""Log lines have a bounded length, and callers can't forge them."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from hallujudge.judge_service.server.logs import ShortFormatter
+
+
+def line(message: str, *arguments: object, error: BaseException | None = None) -> str:
+    exc_info = (type(error), error, error.__traceback__) if error else None
+    record = logging.LogRecord("n", logging.ERROR, "p", 1, message, arguments, exc_info)
+    return ShortFormatter("%(levelname)s %(message)s").format(record)
+
+
+def test_a_long_value_is_cut() -> None:
+    text = line("model %s", "x" * 20_000_000)
+    assert text.endswith("x… (20000006 characters)")
+    assert len(text) < 2_100
+
+
+def test_line_breaks_and_escape_sequences_are_shown_as_text() -> None:
+    assert line("name %s", "a\nERROR forged\x1b[2J\u2028") == (
+        r"ERROR name a\nERROR forged\x1b[2J\u2028"
+    )
+
+
+def test_the_middle_of_a_long_traceback_is_left_out() -> None:
+    try:
+        raise ValueError("y" * 1_000_000 + "\x1b[2Jend")
+    except ValueError:
+        error = sys.exc_info()[1]
+    text = line("error %s", "id", error=error)
+    assert text.startswith("ERROR error id\nTraceback")
+    assert text.endswith(r"\x1b[2Jend")
+    assert "characters …" in text
+    assert len(text) < 21_000
