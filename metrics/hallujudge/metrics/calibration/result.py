@@ -61,6 +61,9 @@ class CalibratedScore:
     """The estimate to report."""
     reason: str = ""
     """Why, in one or two sentences."""
+    influence: Mapping[str, float] = field(default_factory=dict)
+    """Image or video -> its part of the corrected score's error, which comparisons of two runs
+    need; empty for groups."""
 
     @property
     def best(self) -> Estimate | None:

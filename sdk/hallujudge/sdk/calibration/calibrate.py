@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -179,7 +179,7 @@ def _groups(
                 metric, scores, part, labels, sampling, accuracy, confidence
             )
             enough = {
-                name: score
+                name: replace(score, influence={})
                 for name, score in corrected.items()
                 if score.corrected is not None and score.labels >= LEAST_IN_GROUP
             }

@@ -57,7 +57,7 @@ def sampling_of(
         known = sum((item.id, claim.index) in labels.claims for claim in item.claims)
         if known or item.id in labels.items:
             some += 1
-            whole += known == len(item.claims)
+            whole += known in (0, len(item.claims))
     by: By = "item" if some and whole >= _NEARLY_ALL * some else "claim"
     return Sampling(by=by, plan=None, chosen=frozenset())
 
@@ -70,6 +70,8 @@ class Sample:
     """Their verdicts and labels."""
     effects: Effects
     """What they add to the score."""
+    clusters: tuple[str, ...]
+    """Names of the clusters, in the order of their numbers."""
 
     @classmethod
     def of(
@@ -107,7 +109,7 @@ class Sample:
         effects = effects_of(
             metric, score, sums, adds=[(column.column, amounts)], cluster_of=cluster_of
         )
-        return cls(claims=claims, effects=effects)
+        return cls(claims=claims, effects=effects, clusters=tuple(places))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

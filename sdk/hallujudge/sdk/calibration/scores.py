@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
+from typing import Literal
 
 from hallujudge.metrics import Metric, Score
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
@@ -27,6 +28,11 @@ FEW_LABELS = 20
 
 LEAST_IN_GROUP = 30
 """Labels that a group needs to be corrected."""
+
+_UNLABELLED = {
+    "claim": "No claim that counts in it is labelled.",
+    "item": "Whole items were not drawn for labelling; plan labels of items to correct it.",
+}
 
 
 def calibrated_scores(
@@ -57,12 +63,13 @@ def calibrated_scores(
                 Sample.of(metric, by_name[name], column, items, labels, sampling) if items else None
             )
             found = accuracy.get(column.column)
-            out[name] = _calibrated(scores[name], sample, sampling, found, confidence)
+            out[name] = _calibrated(scores[name], column.of, sample, sampling, found, confidence)
     return out
 
 
 def _calibrated(
     raw: Score,
+    of: Literal["claim", "item"],
     sample: Sample | None,
     sampling: Sampling,
     accuracy: JudgeAccuracy | None,
@@ -70,10 +77,7 @@ def _calibrated(
 ) -> CalibratedScore:
     estimate = _raw(raw)
     if sample is None or accuracy is None or not sample.claims.labelled.any():
-        reason = (
-            "Whole items were not drawn for labelling, so that labels can't correct it. Plan "
-            "labels of items."
-        )
+        reason = _UNLABELLED[of]
         return CalibratedScore(name=raw.name, raw=estimate, reason=reason)
     claims, effects = sample.claims, sample.effects
     corrected = prediction_powered(claims, effects, confidence=confidence)
@@ -97,7 +101,15 @@ def _calibrated(
         labels=count,
         recommended=choice,
         reason=reason,
+        influence=_influence(sample, corrected),
     )
+
+
+def _influence(sample: Sample, corrected: Corrected | None) -> dict[str, float]:
+    if corrected is None:
+        return {}
+    parts = zip(sample.clusters, corrected.influence.tolist(), strict=True)
+    return {cluster: part for cluster, number in parts if (part := round(number, 12))}
 
 
 def _raw(score: Score) -> Estimate | None:

@@ -15,11 +15,12 @@ from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
 from hallujudge.metrics.framework.multiple import holm
 
 from ..errors import InvalidInputError
+from .calibrated import corrected_differences
 from .options import CompareOptions, RunSource
 from .pairing import PairedRuns
 from .result import Comparison
 from .runs import RunData, checked_scores, read_runs
-from .values import Finding, Pair, ScoreDifference
+from .values import CorrectedDifference, Finding, Pair, ScoreDifference
 
 __all__ = ["compare", "compare_runs", "corrected", "coverage_notes", "data_notes", "pair_of"]
 
@@ -92,7 +93,20 @@ def pair_of(
         differences=tuple(_difference(score, found[score.name]) for score in scores),
         changes=tuple(paired.changes(scores)),
         changed_items=paired.changed_items(),
+        corrected=tuple(_corrected_differences(paired, scores, settings)),
     )
+
+
+def _corrected_differences(
+    paired: PairedRuns, scores: Sequence[ScoreDefinition], settings: ComparisonSettings
+) -> Iterable[CorrectedDifference]:
+    """Return the differences of corrected scores, of runs with the comparison's confidence."""
+    first, second = paired.first.calibration, paired.second.calibration
+    if first is None or second is None:
+        return ()
+    if {first.confidence, second.confidence} != {settings.confidence}:
+        return ()
+    return corrected_differences(first, second, scores)
 
 
 def _difference(score: ScoreDefinition, found: PairedDifference) -> ScoreDifference:

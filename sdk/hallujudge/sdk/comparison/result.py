@@ -92,7 +92,11 @@ class Comparison(Shown):
         )
         return Page(
             title=f"{self.metric} ({self.variant}): comparison",
-            grids=(differences, *(_changes(pair) for pair in self.pairs if pair.changes)),
+            grids=(
+                differences,
+                *(_corrected(pair, self.confidence) for pair in self.pairs if pair.corrected),
+                *(_changes(pair) for pair in self.pairs if pair.changes),
+            ),
             sentences=tuple(self._sentences()),
             notes=self.notes,
             sources={**sources_of(self.runs), "method": self.method},
@@ -111,6 +115,59 @@ class Comparison(Shown):
             f"comparison. Runs are told apart if it is at most {level}; not told apart does not "
             "mean equal.",
         ]
+
+
+def _corrected(pair: Pair, confidence: float) -> Grid:
+    """Return the differences of scores that human labels correct."""
+    return Grid(
+        title=f"Corrected by human labels: {pair.second} against {pair.first}",
+        headings=(
+            "score",
+            "better end",
+            pair.first,
+            pair.second,
+            "difference",
+            f"{confidence * 100:g}% interval",
+            "labels",
+            f"{pair.second} is",
+        ),
+        rows=tuple(
+            (
+                each.score,
+                better_end(each.direction),
+                show_number(each.first),
+                show_number(each.second),
+                show_number(each.difference, signed=True),
+                show_range(each.ci_low, each.ci_high, signed=True),
+                f"{each.labels[0]:,} and {each.labels[1]:,}",
+                "not told apart" if each.finding == "none" else each.finding,
+            )
+            for each in pair.corrected
+        ),
+        keys=(
+            "score",
+            "direction",
+            "first",
+            "second",
+            "difference",
+            "ci_low",
+            "ci_high",
+            "finding",
+        ),
+        values=tuple(
+            (
+                each.score,
+                each.direction,
+                each.first,
+                each.second,
+                each.difference,
+                each.ci_low,
+                each.ci_high,
+                each.finding,
+            )
+            for each in pair.corrected
+        ),
+    )
 
 
 def sources_of(runs: tuple[RunLabel, ...]) -> dict[str, str]:

