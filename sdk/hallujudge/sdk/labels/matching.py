@@ -14,6 +14,10 @@ from .values import Label
 __all__ = ["MatchedLabels", "match_labels"]
 
 
+# Pages and sheets cut longer texts, and sheets put an apostrophe before what looks like a formula.
+_COMPARED = 300
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedLabels:
     """Labels by claim and by item, with several annotators joined by majority."""
@@ -120,11 +124,17 @@ def _of_annotator(item: DecidedItem, labels: Sequence[Label]) -> tuple[dict[int,
     for label in labels:
         if label.claim is None:
             continue
-        if label.claim in texts and label.text in ("", texts[label.claim]):
+        if label.claim in texts and _same(label.text, texts[label.claim]):
             found[label.claim] = label.hallucinated
         else:
             unknown += 1
     return found, unknown
+
+
+def _same(text: str, claim: str) -> bool:
+    """Return whether a label's text is that of a claim, as sheets and pages shorten it."""
+    begin = text.removeprefix("'")[:_COMPARED]
+    return begin == claim.removeprefix("'")[:_COMPARED] or not text
 
 
 def _overlap(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:

@@ -68,6 +68,10 @@ def test_labels_of_other_items_claims_or_texts_are_counted() -> None:
     assert (dict(found.claims), found.unknown) == ({("1", 1): True}, 3)
 
 
+def test_sheets_change_texts_a_little() -> None:
+    assert matched(claim(0, True, text="'dog")).claims == {("1", 0): True}
+
+
 def test_alpha_is_over_claims_with_two_labels() -> None:
     same = [claim(index, bool(index), name) for index in (0, 1) for name in "ab"]
     assert matched(*same).alpha == pytest.approx(1.0)
