@@ -1,10 +1,13 @@
 """How far calibrated scores can be trusted: simulations, HAT's marked words, Tri-HE's gold answers.
 
-    python benchmarks/bench_calibration.py [--part simulated|hat|tri-he] [--samples 1000]
+    python benchmarks/bench_calibration.py [--part simulated|planned|hat|tri-he] [--samples 1000]
 
 ``simulated`` draws claims of 400 images with a planted share of hallucinations, a judge with a
 planted sensitivity and specificity, and random labels. It prints how often intervals hold the true
 share, the bias and the mean error of each estimate, and how wide intervals are.
+
+``planned`` does the same with labels that a plan draws: by verdict and thirds of the margin, in
+which wrong verdicts have smaller margins.
 
 ``hat`` scores the captions of HAT by CHAIR, with objects that the rule extractor finds in the five
 reference captions. People marked the hallucinated words. It prints how CHAIR agrees with them on
@@ -20,9 +23,9 @@ import argparse
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import needs
 import numpy as np
@@ -34,12 +37,16 @@ from hallujudge.metrics.calibration.judge_accuracy import judge_accuracy
 from hallujudge.metrics.calibration.prediction_powered import prediction_powered
 from hallujudge.metrics.calibration.result import Calibration
 from hallujudge.metrics.calibration.rogan_gladen import rogan_gladen
+from hallujudge.metrics.calibration.sampling import allocate, drawn_places
 from hallujudge.metrics.framework.metric import ratio
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import calibrate_items
 from hallujudge.sdk.labels import Label, plan_labels, read_labels
 from hallujudge.sdk.runs import StoredRun, read_run
 from hallujudge.sdk.verdicts import DecidedItem, read_verdicts
+
+if TYPE_CHECKING:
+    from hallujudge.metrics.framework.metric import FloatArray
 
 RATE = ScoreDefinition(name="rate", columns=("wrong", "all"), value=ratio("wrong", "all"))
 IMAGES, PER_IMAGE = 400, 5
@@ -91,9 +98,14 @@ class Tried:
 
 
 def drawn(
-    rng: np.random.Generator, labels: int, share: float, judge: tuple[float, float]
+    rng: np.random.Generator,
+    labels: int,
+    share: float,
+    judge: tuple[float, float],
+    *,
+    every: bool = False,
 ) -> tuple[JudgedClaims, float]:
-    """Return a run's claims with labels of a random sample, and its true share.
+    """Return a run's claims with labels of a random sample, or of all, and its true share.
 
     Claims of an image are alike: each image has a share of its own, from a beta distribution.
     """
@@ -102,7 +114,7 @@ def drawn(
     truth = rng.random(size) < np.repeat(of_image, PER_IMAGE)
     verdicts = np.where(truth, rng.random(size) < judge[0], rng.random(size) < 1 - judge[1])
     known = np.full(size, np.nan)
-    chosen = rng.choice(size, labels, replace=False)
+    chosen = np.arange(size) if every else rng.choice(size, labels, replace=False)
     known[chosen] = truth[chosen]
     claims = JudgedClaims(
         verdicts=verdicts,
@@ -167,6 +179,71 @@ def print_simulated(samples: int) -> None:
                     f" {other.coverage:.1f} | {other.bias:+.2f} | {other.error:.1f} |",
                     flush=True,
                 )
+
+
+def print_planned(samples: int) -> None:
+    """Print how often intervals hold with labels by plan."""
+    print(
+        "| labels | share | sensitivity + specificity | covers: images | covers: run | bias |"
+        " error | width / random labels |\n|---:|---:|:---|---:|---:|---:|---:|---:|"
+    )
+    for labels in (60, 100, 200):
+        for share in (0.05, 0.2, 0.5):
+            for judge in ((0.95, 0.98), (0.8, 0.9), (0.65, 0.7)):
+                ours, simple = _planned(labels, share, judge, samples)
+                print(
+                    f"| {labels} | {share} | {judge[0]} + {judge[1]} | {ours.coverage:.1f} |"
+                    f" {ours.coverage_run:.1f} | {ours.bias:+.2f} | {ours.error:.1f} |"
+                    f" {ours.width / simple.width:.2f} |",
+                    flush=True,
+                )
+
+
+def _planned(
+    labels: int, share: float, judge: tuple[float, float], samples: int
+) -> tuple[Tried, Tried]:
+    rng = np.random.default_rng([labels, round(100 * share), 7])
+    effects, ours, simple = simulated_effects(), Tried(truth=share), Tried(truth=share)
+    for _ in range(samples):
+        claims, of_run = drawn(rng, labels, share, judge, every=True)
+        wrong = claims.verdicts != (claims.labels == 1)
+        margin = rng.beta(np.where(wrong, 1.0, 2.0), 2.0)
+        for tried, given in (
+            (ours, _by_plan(rng, claims, margin, labels)),
+            (simple, _at_random(rng, claims, labels)),
+        ):
+            found = prediction_powered(given, effects)
+            assert found is not None, "there are labels"
+            tried.add(found.value, found.ci_low, found.ci_high)
+            tried.held_run.append(found.run_low <= of_run <= found.run_high)
+    return ours, simple
+
+
+def _by_plan(
+    rng: np.random.Generator, claims: JudgedClaims, margin: FloatArray, labels: int
+) -> JudgedClaims:
+    """Return the claims with labels of as many as a plan draws from each stratum."""
+    strata = np.zeros(len(margin), dtype=np.intp)
+    for verdict in (False, True):
+        here = claims.verdicts == verdict
+        cuts = np.quantile(margin[here], [1 / 3, 2 / 3])
+        strata[here] = 3 * verdict + np.searchsorted(cuts, margin[here], side="right")
+    sizes = [int((strata == place).sum()) for place in range(6)]
+    numbers = allocate(labels, sizes, [0.4] * 6, [0] * 6)
+    known = np.full(len(margin), np.nan)
+    for place, number in enumerate(numbers):
+        members = np.flatnonzero(strata == place)
+        # Numbers within a stratum stand side by side by image, as in a plan.
+        chosen = members[drawn_places(len(members), number, str(rng.integers(1 << 30)))]
+        known[chosen] = claims.labels[chosen]
+    return replace(claims, labels=known, strata=strata)
+
+
+def _at_random(rng: np.random.Generator, claims: JudgedClaims, labels: int) -> JudgedClaims:
+    known = np.full(len(claims.labels), np.nan)
+    chosen = rng.choice(len(known), labels, replace=False)
+    known[chosen] = claims.labels[chosen]
+    return replace(claims, labels=known)
 
 
 def hat_captions() -> list[dict[str, Any]]:
@@ -246,7 +323,10 @@ def _hat_row(folder: Path, variant: str, graph: str, labels: Sequence[Label], sa
         for _, low, high, _ in found
         if low is not None and high is not None
     ]
-    width = np.mean([each.width / alone.width for each, _, _, alone in found if each and alone])
+    widths = [
+        (each.width or 0.0) / (alone.width or 1.0) for each, _, _, alone in found if each and alone
+    ]
+    width = np.mean(widths)
     mean = np.mean([each.value for each, _, _, _ in found if each])
     kappa = _kappa(pairs)
     sensitivity = np.mean([one for one, other in pairs if other])
@@ -320,6 +400,7 @@ def _all_true(run: StoredRun, items: Sequence[DecidedItem], kind: str, seed: int
 
 PARTS: dict[str, Callable[[int], None]] = {
     "simulated": print_simulated,
+    "planned": print_planned,
     "hat": print_hat,
     "tri-he": print_tri_he,
 }

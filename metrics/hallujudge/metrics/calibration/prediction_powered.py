@@ -96,7 +96,9 @@ class _Cell:
     """Which of them have a label."""
     share: float
     """Share of its labelled claims that are hallucinated, by weight."""
-    imagined: bool = False
+    kind: int
+    """Its verdict; cells with one verdict share an interval."""
+    imagined: bool
     """Whether labels are so few that one that agrees with the verdict is added to them."""
 
 
@@ -154,11 +156,13 @@ def _cells(claims: JudgedClaims, weights: FloatArray, *, verdicts: bool) -> Iter
     codes = np.where(alike, -1 - codes % 2, codes)
     design = weights * claims.weights()
     for code in np.unique(codes):
-        yield _cell(claims, design, codes == code, few=_few(claims, weights, codes == code))
+        members = codes == code
+        kind = int(code % 2 if code >= 0 else -1 - code)
+        yield _cell(claims, design, members, kind, few=_few(claims, weights, members))
 
 
 def _cell(
-    claims: JudgedClaims, design: FloatArray, members: NDArray[np.bool_], *, few: bool
+    claims: JudgedClaims, design: FloatArray, members: NDArray[np.bool_], kind: int, *, few: bool
 ) -> _Cell:
     drawn = members & claims.labelled
     hits, total = float(design[drawn] @ claims.labels[drawn]), float(design[drawn].sum())
@@ -166,7 +170,9 @@ def _cell(
         # Without any, the judge is believed, with an interval as wide as one label gives.
         one = total / max(int(drawn.sum()), 1) or 1.0
         hits, total = hits + one * bool(claims.verdicts[members].mean() > _HALF), total + one
-    return _Cell(members=members, drawn=drawn, share=hits / total, imagined=few or not total)
+    return _Cell(
+        members=members, drawn=drawn, share=hits / total, kind=kind, imagined=few or not drawn.any()
+    )
 
 
 def _few(claims: JudgedClaims, weights: FloatArray, members: NDArray[np.bool_]) -> bool:
@@ -262,43 +268,82 @@ class _Estimate:
 
         __, groups = np.unique(groups, return_inverse=True)
         low = high = within = 0.0
-        for cell in self.cells:
-            ends = self._cell_reaches(cell, weights, groups, finite=finite)
+        for kind in {cell.kind: None for cell in self.cells}:
+            cells = [cell for cell in self.cells if cell.kind == kind]
+            ends = self._kind_reaches(cells, weights, groups, finite=finite)
             low, high = low + ends[0], high + ends[1]
-            within += float((_grouped(self._scaled(cell, weights), groups[cell.drawn]) ** 2).sum())
-        together = float((self._residuals(weights, groups, int(groups.max()) + 1) ** 2).sum())
-        # Cells are independent unless one unit or image has claims in several.
+            within += self._squares(cells, weights, groups)
+        together = self._squares(self.cells, weights, groups)
+        # Verdicts are independent unless one unit or image has claims with both.
         factor = max(_LEAST_FACTOR, together / within) if within > 0 else 1.0
         return math.sqrt(factor * low), math.sqrt(factor * high)
 
-    def _cell_reaches(
-        self, cell: _Cell, weights: FloatArray, groups: Codes, *, finite: bool
+    def _kind_reaches(
+        self, cells: list[_Cell], weights: FloatArray, groups: Codes, *, finite: bool
     ) -> tuple[float, float]:
-        """Return the squared distances of a cell's ends, in units of the score."""
-        import numpy as np
+        """Return the squared distances of the ends that claims with one verdict give.
 
-        share, size = cell.share, self._size(cell, weights, groups)
-        low, high = jeffreys_interval(share, size, self.confidence)
-        left = 1.0
-        if finite:
-            drawn = len(np.unique(self.claims.units[cell.drawn]))
-            left = 1 - drawn / len(np.unique(self.claims.units[cell.members]))
-        factor = left * float(np.abs(weights[cell.members]).sum()) ** 2
+        Strata of a verdict share an interval: Jeffreys' for the size at which a simple random
+        sample has their variance (Korn and Graubard, Confidence Intervals for Proportions With
+        Small Expected Number of Positive Counts, Survey Methodology 24, 1998).
+        """
+        sizes = [float(abs(weights[cell.members]).sum()) for cell in cells]
+        total = sum(sizes)
+        if not total:
+            return 0.0, 0.0
+        share = sum(size * cell.share for size, cell in zip(sizes, cells, strict=True)) / total
+        low, high = jeffreys_interval(
+            share, self._size(cells, share, total, weights, groups), self.confidence
+        )
+        factor = total**2 * (self._left(cells, sizes, weights, groups) if finite else 1.0)
         ends = factor * (share - low) ** 2, factor * (high - share) ** 2
         # A score of supported claims falls where hallucinations rise.
-        return ends if weights[cell.members].sum() >= 0 else ends[::-1]
+        upwards = sum(float(weights[cell.members].sum()) for cell in cells) >= 0
+        return ends if upwards else ends[::-1]
 
-    def _size(self, cell: _Cell, weights: FloatArray, groups: Codes) -> float:
-        """Return how many independent labels a cell's are worth."""
-        here, of = abs(weights * self.design)[cell.drawn], groups[cell.drawn]
-        if cell.imagined:
-            return float(len(here)) + 1
-        total = float(here.sum())
+    def _size(
+        self, cells: list[_Cell], share: float, total: float, weights: FloatArray, groups: Codes
+    ) -> float:
+        """Return how many independent labels those of one verdict are worth."""
+        import numpy as np
+
+        if any(cell.imagined for cell in cells):
+            return float(sum(int(cell.drawn.sum()) for cell in cells)) + 1
+        drawn = np.logical_or.reduce([cell.drawn for cell in cells])
+        here = _grouped(abs(weights * self.design)[drawn], groups[drawn])
         # Kish's effective number of groups is the most that labels can be worth.
-        size = total**2 / float((_grouped(here, of) ** 2).sum())
-        spread = _grouped(here * (self.claims.labels[cell.drawn] - cell.share), of)
-        variance, binomial = float((spread**2).sum()) / total**2, cell.share * (1 - cell.share)
+        size = float(here.sum()) ** 2 / float((here**2).sum())
+        variance = self._squares(cells, weights, groups) / total**2
+        binomial = share * (1 - share)
         return min(size, binomial / variance) if min(variance, binomial) > _ROUNDING else size
+
+    def _left(
+        self, cells: list[_Cell], sizes: list[float], weights: FloatArray, groups: Codes
+    ) -> float:
+        """Return the share of the variance that is left, as part of the run is labelled."""
+        import numpy as np
+
+        units = self.claims.units
+        counts = [
+            (len(np.unique(units[cell.drawn])), len(np.unique(units[cell.members])))
+            for cell in cells
+        ]
+        found = [self._squares([cell], weights, groups) for cell in cells]
+        if not sum(found):
+            pairs = zip(sizes, counts, strict=True)
+            found = [size**2 / max(drawn, 1) for size, (drawn, _) in pairs]
+        rest = zip(found, counts, strict=True)
+        return sum(part * (1 - drawn / every) for part, (drawn, every) in rest) / sum(found)
+
+    def _squares(self, cells: list[_Cell], weights: FloatArray, groups: Codes) -> float:
+        """Return the variance that the labels of cells give, each group's counted together."""
+        import numpy as np
+
+        out = np.zeros(int(groups.max()) + 1)
+        for cell in cells:
+            scaled = self._scaled(cell, weights)
+            out += np.bincount(groups[cell.drawn], weights=scaled, minlength=len(out))
+        return float((out**2).sum())
 
     def _tuning(self, weights: FloatArray) -> float:
         """Return how much more often claims that the judge rejects are hallucinated."""
