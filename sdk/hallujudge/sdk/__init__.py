@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Report,
         Score,
     )
+    from hallujudge.metrics.calibration.result import CalibratedScore, Calibration
 
     from .aio import AsyncClient
     from .analysis import Analysis, AnalysisOptions, analyze, analyze_results
@@ -48,10 +49,12 @@ if TYPE_CHECKING:
     from .backends.base import BatchResult, ScoringBackend, ServerInfo
     from .backends.embedded import EmbeddedBackend
     from .backends.remote import RemoteBackend
+    from .calibration import CalibrateOptions, calibrate
     from .client import Client
     from .comparison import (
         CompareOptions,
         Comparison,
+        CorrectedDifference,
         Gate,
         GateCheck,
         GateLimits,
@@ -95,10 +98,14 @@ __all__ = [
     "AsyncClient",
     "BatchResult",
     "Bound",
+    "CalibrateOptions",
+    "CalibratedScore",
+    "Calibration",
     "Client",
     "CompareOptions",
     "Comparison",
     "Connection",
+    "CorrectedDifference",
     "Coverage",
     "EmbeddedBackend",
     "Estimate",
@@ -154,6 +161,7 @@ __all__ = [
     "__version__",
     "analyze",
     "analyze_results",
+    "calibrate",
     "changed_items",
     "compare",
     "errors",
@@ -176,10 +184,14 @@ _HOMES = {
     "AsyncClient": ".aio",
     "BatchResult": ".backends.base",
     "Bound": "hallujudge.metrics",
+    "CalibrateOptions": ".calibration",
+    "CalibratedScore": "hallujudge.metrics.calibration.result",
+    "Calibration": "hallujudge.metrics.calibration.result",
     "Client": ".client",
     "CompareOptions": ".comparison",
     "Comparison": ".comparison",
     "Connection": "hallujudge.judge_service.settings.connection",
+    "CorrectedDifference": ".comparison",
     "Coverage": "hallujudge.metrics",
     "EmbeddedBackend": ".backends.embedded",
     "Estimate": "hallujudge.judge_service.llm.estimate",
@@ -234,6 +246,7 @@ _HOMES = {
     "__version__": "hallujudge.judge_service.version",
     "analyze": ".analysis",
     "analyze_results": ".analysis",
+    "calibrate": ".calibration",
     "changed_items": ".comparison",
     "compare": ".comparison",
     "gate": ".comparison",

@@ -10,14 +10,14 @@ from typing import Any, Literal, TypeAlias, cast
 from ..framework.result import JsonValue
 from .judge_accuracy import JudgeAccuracy, Rate
 
-__all__ = ["CalibratedScore", "Calibration", "Choice", "Estimate"]
+__all__ = ["CalibratedScore", "Calibration", "Choice", "ScoreEstimate"]
 
 Choice: TypeAlias = Literal["ppi++", "rogan-gladen", "raw"]
 """An estimate of a score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class ScoreEstimate:
     """A score with its interval."""
 
     value: float
@@ -41,9 +41,9 @@ class CalibratedScore:
 
     name: str
     """The score's name."""
-    raw: Estimate | None
+    raw: ScoreEstimate | None
     """The score of the run's verdicts; None if it is undefined."""
-    corrected: Estimate | None = None
+    corrected: ScoreEstimate | None = None
     """The score by prediction-powered inference; None if labels do not suffice."""
     run_low: float | None = None
     """Lower end of the interval for this run, were all of it labelled."""
@@ -51,9 +51,9 @@ class CalibratedScore:
     """Upper end of that interval."""
     tuning: float | None = None
     """How much verdicts count in the corrected score, from 0 to 1."""
-    rogan_gladen: Estimate | None = None
+    rogan_gladen: ScoreEstimate | None = None
     """The score by Rogan and Gladen's estimator; None if it can't be computed."""
-    labels_alone: Estimate | None = None
+    labels_alone: ScoreEstimate | None = None
     """The score by the labels alone; None if they are a stratified sample."""
     labels: int = 0
     """Number of labelled claims or items that the correction rests on."""
@@ -66,7 +66,7 @@ class CalibratedScore:
     need; empty for groups."""
 
     @property
-    def best(self) -> Estimate | None:
+    def best(self) -> ScoreEstimate | None:
         """Return the recommended estimate."""
         by_name = {"ppi++": self.corrected, "rogan-gladen": self.rogan_gladen, "raw": self.raw}
         return by_name[self.recommended]
@@ -165,5 +165,5 @@ def _score(content: Mapping[str, Any]) -> CalibratedScore:
     values = dict(content)
     for name in ("raw", "corrected", "rogan_gladen", "labels_alone"):
         if values[name] is not None:
-            values[name] = Estimate(**values[name])
+            values[name] = ScoreEstimate(**values[name])
     return CalibratedScore(**values)

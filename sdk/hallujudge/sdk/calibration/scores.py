@@ -9,7 +9,7 @@ from typing import Literal
 from hallujudge.metrics import Metric, Score
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
 from hallujudge.metrics.calibration.prediction_powered import Corrected, prediction_powered
-from hallujudge.metrics.calibration.result import CalibratedScore, Choice, Estimate
+from hallujudge.metrics.calibration.result import CalibratedScore, Choice, ScoreEstimate
 from hallujudge.metrics.calibration.rogan_gladen import (
     LEAST_INFORMATION,
     RoganGladen,
@@ -112,16 +112,16 @@ def _influence(sample: Sample, corrected: Corrected | None) -> dict[str, float]:
     return {cluster: part for cluster, number in parts if (part := round(number, 12))}
 
 
-def _raw(score: Score) -> Estimate | None:
+def _raw(score: Score) -> ScoreEstimate | None:
     if score.value is None:
         return None
-    return Estimate(value=score.value, ci_low=score.ci_low, ci_high=score.ci_high)
+    return ScoreEstimate(value=score.value, ci_low=score.ci_low, ci_high=score.ci_high)
 
 
-def _estimate(found: Corrected | RoganGladen | None) -> Estimate | None:
+def _estimate(found: Corrected | RoganGladen | None) -> ScoreEstimate | None:
     if found is None:
         return None
-    return Estimate(value=found.value, ci_low=found.ci_low, ci_high=found.ci_high)
+    return ScoreEstimate(value=found.value, ci_low=found.ci_low, ci_high=found.ci_high)
 
 
 def _size(score: Score, confidence: float) -> float:

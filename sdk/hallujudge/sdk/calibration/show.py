@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from hallujudge.metrics.calibration.judge_accuracy import Rate
-from hallujudge.metrics.calibration.result import CalibratedScore, Calibration, Estimate
+from hallujudge.metrics.calibration.result import CalibratedScore, Calibration, ScoreEstimate
 
 from ..report.grids import Grid, Page, show_number, show_range
 from ..report.text import ABSENT
@@ -89,7 +89,7 @@ def _row(name: str, score: CalibratedScore) -> tuple[str, ...]:
     )
 
 
-def _cells(estimate: Estimate | None) -> tuple[str, str]:
+def _cells(estimate: ScoreEstimate | None) -> tuple[str, str]:
     if estimate is None:
         return ABSENT, ABSENT
     return show_number(estimate.value), show_range(estimate.ci_low, estimate.ci_high)
@@ -97,7 +97,7 @@ def _cells(estimate: Estimate | None) -> tuple[str, str]:
 
 def _values(score: CalibratedScore) -> Iterator[float | str | None]:
     for name in _ESTIMATES:
-        estimate: Estimate | None = getattr(score, name)
+        estimate: ScoreEstimate | None = getattr(score, name)
         if estimate is None:
             yield from (None, None, None)
         else:

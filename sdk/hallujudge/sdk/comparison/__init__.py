@@ -10,11 +10,19 @@ from .leaderboard import leaderboard
 from .leaderboard_result import Leaderboard, LeaderboardRow, PairTest
 from .options import CompareOptions, RunSource
 from .result import Comparison
-from .values import Pair, PairCoverage, RunLabel, ScoreChanges, ScoreDifference
+from .values import (
+    CorrectedDifference,
+    Pair,
+    PairCoverage,
+    RunLabel,
+    ScoreChanges,
+    ScoreDifference,
+)
 
 __all__ = [
     "CompareOptions",
     "Comparison",
+    "CorrectedDifference",
     "Gate",
     "GateCheck",
     "GateLimits",

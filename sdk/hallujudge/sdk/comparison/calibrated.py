@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from hallujudge.metrics import ScoreDefinition
-from hallujudge.metrics.calibration.result import CalibratedScore, Calibration, Estimate
+from hallujudge.metrics.calibration.result import CalibratedScore, Calibration, ScoreEstimate
 
 from .values import CorrectedDifference, Finding
 
@@ -39,8 +39,8 @@ def _difference(
     score: ScoreDefinition,
     one: CalibratedScore,
     other: CalibratedScore,
-    first: Estimate,
-    second: Estimate,
+    first: ScoreEstimate,
+    second: ScoreEstimate,
 ) -> CorrectedDifference:
     correlation = _correlation(one, other)
     difference = second.value - first.value
@@ -71,11 +71,11 @@ def _reach(one: float, other: float, correlation: float) -> float:
     return math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))
 
 
-def _below(estimate: Estimate) -> float:
+def _below(estimate: ScoreEstimate) -> float:
     return estimate.value - (estimate.value if estimate.ci_low is None else estimate.ci_low)
 
 
-def _above(estimate: Estimate) -> float:
+def _above(estimate: ScoreEstimate) -> float:
     return (estimate.value if estimate.ci_high is None else estimate.ci_high) - estimate.value
 
 
