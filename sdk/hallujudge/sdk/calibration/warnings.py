@@ -72,6 +72,6 @@ def _plan_notes(sampling: Sampling, labels: MatchedLabels) -> Iterator[str]:
             f"{missing:,} of {len(sampling.plan.units):,} planned units have no label; if "
             "hard ones were left out, the corrected scores are biased."
         )
-    extra = len(known - sampling.chosen) if sampling.by == "claim" else 0
+    extra = len(labels.claims.keys() - sampling.chosen) if sampling.by == "claim" else 0
     if extra:
         yield f"{extra:,} labels are of claims that the plan did not draw; they do not count."

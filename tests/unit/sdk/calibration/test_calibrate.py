@@ -244,7 +244,10 @@ def test_a_plan_gives_labels_their_weight(folder: Path, tmp_path: Path) -> None:
     assert score.run_high is not None
     mentioned = sum(row["statistics"]["mentioned"] for row in rows)
     assert score.run_low <= odd / mentioned <= score.run_high
-    assert not any("No plan" in note for note in found.notes)
+    assert found.notes == ()
+    labels.write_text(labels.read_text(encoding="utf-8").split("\n", 1)[1], encoding="utf-8")
+    found = calibrate(folder, CalibrateOptions(labels=(labels,), plan=plan))
+    assert [note.split(";")[0] for note in found.notes] == ["1 of 80 planned units have no label"]
 
 
 def test_commands_write_labels_plan_and_calibration(tmp_path: Path) -> None:
