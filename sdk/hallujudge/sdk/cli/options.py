@@ -22,6 +22,7 @@ __all__ = [
     "References",
     "Responses",
     "RunOptions",
+    "Workers",
     "by_domain",
 ]
 
@@ -48,6 +49,15 @@ AllowDuplicates = Annotated[
 AllowMissing = Annotated[
     bool,
     input_option("--allow-missing", help="References without a response become unscored."),
+]
+Workers = Annotated[
+    int,
+    server_option(
+        "--workers",
+        min=0,
+        metavar="N",
+        help="Processes that score; 0: one per core in large runs.",
+    ),
 ]
 
 
@@ -112,15 +122,7 @@ class RunOptions:
         bool, output_option("--resume", help="Continuation of the run that stopped in --out.")
     ] = False
     """Whether to go on with the run that stopped in the folder."""
-    workers: Annotated[
-        int,
-        server_option(
-            "--workers",
-            min=0,
-            metavar="N",
-            help="Processes that score; 0: one per core in large runs.",
-        ),
-    ] = 0
+    workers: Workers = 0
     """Processes that score."""
     engine: Annotated[
         str,

@@ -10,6 +10,7 @@ import typer
 from ..errors import InvalidInputError
 from .app import ExitCode, score_app
 from .connection import ApiKeyFile, Server, TlsCa, TlsCert, TlsKey, connection_of
+from .options import Workers
 from .panels import examples, input_option, output_option
 from .signals import stop_on_sigterm
 from .wording import in_flags
@@ -47,6 +48,7 @@ def score_all(
             "--format", "-f", metavar="NAME", help="table, json, markdown, csv, latex, html."
         ),
     ] = "table",
+    workers: Workers = 0,
     server: Server = None,
     tls_ca: TlsCa = None,
     tls_cert: TlsCert = None,
@@ -60,13 +62,19 @@ def score_all(
 
     check_format(output_format)
     known = _by_metric(references or [])
+    if server is not None and workers > 1:
+        raise InvalidInputError(
+            f"--workers {workers}: the server scores, with its own processes; leave one of them out"
+        )
     if server is None:
         client = Client.embedded()
     else:
         connection = connection_of(tls_ca, tls_cert, tls_key, api_key_file)
         client = Client(server, connection=connection)
     with stop_on_sigterm(), client:
-        overview = score_folder(folder, out, client=client, references=known, on_run=_tell)
+        overview = score_folder(
+            folder, out, client=client, references=known, workers=workers, on_run=_tell
+        )
     if output_format == "table":
         from ..report.grids import render_page
 

@@ -32,6 +32,7 @@ def score_all(
     *,
     client: Client,
     references: Mapping[str, References] | None = None,
+    workers: int = 1,
     on_run: Callable[[ScoredRun | LeftOut], None] | None = None,
 ) -> Overview:
     """Score every archive of a folder by every metric that applies, and write one overview.
@@ -44,6 +45,8 @@ def score_all(
         out: Folder for the runs and the overview, as Markdown, CSV, LaTeX, HTML and JSON.
         client: Scores.
         references: Metric -> its references, for archives that do not carry them.
+        workers: Processes that score each run; 1 is this process alone, 0 one for each core in
+            large runs.
         on_run: Called after each run.
 
     Raises:
@@ -59,7 +62,9 @@ def score_all(
     left_out = list(plan.left_out)
     for planned in plan.runs:
         try:
-            done: ScoredRun | LeftOut = _scored(client, planned, out, known.get(planned.metric))
+            done: ScoredRun | LeftOut = _scored(
+                client, planned, out / planned.folder, known.get(planned.metric), workers
+            )
         except HallujudgeError as err:
             done = LeftOut(archive=str(planned.archive), reason=str(err), command=planned.command)
         if isinstance(done, ScoredRun):
@@ -74,9 +79,12 @@ def score_all(
 
 
 def _scored(
-    client: Client, planned: PlannedRun, out: Path, references: References | None
+    client: Client,
+    planned: PlannedRun,
+    folder: Path,
+    references: References | None,
+    workers: int,
 ) -> ScoredRun:
-    folder = out / planned.folder
     report = client.score(
         planned.metric,
         responses=planned.archive,
@@ -85,6 +93,7 @@ def _scored(
         inputs=InputOptions(allow_missing=planned.allow_missing),
         folder=folder,
         keep_items=False,
+        workers=workers,
     )
     return ScoredRun(
         model=planned.model,

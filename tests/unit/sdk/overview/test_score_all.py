@@ -151,6 +151,40 @@ def test_the_command(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "failing/model" in capsys.readouterr().out
 
 
+class Recording:
+    """A client that notes how many processes score, and scores nothing."""
+
+    def __init__(self) -> None:
+        self.workers: list[int] = []
+
+    def score(self, metric: str, *, workers: int, **_: object) -> None:
+        self.workers.append(workers)
+        raise ArchiveError(f"{metric} is not scored")
+
+
+def test_runs_are_spread_over_processes(tree: Path, tmp_path: Path) -> None:
+    client = Recording()
+    score_all(tree, tmp_path / "out", client=client, workers=2)  # type: ignore[arg-type]  # a stub
+    assert client.workers == [2] * 5
+
+
+def test_the_command_passes_workers_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {}
+
+    def scored(*_: object, **more: object) -> Overview:
+        given.update(more)
+        return Overview(runs=(), left_out=(), beside=0)
+
+    monkeypatch.setattr("hallujudge.sdk.overview.score_all", scored)
+    command = ["score", "all", str(tmp_path), "-o", str(tmp_path / "out"), "--workers", "2"]
+    assert main(command) == 1
+    assert given["workers"] == 2
+    assert main([*command, "--server", "a:1"]) == 2
+    assert "--workers 2: the server scores" in capsys.readouterr().err
+
+
 def test_the_command_says_when_nothing_was_scored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
