@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["jobs_address", "postgres"]
+__all__ = ["jobs_address", "postgres", "postgres_address"]
 
 _numbers = itertools.count()
 

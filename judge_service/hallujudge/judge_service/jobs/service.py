@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import HallujudgeError, InvalidInputError, UnavailableError
+from ..errors import (
+    HallujudgeError,
+    InvalidInputError,
+    UnavailableError,
+    VersionMismatchError,
+)
 from ..imports import import_in_thread
 from .changes import Changes
 from .runner import POLL_SECONDS, JobRunner
@@ -86,7 +91,7 @@ class JobService:
         if "://" not in self._address and not Path(self._address).exists():
             return
         try:
-            await self._open()
+            await self._open_once()
         except UnavailableError as err:
             _LOG.warning("jobs wait: %s", err)
             self._waking = asyncio.create_task(self._open_later())
@@ -230,6 +235,22 @@ class JobService:
         return await self._threads.run((await self._open()).store.report, owner, job_id)
 
     async def _open(self) -> _Opened:
+        """Return the open database for a call.
+
+        Raises:
+            UnavailableError: It can't be used now.
+        """
+        try:
+            return await self._open_once()
+        except (InvalidInputError, VersionMismatchError) as err:
+            # The caller can't help it, and need not know where the server keeps its files.
+            _LOG.error("jobs can't be kept: %s", err)
+            raise UnavailableError(
+                "the server's database of jobs can't be used; the server's log says why",
+                reason="JOBS_UNAVAILABLE",
+            ) from err
+
+    async def _open_once(self) -> _Opened:
         async with self._opening:
             if self._opened is None:
                 if self._draining.is_set():

@@ -292,7 +292,9 @@ def _fresh(new: NewJob, header: bytes, now: float) -> dict[str, Any]:
         "spec": new.spec,
         "header": header,
         "note": new.note,
-        **dict.fromkeys(("items", "bytes", "scored", "unscored"), 0),
+        # A synonym graph in the spec, and the note, take as much room as items do.
+        "bytes": len(new.spec) + len(new.note.encode()),
+        **dict.fromkeys(("items", "scored", "unscored"), 0),
         **dict.fromkeys(("problem", "problem_detail"), ""),
         **dict.fromkeys(("created_at", "touched_at"), now),
     }
@@ -309,7 +311,9 @@ def _found(
 
 def _owned(connection: sa.Connection, owner: str, job_id: str, *, locked: bool = False) -> Job:
     chosen = (jobs_table.c.owner == owner, jobs_table.c.id == job_id)
-    job = _found(connection, *chosen, locked=locked)
+    # PostgreSQL refuses zero characters in texts.
+    known = job_id.isascii() and job_id.isalnum()
+    job = _found(connection, *chosen, locked=locked) if known else None
     if job is None:
         # The same words for a job of another caller: nobody learns what exists.
         raise NotFoundError(

@@ -78,7 +78,7 @@ class Job:
     items: int
     """Number of items."""
     bytes: int
-    """Size of the items."""
+    """Size of the items, the spec and the note."""
     scored: int
     """Items with a score."""
     unscored: int
@@ -169,7 +169,7 @@ class JobLimits:
     max_items: int = 1_000_000
     """Items of one job."""
     max_bytes: int = 256 << 20
-    """Bytes of the items of one job."""
+    """Bytes of the items of one job, its spec and its note."""
     retention_days: float = 30.0
     """Days for which a job is kept after its end."""
     max_running: int = 4

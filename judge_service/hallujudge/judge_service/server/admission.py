@@ -29,30 +29,47 @@ class Admission:
         self._room = asyncio.Semaphore(running)
         self._limit = running + waiting
         self._inside = 0
+        self._idle = 0
         self._retry_after = retry_after
         self.limits = CallerLimits()
         """What each caller uses of its own limits."""
 
     @asynccontextmanager
-    async def admitted(self, caller: Caller) -> AsyncIterator[None]:
+    async def admitted(self, caller: Caller, *, idle: bool = False) -> AsyncIterator[None]:
         """Wait until a call of a caller may run.
+
+        Args:
+            caller: The caller.
+            idle: Whether the call only waits for something. Such calls take no places of calls
+                that work; there are as many places for them as for all others.
 
         Raises:
             OverloadedError: The caller is at a limit of its own, or the queue is full.
         """
         with self.limits.call(caller):
-            async with self._place():
+            async with self._idle_place() if idle else self._place():
                 yield
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
-        if self._inside >= self._limit:
+    async def _idle_place(self) -> AsyncIterator[None]:
+        self._check(self._idle)
+        self._idle += 1
+        try:
+            yield
+        finally:
+            self._idle -= 1
+
+    def _check(self, inside: int) -> None:
+        if inside >= self._limit:
             raise OverloadedError(
-                f"{self._inside} calls are running or waiting; "
-                f"try again in {self._retry_after:g} s",
+                f"{inside} calls are running or waiting; try again in {self._retry_after:g} s",
                 metadata={"limit": str(self._limit)},
                 retry_after=self._retry_after,
             )
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        self._check(self._inside)
         self._inside += 1
         try:
             async with self._room:

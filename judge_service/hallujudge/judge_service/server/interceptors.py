@@ -117,7 +117,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                 yield memory
                 return
             caller = self._known(rule, context)
-            async with self._admission.admitted(caller):
+            async with self._admission.admitted(caller, idle=rule.idle):
                 yield memory
         finally:
             memory.close()

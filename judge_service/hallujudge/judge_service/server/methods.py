@@ -20,6 +20,8 @@ class MethodRule:
     """What the caller's key must allow; None: any known caller may call it."""
     open: bool = False
     """Whether anybody may call it, and without a place among the limited calls."""
+    idle: bool = False
+    """Whether its calls wait most of the time, so that they take no place of calls that work."""
 
 
 METHODS: Mapping[str, MethodRule] = {
@@ -34,7 +36,7 @@ METHODS: Mapping[str, MethodRule] = {
     "/hallujudge.judge.v1.ScoringJobService/AddJobItems": MethodRule(scope=Scope.SCORE),
     "/hallujudge.judge.v1.ScoringJobService/GetJob": MethodRule(scope=Scope.SCORE),
     "/hallujudge.judge.v1.ScoringJobService/ListJobs": MethodRule(scope=Scope.SCORE),
-    "/hallujudge.judge.v1.ScoringJobService/WatchJob": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/WatchJob": MethodRule(scope=Scope.SCORE, idle=True),
     "/hallujudge.judge.v1.ScoringJobService/CancelJob": MethodRule(scope=Scope.SCORE),
     "/hallujudge.judge.v1.ScoringJobService/DeleteJob": MethodRule(scope=Scope.SCORE),
     "/hallujudge.judge.v1.ScoringJobService/ListJobResults": MethodRule(scope=Scope.SCORE),

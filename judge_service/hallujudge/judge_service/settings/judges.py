@@ -125,8 +125,8 @@ class JudgeSettings:
         "", "file that keeps verdicts; empty: a server with jobs has one in data_folder"
     )
     """SQLite file that keeps answers; empty: a server with jobs keeps them in ``data_folder``."""
-    data_folder: str = _setting("", "folder for logs of what is started; empty: the server's own")
-    """Folder for the logs of processes that are started."""
+    data_folder: str = _setting("", "folder for jobs, verdicts and logs; empty: the server's own")
+    """Folder for jobs, verdicts, and the logs of processes that are started."""
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {

@@ -206,11 +206,16 @@ def child_environment() -> dict[str, str]:
 
 
 def state_folder(settings: JudgeSettings) -> Path:
-    """Return the folder for the logs of child processes."""
+    """Return the folder for jobs, verdicts, and the logs of child processes."""
     if settings.data_folder:
         return Path(settings.data_folder)
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "hallujudge"
+    if base := os.environ.get("XDG_STATE_HOME"):
+        return Path(base) / "hallujudge"
+    try:
+        return Path.home() / ".local" / "state" / "hallujudge"
+    except RuntimeError:
+        # In a container the user may have no home.
+        return Path("/var/lib/hallujudge")
 
 
 def spending_path(resolved: ResolvedSettings) -> Path:

@@ -12,7 +12,7 @@ from hallujudge.metrics import Report, Score
 
 from .fields import Rearranged
 
-__all__ = ["REARRANGED", "joined", "pieces_of", "shrink"]
+__all__ = ["REARRANGED", "pieces_of", "shrink"]
 
 _NOTE_BYTES = 1024
 _Groups = Mapping[str, Mapping[str, Mapping[str, Score]]]
@@ -98,12 +98,3 @@ def _remove_evidence(response: pb.ScoreResponse) -> None:
     for result in response.results:
         if (kind := result.WhichOneof("evidence")) is not None:
             result.ClearField(kind)
-
-
-def joined(
-    groups: Iterable[scoring_pb2.GroupScores], report: scoring_pb2.Report
-) -> scoring_pb2.Report:
-    """Return the report with the groups that were sent before it."""
-    whole = scoring_pb2.Report(groups=groups)
-    whole.MergeFrom(report)
-    return whole

@@ -34,7 +34,7 @@ def database(jobs_address: str) -> Iterator[Database]:
 
 @pytest.fixture
 def store(database: Database) -> JobStore:
-    return JobStore(database, JobLimits(jobs_per_owner=3, max_items=5, max_bytes=100))
+    return JobStore(database, JobLimits(jobs_per_owner=3, max_items=5, max_bytes=120))
 
 
 @pytest.fixture
@@ -60,7 +60,8 @@ def answer(position: int, *, scored: bool = True, result: bytes = b"result") -> 
 
 def test_a_job_is_created_read_and_listed(store: JobStore) -> None:
     job = made(store)
-    assert (job.state, job.items, job.bytes, job.answered) == (JobState.QUEUED, 2, 2, 0)
+    assert (job.state, job.items, job.answered) == (JobState.QUEUED, 2, 0)
+    assert job.bytes == len(b"ab" + b"\0spec" + "a note: ü".encode())
     details = store.get("ann", job.id)
     assert details.job == job
     assert (details.header, details.note) == (b"header", "a note: ü")
@@ -96,6 +97,9 @@ def test_a_job_of_another_caller_is_absent(store: JobStore) -> None:
         with pytest.raises(NotFoundError):
             store.results(wrong_owner, job_id, 0, count=1, max_bytes=1, with_items=True)
     assert len(messages) == 1
+    for odd in ("", "a\0b", "é", "x" * 500):
+        with pytest.raises(NotFoundError):
+            store.get("ann", odd)
     assert store.list("bob", 10) == []
     assert made(store, owner="bob").id != job.id
 
@@ -116,7 +120,7 @@ def test_items_are_added_once(store: JobStore) -> None:
 
 
 def test_limits_refuse_jobs_items_and_bytes(store: JobStore) -> None:
-    for number, contents in enumerate(((b"x",) * 6, (b"x" * 101,))):
+    for number, contents in enumerate(((b"x",) * 6, (b"x" * 121,))):
         with pytest.raises(InvalidInputError) as large:
             made(store, contents, request_id=str(number))
         assert large.value.reason == "JOB_TOO_LARGE"

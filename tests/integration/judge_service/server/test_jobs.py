@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,19 +12,20 @@ from typing import Any
 import grpc
 import pytest
 import sqlalchemy as sa
+from support.engines import WatchedEngine
+from support.jobs import postgres_address
 from support.rpc import refused
 
 from hallujudge.judge.v1 import chair_pb2, jobs_pb2, jobs_pb2_grpc, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
-from hallujudge.judge_service.errors import HallujudgeError, InvalidInputError, UnavailableError
+from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.jobs.service import JobService
 from hallujudge.judge_service.jobs.values import JobLimits
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.jobs import WireCodec
-from hallujudge.metrics import Item, ItemResult
 
 SPEC = scoring_pb2.ScoreSpec(
     metric="chair", interval=scoring_pb2.IntervalSpec(confidence=0.95), group_by=["model"]
@@ -45,37 +46,6 @@ def items_of(count: int) -> list[pb.Item]:
         )
         for number in range(count)
     ]
-
-
-class WatchedEngine(Engine):
-    """An engine that counts evaluations, and can be made to wait or to fail before them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.evaluated: Counter[str] = Counter()
-        self.allowed: int | None = None
-        """Batches that may still be evaluated; None: any number."""
-        self.held = asyncio.Event()
-        """Set when a batch waits."""
-        self.failure: HallujudgeError | None = None
-
-    async def open(self, spec: ScoreSpec) -> ScoringSession:
-        session = await super().open(spec)
-        evaluate = session.evaluate
-
-        async def watched(items: Sequence[Item]) -> list[ItemResult]:
-            if self.failure is not None:
-                raise self.failure
-            if self.allowed is not None:
-                if not self.allowed:
-                    self.held.set()
-                    await asyncio.Event().wait()
-                self.allowed -= 1
-            self.evaluated.update(item.id for item in items)
-            return await evaluate(items)
-
-        session.evaluate = watched  # type: ignore[method-assign]
-        return session
 
 
 class Client:
@@ -216,13 +186,15 @@ async def test_a_restarted_server_goes_on_and_repeats_nothing(jobs_address: str)
     async with serving(jobs_address, second) as client:
         seen = await client.watched(job)
         assert seen[-1].state == STATE.JOB_STATE_DONE
-        evaluated = first.evaluated + second.evaluated
+        evaluated, callers = first.evaluated + second.evaluated, set(second.callers)
         results = await client.results(job, page_size=1000)
         report = await client.jobs.GetJobReport(jobs_pb2.GetJobReportRequest(job_id=job.id))
         whole = await client.judge.Score(pb.ScoreRequest(spec=SPEC, items=items))
     assert [row.result for row in results] == list(whole.results)
     assert report.report == whole.report
     assert len(first.evaluated) == 192
+    # The caller pays for the job's calls, also after a restart.
+    assert callers == first.callers == {"peer:ipv4:127.0.0.1"}
     assert evaluated == Counter(item.id for item in items)
 
 
@@ -370,3 +342,50 @@ async def test_a_stopping_server_ends_the_calls_that_watch(tmp_path: Path) -> No
 async def _rest(call: Any) -> None:
     async for _ in call:
         pass
+
+
+async def test_calls_that_watch_take_no_place_of_calls_that_work(tmp_path: Path) -> None:
+    engine = WatchedEngine()
+    engine.allowed = 0
+    service = JobService(str(tmp_path / "jobs"), engine, WireCodec())
+    settings = ServerSettings(port=0, max_running_calls=1, max_waiting_calls=1)
+    running = await start(settings, engine, service)
+    try:
+        async with grpc.aio.insecure_channel(running.address) as channel:
+            client = Client(channel)
+            job = await client.create()
+            request = jobs_pb2.WatchJobRequest(job_id=job.id)
+            calls = [aiter(client.jobs.WatchJob(request)) for _ in range(2)]
+            for call in calls:
+                await anext(call)
+            assert (await client.get(job)).id == job.id
+            assert await error_of(anext(aiter(client.jobs.WatchJob(request)))) == (
+                "RESOURCE_EXHAUSTED",
+                "SERVER_OVERLOADED",
+            )
+    finally:
+        await running.stop(0)
+
+
+async def test_a_database_that_cannot_be_used_is_the_servers_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    async with serving(str(tmp_path / "file" / "jobs.sqlite")) as client:
+        with pytest.raises(grpc.RpcError) as told:
+            await client.create()
+        assert refused(told.value) == (grpc.StatusCode.UNAVAILABLE, "JOBS_UNAVAILABLE")
+        assert str(tmp_path) not in str(told.value)
+
+
+async def test_a_database_server_that_goes_away_and_comes_back(postgres: Any) -> None:
+    engine = WatchedEngine()
+    engine.allowed = 0
+    async with serving(postgres_address(postgres), engine) as client:
+        job = await client.create()
+        await engine.held.wait()
+        await asyncio.to_thread(postgres.stop)
+        try:
+            call = client.jobs.GetJob(jobs_pb2.GetJobRequest(job_id=job.id))
+            assert await error_of(call) == ("UNAVAILABLE", "JOBS_UNAVAILABLE")
+        finally:
+            await asyncio.to_thread(postgres.start)
+        assert (await client.get(job)).state == STATE.JOB_STATE_RUNNING
