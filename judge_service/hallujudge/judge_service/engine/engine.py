@@ -11,6 +11,7 @@ from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
 
 from ..errors import UnsupportedError
 from ..imports import import_in_thread
+from ..observe.recorder import record_items, recorder
 from ..version import __version__
 from .entry import Pipeline
 from .progress import RunProgress
@@ -107,7 +108,10 @@ class ScoringSession:
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, for a report that is made elsewhere."""
-        return await self._pipeline.evaluate(items)
+        with recorder().span("evaluate", {"metric": self._spec.metric, "items": len(items)}):
+            results = await self._pipeline.evaluate(items)
+        record_items(self._spec.metric, results)
+        return results
 
     @property
     def calls_models(self) -> bool:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..extractors.roots import LlmRootChooser
     from ..judges.matcher import MatcherJudge
     from ..matchers import MatcherModels, MatcherSettings
+    from ..observe.values import JudgeState
     from ..settings.judges import JudgeKeys, JudgeSettings
 
 __all__ = ["JUDGE_NAMES", "JudgeFactory", "vllm_server"]
@@ -188,6 +189,11 @@ class JudgeFactory:
             if self._cache is None and self.settings.verdict_cache:
                 self._cache = VerdictCache(self.settings.verdict_cache)
             return self._cache
+
+    def states(self) -> list[JudgeState]:
+        """Return the state of each language model that was called."""
+        with self._lock:
+            return [judge.client.state for judge in self._judges.values()]
 
     def progress(self) -> RunProgress:
         """Return how many calls of language models were answered, and what others wait for."""

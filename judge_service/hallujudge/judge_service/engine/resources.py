@@ -67,6 +67,11 @@ class Resources:
                 self._judges = self._make_judges() if self._make_judges else _no_models()
             return self._judges
 
+    @property
+    def built_judges(self) -> JudgeFactory | None:
+        """The judges, if they were used."""
+        return self._judges
+
     async def close(self) -> None:
         """Close the judges' connections and cache."""
         with self._lock:

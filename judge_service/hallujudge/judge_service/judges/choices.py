@@ -11,6 +11,7 @@ from ..errors import InvalidInputError
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.pool import run_bounded
 from ..llm.templates import Template
+from ..observe.recorder import recorder
 from .llm import LlmJudge
 from .prompts import Question
 from .reading import ReadAnswer
@@ -130,6 +131,8 @@ class ChoiceJudge:
             if answer.choice:
                 return _chosen(judge.name, reply, history)
             history = (*history, Declined(judge.name, answer.reason, answer.detail))
+            if not last:
+                recorder().fell_back(judge.name, answer.reason)
         return _unanswered(history)
 
 

@@ -9,6 +9,7 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 
 from ..errors import InvalidInputError
 from ..llm.usage import Usage
+from ..observe.recorder import recorder
 from .values import (
     Asked,
     Declined,
@@ -117,12 +118,15 @@ class Router:
         if not left:
             return
         asked = [one.rest() for one in left]
-        answers = await judge.judge(asked, has_fallback=judge is not self.judges[-1])
+        has_fallback = judge is not self.judges[-1]
+        answers = await judge.judge(asked, has_fallback=has_fallback)
         for one, judged in zip(left, answers, strict=True):
             for index, verdict in zip(one.pending, judged.verdicts, strict=True):
                 if verdict.verdict is Verdict.UNSCORED:
                     declined = Declined(judge.name, verdict.reason, verdict.detail)
                     one.fallback_history[index] = (*one.fallback_history[index], declined)
+                    if has_fallback:
+                        recorder().fell_back(judge.name, verdict.reason)
                 else:
                     one.verdicts[index] = replace(verdict, judge=judge.name)
             for part in judged.asked:

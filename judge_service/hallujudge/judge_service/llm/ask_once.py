@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ..observe.recorder import recorder
 from .cache import Record, VerdictCache
 from .chat import ChatRequest
 from .client import Answer, ChatClient
@@ -57,9 +58,13 @@ class AskOnce(Generic[_T]):
         """Return the value of a call that was made before; None if none is known."""
         if key in self._memory:
             self._memory.move_to_end(key)
+            recorder().looked_up("memory")
             return self._memory[key]
         record = await self._cache.get(key) if self._cache is not None else None
-        return None if record is None else reading.from_record(record)
+        if record is None:
+            return None
+        recorder().looked_up("cache")
+        return reading.from_record(record)
 
     async def ask(
         self,
@@ -86,6 +91,7 @@ class AskOnce(Generic[_T]):
         """
         known = self._memory.get(key)
         if known is not None and reading.is_whole(known):
+            recorder().looked_up("memory")
             return known
 
         async def fly() -> _T:
@@ -101,6 +107,7 @@ class AskOnce(Generic[_T]):
     ) -> _T:
         cache = self._cache
         if cache is None:
+            recorder().looked_up("nowhere")
             return reading.read(await self._client.ask(request, has_fallback=has_fallback))
         claimed = True
         try:
@@ -109,7 +116,9 @@ class AskOnce(Generic[_T]):
                 value = reading.from_record(record)
                 if value is not None and reading.is_whole(value):
                     claimed = False
+                    recorder().looked_up("cache")
                     return value
+            recorder().looked_up("nowhere")
             answer = await self._asked(key, request, cache, has_fallback)
             value = reading.read(answer)
             if (kept := reading.to_record(value)) is not None:

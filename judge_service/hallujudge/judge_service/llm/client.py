@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from ..errors import HallujudgeError, InvalidInputError
+from ..observe.recorder import Attributes, recorder
+from ..observe.values import JudgeCall, JudgeState
 from .batch_files import BatchFiles
 from .breaker import CircuitBreaker
 from .budget import Budget, Reservation
@@ -165,6 +167,17 @@ class ChatClient:
         """What calls wait for, in one sentence; empty: for nothing but answers."""
         return self._patience.waiting
 
+    @property
+    def state(self) -> JudgeState:
+        """The calls at this moment."""
+        return JudgeState(
+            model=self.settings.model,
+            running=self.limiter.running,
+            waiting=self.limiter.waiting,
+            limit=self.limiter.limit,
+            circuit_open=self.breaker.state == "open",
+        )
+
     async def close(self) -> None:
         """Close all connections."""
         await self.http.close()
@@ -248,9 +261,11 @@ class ChatClient:
     async def _sent(self, body: dict[str, object], reservation: Reservation) -> Answer:
         started = self._tools.clock()
         try:
-            reply = parse_reply(await self.http.post("chat/completions", body))
+            with recorder().span(f"chat {self.settings.model}", self._attributes()):
+                reply = parse_reply(await self.http.post("chat/completions", body))
         except CallFailedError as failure:
             self.statistics.failures[failure.kind.value] += 1
+            self._record(failure.kind.value, self._tools.clock() - started)
             self._report(failure)
             if failure.kind.may_be_billed:
                 self.budget.keep(reservation)
@@ -284,7 +299,30 @@ class ChatClient:
         usage = replace(usage, cost=cost)
         self.statistics.answered += 1
         self.statistics.usage = self.statistics.usage + usage
+        self._record("answered", seconds, usage)
         return Answer(reply, usage)
+
+    def _record(self, outcome: str, seconds: float, usage: Usage | None = None) -> None:
+        usage = usage or Usage()
+        recorder().judge_called(
+            JudgeCall(
+                model=self.settings.model,
+                outcome=outcome,
+                seconds=seconds,
+                prompt_tokens=usage.prompt_tokens,
+                cached_tokens=usage.cached_tokens,
+                completion_tokens=usage.completion_tokens,
+                cost=usage.cost or 0.0,
+            )
+        )
+
+    def _attributes(self) -> Attributes:
+        """What the span of a call says, in the words of OpenTelemetry."""
+        return {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": self.settings.model,
+            "server.address": self.settings.endpoint.url,
+        }
 
     def _check_model(self, told: str) -> None:
         """Refuse the reply of another model; mention a snapshot of the right one once."""

@@ -35,6 +35,16 @@ class AdaptiveLimiter:
         return int(self._limit)
 
     @property
+    def running(self) -> int:
+        """Calls under way."""
+        return self._in_flight
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for a place."""
+        return len(self._waiting)
+
+    @property
     def pause_left(self) -> float:
         """Seconds for which the server asked not to be called."""
         return max(0.0, self._paused_until - self._clock())

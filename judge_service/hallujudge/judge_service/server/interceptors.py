@@ -14,6 +14,7 @@ from grpc_status import rpc_status
 from ..access.caller import Caller, begin_call, current_caller
 from ..access.memory import CallMemory, MemoryBudget, begin_memory
 from ..errors import HallujudgeError, InternalError
+from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
 from ..wire.errors import pushback, status_of
 from .admission import Admission
 from .door import Door
@@ -117,7 +118,9 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                 yield memory
                 return
             caller = self._known(rule, context)
+            record_waiting()
             async with self._admission.admitted(caller, idle=rule.idle):
+                record_running()
                 yield memory
         finally:
             memory.close()
@@ -127,6 +130,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
 
     def _known(self, rule: MethodRule, context: _Context) -> Caller:
         caller = self._door.caller_of(context)
+        record_caller(caller)
         if rule.scope is not None:
             caller.require(rule.scope)
         begin_call(caller)
@@ -147,6 +151,7 @@ async def _abort(error: Exception, context: _Context) -> NoReturn:
     if not isinstance(error, HallujudgeError):
         error = _internal(error)
     status = rpc_status.to_status(status_of(error))
+    record_failure(status.code.name, str(error))
     # abort_with_status would omit the pushback trailer.
     trailers = (*status.trailing_metadata, *pushback(error))
     await context.abort(status.code, status.details, trailing_metadata=trailers)

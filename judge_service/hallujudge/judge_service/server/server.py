@@ -25,6 +25,7 @@ from ..engine import Engine
 from ..engine.offers import Offers
 from ..engine.resources import Resources
 from ..errors import InvalidInputError, MissingExtraError
+from ..observe.recorder import begin_recording
 from ..settings.server import (
     ResolvedSettings,
     ServerSettings,
@@ -37,6 +38,8 @@ from .door import is_loopback, open_door
 from .interceptors import GuardInterceptor
 from .job_settings import job_service, with_verdict_cache
 from .jobs_servicer import JobsServicer
+from .observed import ObservingInterceptor
+from .observing import Observation, observe
 from .servicer import JudgeServicer
 from .tls import server_credentials
 
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from ..engine.judge_factory import JudgeFactory
     from ..jobs.service import JobService
     from ..llm.vllm import VllmServer
+    from ..observe.recorder import Recorder
     from ..settings.judges import JudgeSettings
 
 try:
@@ -62,6 +66,9 @@ _SERVICES = tuple(
         (jobs_pb2.DESCRIPTOR, "ScoringJobService"),
     )
 )
+_HEALTH_NAMES = ("", *_SERVICES)
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class RunningServer:
@@ -78,6 +85,7 @@ class RunningServer:
         checks: health.aio.HealthServicer,
         settings: ServerSettings,
         port: int,
+        observation: Observation,
         jobs: JobService | None = None,
     ) -> None:
         self._server = server
@@ -86,6 +94,23 @@ class RunningServer:
         self._settings = settings
         self.port = port
         self.address = f"{settings.host}:{port}"
+        self._observation = observation
+        self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def metrics_address(self) -> str:
+        """The host and the port of the metrics page; empty: there is none."""
+        page = self._observation.page
+        return page.address if page is not None else ""
+
+    def watch(self) -> None:
+        """Score a small item now and then, and report what follows as the server's health."""
+        if self._settings.self_check_seconds:
+            self._watch = asyncio.ensure_future(self._observation.check.run(self._tell))
+
+    async def _tell(self, well: bool) -> None:
+        for name in _HEALTH_NAMES:
+            await self._checks.set(name, _SERVING if well else _NOT_SERVING)
 
     async def stop(self, grace: float | None = None) -> None:
         """Reject new calls, wait for running ones to finish, then stop.
@@ -94,12 +119,16 @@ class RunningServer:
             grace: The longest wait, in seconds; None: the setting ``drain_seconds``.
         """
         grace = self._settings.drain_seconds if grace is None else grace
+        self._observation.check.draining = True
+        if self._watch is not None:
+            self._watch.cancel()
         await self._checks.enter_graceful_shutdown()
         if self._jobs is None:
             await self._server.stop(grace)
         else:
             self._jobs.drain()
             await asyncio.gather(self._server.stop(grace), self._jobs.close(grace))
+        await asyncio.to_thread(self._observation.close)
 
 
 async def start(
@@ -121,8 +150,12 @@ async def start(
     admission = Admission(running=settings.max_running_calls, waiting=settings.max_waiting_calls)
     # gRPC cancels calls above its own limit without details, so admission must reject them first.
     pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
+    observation = observe(settings, engine)
     server = grpc.aio.server(
-        interceptors=[GuardInterceptor(door, admission, engine.resources.memory)],
+        interceptors=[
+            ObservingInterceptor(observation.recorder),
+            GuardInterceptor(door, admission, engine.resources.memory),
+        ],
         options=[
             ("grpc.max_receive_message_length", settings.max_message_bytes),
             ("grpc.max_send_message_length", settings.max_message_bytes),
@@ -145,13 +178,23 @@ async def start(
         reflection.enable_server_reflection(
             (*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
         )
-    port = _bind(server, settings, credentials)
+    try:
+        port = _bind(server, settings, credentials)
+    except InvalidInputError:
+        observation.close()
+        raise
     await server.start()
     if jobs is not None:
-        await jobs.start()
-    for name in ("", *_SERVICES):
-        await checks.set(name, health_pb2.HealthCheckResponse.SERVING)
-    return RunningServer(server, checks, settings, port, jobs)
+        await asyncio.create_task(_recorded(jobs, observation.recorder))
+    running = RunningServer(server, checks, settings, port, observation, jobs)
+    await running._tell(True)
+    return running
+
+
+async def _recorded(jobs: JobService, recorder: Recorder) -> None:
+    """Start jobs in a task that records, as the tasks that it starts do."""
+    begin_recording(recorder)
+    await jobs.start()
 
 
 def _bind(
@@ -200,6 +243,9 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
         if not stopping.is_set():
             engine = Engine(resources)
             running = await start(settings, engine, job_service(resolved, engine))
+            running.watch()
+            if running.metrics_address:
+                _LOG.info("metrics at http://%s/metrics", running.metrics_address)
             announce(running.address)
             await stopping.wait()
             _LOG.info("draining for up to %g s", settings.drain_seconds)

@@ -96,6 +96,24 @@ class ServerSettings:
     """How long a finished job is kept with its results, in days."""
     max_running_jobs: int = _setting(4, "maximum number of running jobs", low=1, high=1000)
     """The maximum number of jobs that run at the same time; further ones wait."""
+    metrics_host: str = _setting("127.0.0.1", "address of the metrics page")
+    """The address on which metrics and health are read over HTTP."""
+    metrics_port: int = _setting(
+        -1, "port of metrics and health; 0 for a free one, -1 for none", low=-1, high=65535
+    )
+    """The port of /metrics, /healthz and /readyz; 0 for a free one, -1 for none."""
+    self_check_seconds: float = _setting(
+        10.0, "seconds between scores of a small item; 0: none", high=3600
+    )
+    """How often the server scores a small item to tell whether it is well; 0: never."""
+    trace_endpoint: str = _setting("", "OTLP address that receives traces; empty: none")
+    """The address of an OpenTelemetry collector, such as ``http://localhost:4317``."""
+    trace_ratio: float = _setting(1.0, "share of calls that are traced", high=1)
+    """The share of calls that are traced; a client's decision goes first."""
+    access_log: str = _setting("", "file of one JSON line a call; - for standard output")
+    """File with one line of JSON for each call; ``-``: standard output; empty: none."""
+    access_log_errors: int = _setting(0, "1: error texts too, which may quote responses", high=1)
+    """1: the access log has the texts of errors, which may quote what callers sent."""
     log_level: str = _setting("info", "debug, info, warning or error")
     """The lowest level of messages that are logged."""
 

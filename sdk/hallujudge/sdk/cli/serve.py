@@ -60,6 +60,16 @@ def serve(
     drain_seconds: Annotated[
         float | None, server_option(help="Seconds that calls have to finish on SIGTERM.")
     ] = None,
+    metrics_host: Annotated[str | None, server_option(help="Address of the metrics page.")] = None,
+    metrics_port: Annotated[
+        int | None, server_option(help="Port of metrics and health over HTTP.")
+    ] = None,
+    access_log: Annotated[
+        str | None, output_option(help="File of one JSON line a call; - for stdout.")
+    ] = None,
+    trace_endpoint: Annotated[
+        str | None, output_option(help="OpenTelemetry collector that receives traces.")
+    ] = None,
     log_level: Annotated[
         str | None, output_option(help="Log level: debug, info, warning or error.")
     ] = None,
@@ -93,6 +103,10 @@ def serve(
         "allow_anonymous": 1 if allow_anonymous else None,
         "reflection": reflection,
         "drain_seconds": drain_seconds,
+        "metrics_host": metrics_host,
+        "metrics_port": metrics_port,
+        "access_log": access_log,
+        "trace_endpoint": trace_endpoint,
         "log_level": log_level,
         "vllm": vllm,
         "vllm_tensor_parallel_size": tensor_parallel_size,

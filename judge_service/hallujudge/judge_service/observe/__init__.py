@@ -1,0 +1,1 @@
+"""What a server shows of its work: metrics, traces, the access log."""

@@ -1,0 +1,104 @@
+"""Every RPC is observed: when it begins, how it ends, and what it asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import grpc
+
+from ..observe.recorder import Recorder, begin_recording
+from ..observe.values import CallRecord
+from .methods import rule_of
+
+__all__ = ["ObservingInterceptor"]
+
+_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+_REQUEST_ID = "x-request-id"
+# Other ids are replaced: a log is no place for whatever a client sends.
+_ALLOWED_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+
+
+class ObservingInterceptor(grpc.aio.ServerInterceptor):
+    """Records each call from its arrival to its end. Health checks and reflection are not recorded.
+
+    It stands before the interceptor that admits calls, whose handlers all receive streams.
+
+    Args:
+        recorder: Where calls are recorded.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    async def intercept_service(  # type: ignore[override]  # the stub is generic by call
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> _Handler:
+        """Wrap a method's handler."""
+        handler = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or rule_of(method).open:
+            return handler
+        name = method.rpartition("/")[2]
+        if handler.stream_stream is not None:
+            return grpc.stream_stream_rpc_method_handler(
+                self._stream(handler.stream_stream, name),
+                response_serializer=handler.response_serializer,
+            )
+        assert handler.stream_unary is not None, "calls are admitted as streams of bytes"
+        return grpc.stream_unary_rpc_method_handler(
+            self._unary(handler.stream_unary, name),
+            response_serializer=handler.response_serializer,
+        )
+
+    def _unary(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
+        async def observed(raws: object, context: _Context) -> object:
+            with self._observed(name, context):
+                return await call(raws, context)
+
+        return observed
+
+    def _stream(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
+        async def observed(raws: object, context: _Context) -> AsyncIterator[object]:
+            with self._observed(name, context):
+                async for response in call(raws, context):
+                    yield response
+
+        return observed
+
+    @contextmanager
+    def _observed(self, name: str, context: _Context) -> Iterator[None]:
+        metadata = tuple(context.invocation_metadata() or ())
+        call = CallRecord(method=name, request_id=_request_id(metadata), peer=_host(context.peer()))
+        began = time.perf_counter()
+        begin_recording(self._recorder, call)
+        self._recorder.call_begun(call, metadata)
+        try:
+            yield
+        except (asyncio.CancelledError, GeneratorExit):
+            call.status = "CANCELLED"
+            raise
+        finally:
+            call.seconds = time.perf_counter() - began
+            self._recorder.call_ended(call)
+
+
+def _request_id(metadata: tuple[tuple[str, str | bytes], ...]) -> str:
+    for name, value in metadata:
+        if name == _REQUEST_ID and isinstance(value, str) and _ALLOWED_ID.fullmatch(value):
+            return value
+    return uuid.uuid4().hex
+
+
+def _host(peer: str) -> str:
+    """Return the address without its port, which says nothing."""
+    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer

@@ -1,0 +1,288 @@
+"""What a server shows of its work: metrics, health over HTTP, the access log, traces."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from concurrent import futures
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from prometheus_client.parser import text_string_to_metric_families
+from support import scripted_llm as llm
+from support.rpc import health_stub, raw_call
+from support.threads import PATIENCE
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access.keys import create_key
+from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.errors import HallujudgeError, InvalidInputError
+from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.judges import JudgeSettings
+from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
+from hallujudge.metrics import ChairItem
+from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.sdk import AsyncClient, Connection, Secret
+
+_HOSTILE = 'x{y="z"}\n# HELP evil' + "a" * 1000
+
+
+@asynccontextmanager
+async def running(engine: Engine | None = None, **settings: Any) -> AsyncIterator[RunningServer]:
+    server = await start(ServerSettings(port=0, **settings), engine)
+    try:
+        yield server
+    finally:
+        await server.stop(0)
+
+
+async def page(server: RunningServer, path: str = "/metrics") -> tuple[int, str]:
+    def read() -> tuple[int, str]:
+        url = f"http://{server.metrics_address}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=PATIENCE) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    return await asyncio.to_thread(read)
+
+
+async def samples(server: RunningServer) -> dict[tuple[str, str], float]:
+    """Return the samples by name and the values of their labels."""
+    _, text = await page(server)
+    return {
+        (sample.name, "/".join(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@asynccontextmanager
+async def judging(**settings: Any) -> AsyncIterator[RunningServer]:
+    """A server with a language model."""
+    async with llm.ScriptedLlm(model="judge-model") as at:
+        judges = JudgeSettings(
+            llm_url=at.url, llm_model="judge-model", llm_price_prompt=1, llm_price_completion=2
+        )
+        resources = Resources(lambda: JudgeFactory(judges))
+        try:
+            async with running(Engine(resources), **settings) as server:
+                yield server
+        finally:
+            await resources.close()
+
+
+ITEM = TriHeItem(
+    id="1",
+    group_id="a",
+    question="What?",
+    claims=(Triplet("man", "riding", "horse"),),
+    reference_triplets=(Triplet("man", "riding", "horse"),),
+)
+JUDGED = ScoreSpec(metric="tri-he", options={"judge": "llm"})
+
+
+async def test_calls_items_and_judge_calls_are_counted() -> None:
+    request = pb.ScoreRequest(spec=spec_to_proto(JUDGED), items=[item_to_proto(ITEM)])
+    async with (
+        judging(metrics_port=0) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        for _ in range(2):
+            await pb_grpc.JudgeServiceStub(channel).Score(request, timeout=PATIENCE)
+        found = await samples(server)
+    assert found["hallujudge_calls_total", "Score/OK"] == 2
+    assert found["hallujudge_items_total", "tri-he/scored"] == 2
+    assert found["hallujudge_key_items_total", "anonymous"] == 2
+    assert found["hallujudge_judge_calls_total", "judge-model/answered"] == 1
+    assert found["hallujudge_judge_tokens_total", "prompt/judge-model"] == 100
+    assert found["hallujudge_judge_cost_total", "judge-model"] > 0
+    assert found["hallujudge_cache_lookups_total", "memory"] == 1
+    assert found["hallujudge_cache_lookups_total", "nowhere"] == 1
+    assert found["hallujudge_judge_running_calls", "judge-model"] == 0
+
+
+async def test_nothing_that_callers_write_becomes_a_label() -> None:
+    async with running(metrics_port=0) as server, AsyncClient(server.address) as client:
+        for spec in (
+            ScoreSpec(metric=_HOSTILE),
+            ScoreSpec(metric="chair", variant=_HOSTILE),
+            ScoreSpec(metric="tri-he", options={"matcher_model": _HOSTILE}),
+        ):
+            with pytest.raises(HallujudgeError):
+                await client.score_items(spec, [])
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            metadata = (("authorization", "Bearer evil"), ("x-request-id", "evil id"))
+            stub = pb_grpc.JudgeServiceStub(channel)
+            await stub.ListMetrics(pb.ListMetricsRequest(), metadata=metadata, timeout=PATIENCE)
+            with pytest.raises(grpc.aio.AioRpcError):
+                await raw_call(channel, "/hallujudge.judge.v1.JudgeService/evil")(b"")
+        _, text = await page(server)
+    assert "evil" not in text
+    assert "aaaa" not in text
+
+
+async def test_a_key_is_known_by_its_id_alone(tmp_path: Path) -> None:
+    log = tmp_path / "access.jsonl"
+    key = create_key(tmp_path / "keys.json", "Ada", scopes=[Scope.SCORE])
+    id, secret = key.split("_", 2)[1:]
+    files: dict[str, Any] = {"keys_file": str(tmp_path / "keys.json"), "access_log": str(log)}
+    async with running(metrics_port=0, **files) as server:
+        for one in (key, f"hj_{id}_guessed"):
+            connection = Connection(api_key=Secret(one))
+            async with AsyncClient(server.address, connection=connection) as client:
+                with pytest.raises(HallujudgeError):
+                    await client.normalize(["dog"])
+        found = await samples(server)
+        _, text = await page(server)
+    assert found["hallujudge_key_calls_total", f"{id}/OK"] == 1  # the release was asked for
+    assert found["hallujudge_key_calls_total", f"{id}/PERMISSION_DENIED"] == 1
+    assert found["hallujudge_key_calls_total", "unknown/UNAUTHENTICATED"] == 1
+    lines = log.read_text(encoding="utf-8")
+    assert f'"key": "{id}"' in lines
+    for hidden in (secret, "guessed", "Ada"):
+        assert hidden not in text + lines
+
+
+class SilentEngine(Engine):
+    """An engine that opens no session until the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_open = asyncio.Event()
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        await self.may_open.wait()
+        return await super().open(spec)
+
+
+async def test_the_queue_is_seen() -> None:
+    engine = SilentEngine()
+    request = pb.ScoreRequest(spec=spec_to_proto(ScoreSpec(metric="chair")))
+    async with (
+        running(engine, metrics_port=0, max_running_calls=1) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        score = pb_grpc.JudgeServiceStub(channel).Score
+        calls = [asyncio.ensure_future(score(request, timeout=PATIENCE)) for _ in range(3)]
+
+        async def waiting() -> float | None:
+            return (await samples(server)).get(("hallujudge_waiting_calls", "anonymous"))
+
+        async with asyncio.timeout(PATIENCE):
+            while await waiting() != 2:
+                await asyncio.sleep(0.01)
+        assert (await samples(server))["hallujudge_running_calls", "Score"] == 1
+        engine.may_open.set()
+        await asyncio.gather(*calls)
+        assert await waiting() == 0
+
+
+async def test_health_follows_the_check() -> None:
+    class LyingEngine(Engine):
+        async def open(self, spec: ScoreSpec) -> ScoringSession:
+            raise InvalidInputError("no")
+
+    engine = LyingEngine()
+    async with running(engine, metrics_port=0, self_check_seconds=0.01) as server:
+        assert await page(server, "/readyz") == (200, "ok\n")
+        assert (await page(server, "/nothing"))[0] == 404
+        server.watch()
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            watch = health_stub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
+            async for answer in watch:
+                if answer.status == health_pb2.HealthCheckResponse.NOT_SERVING:
+                    break
+            watch.cancel()
+        status, text = await page(server, "/readyz")
+        assert status == 503
+        assert "InvalidInputError" in text
+
+
+async def test_the_access_log_has_a_line_for_each_call(tmp_path: Path) -> None:
+    log = tmp_path / "access.jsonl"
+    items = [
+        ChairItem(id=str(number), group_id="1", response=text, reference_objects=("dog",))
+        for number, text in enumerate(["A secret dog.", None])
+    ]
+    spec = ScoreSpec(metric="chair")
+    async with (
+        running(access_log=str(log)) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        score = pb_grpc.JudgeServiceStub(channel).Score
+        messages = [item_to_proto(item) for item in items]
+        await score(pb.ScoreRequest(spec=spec_to_proto(spec), items=messages), timeout=PATIENCE)
+        spec = ScoreSpec(metric="chair", variant="A secret variant")
+        with pytest.raises(grpc.aio.AioRpcError):
+            await score(pb.ScoreRequest(spec=spec_to_proto(spec)), timeout=PATIENCE)
+    text = log.read_text(encoding="utf-8")
+    scored, failed = [json.loads(line) for line in text.splitlines()]
+    assert (scored["metric"], scored["items"], scored["status"]) == ("chair", 2, "OK")
+    assert (scored["scored"], scored["unscored"]) == (1, 1)
+    assert (failed["status"], failed["key"]) == ("INVALID_ARGUMENT", "anonymous")
+    assert "secret" not in text
+
+
+class Collector(trace_service_pb2_grpc.TraceServiceServicer):
+    """A collector of OpenTelemetry that keeps what it receives."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+
+    def Export(self, request: Any, context: Any) -> Any:
+        for resource in request.resource_spans:
+            for scope in resource.scope_spans:
+                self.spans.extend(scope.spans)
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+
+async def test_a_trace_goes_from_the_client_to_the_judge() -> None:
+    collector = Collector()
+    receiver = grpc.server(futures.ThreadPoolExecutor(1))
+    add = trace_service_pb2_grpc.add_TraceServiceServicer_to_server
+    add(collector, receiver)  # type: ignore[no-untyped-call]  # OpenTelemetry's
+    port = receiver.add_insecure_port("127.0.0.1:0")
+    receiver.start()
+    trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    async with (
+        judging(trace_endpoint=f"http://127.0.0.1:{port}", trace_ratio=0) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        requests = [
+            pb.ScoreStreamRequest(spec=spec_to_proto(JUDGED)),
+            pb.ScoreStreamRequest(batch=pb.ItemBatch(items=[item_to_proto(ITEM)])),
+        ]
+        stub = pb_grpc.JudgeServiceStub(channel)
+        metadata = (("traceparent", f"00-{trace}-{parent}-01"),)
+        async for _ in stub.ScoreStream(iter(requests), metadata=metadata, timeout=PATIENCE):
+            pass
+        # Without a client's decision the ratio decides: this call is not traced.
+        await stub.ListMetrics(pb.ListMetricsRequest(), timeout=PATIENCE)
+    receiver.stop(None)
+    spans = {span.name: span for span in collector.spans}
+    call, work, asked = (
+        spans["hallujudge.judge.v1/ScoreStream"],
+        spans["evaluate"],
+        spans["chat judge-model"],
+    )
+    assert len(spans) == 3
+    assert {span.trace_id.hex() for span in spans.values()} == {trace}
+    assert call.parent_span_id.hex() == parent
+    assert work.parent_span_id == call.span_id
+    assert asked.parent_span_id == work.span_id

@@ -1,0 +1,118 @@
+"""Metrics count what is recorded."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.observe.metrics import MetricsRecorder, Readings, new_registry
+from hallujudge.judge_service.observe.values import CallRecord, JudgeCall, JudgeState
+from hallujudge.metrics import ItemResult, Outcome
+
+KEY = Caller(id="key:k1", name="Ada", key_id="k1")
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    states = [
+        JudgeState(model="m", running=2, waiting=1, limit=8, circuit_open=False),
+        JudgeState(model="m", running=1, waiting=0, limit=8, circuit_open=True),
+    ]
+    return new_registry(
+        Readings(
+            memory_held=lambda: 7,
+            memory_limit=9,
+            running_limit=64,
+            waiting_limit=256,
+            judges=lambda: states,
+            well=lambda: True,
+            check_seconds=lambda: 0.001,
+        )
+    )
+
+
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
+    return registry.get_sample_value(name, labels)
+
+
+def test_a_call_waits_runs_and_ends(registry: CollectorRegistry) -> None:
+    recorder = MetricsRecorder(registry)
+    call = CallRecord(method="Score", key="k1")
+    recorder.call_begun(call, ())
+    recorder.call_waits(call)
+    assert value(registry, "hallujudge_waiting_calls", key="k1") == 1
+    recorder.call_runs(call)
+    assert value(registry, "hallujudge_waiting_calls", key="k1") == 0
+    assert value(registry, "hallujudge_running_calls", method="Score") == 1
+    recorder.call_ended(call)
+    assert value(registry, "hallujudge_running_calls", method="Score") == 0
+    assert value(registry, "hallujudge_calls_total", method="Score", status="OK") == 1
+    assert value(registry, "hallujudge_key_calls_total", key="k1", status="OK") == 1
+    assert value(registry, "hallujudge_wait_seconds_count") == 1
+
+
+def test_a_call_that_ends_while_it_waits_leaves_the_queue(registry: CollectorRegistry) -> None:
+    recorder = MetricsRecorder(registry)
+    call = CallRecord(method="Score", key="k1", status="CANCELLED")
+    recorder.call_waits(call)
+    recorder.call_ended(call)
+    assert value(registry, "hallujudge_waiting_calls", key="k1") == 0
+    assert value(registry, "hallujudge_running_calls", method="Score") is None
+    assert value(registry, "hallujudge_wait_seconds_count") == 1
+
+
+def test_a_call_without_a_known_caller_counts_as_unknown(registry: CollectorRegistry) -> None:
+    recorder = MetricsRecorder(registry)
+    recorder.call_ended(CallRecord(method="Score", status="UNAUTHENTICATED"))
+    labels = {"key": "unknown", "status": "UNAUTHENTICATED"}
+    assert value(registry, "hallujudge_key_calls_total", **labels) == 1
+
+
+def test_items_count_by_outcome_and_reason(registry: CollectorRegistry) -> None:
+    def unscored(reason: str) -> ItemResult:
+        return ItemResult(id="1", group_id="1", outcome=Outcome.UNSCORED, reason=reason)
+
+    recorder = MetricsRecorder(registry)
+    scored = ItemResult(id="1", group_id="1", outcome=Outcome.SCORED)
+    recorder.items_scored("pope", [scored, unscored("RESPONSE_MISSING"), unscored("made up")])
+    assert value(registry, "hallujudge_items_total", metric="pope", outcome="scored") == 1
+    assert value(registry, "hallujudge_items_total", metric="pope", outcome="unscored") == 2
+    for reason in ("RESPONSE_MISSING", "other"):
+        labels = {"metric": "pope", "reason": reason}
+        assert value(registry, "hallujudge_unscored_items_total", **labels) == 1
+    assert b"made up" not in generate_latest(registry)
+
+
+def test_judge_calls_count_for_their_model_and_key(registry: CollectorRegistry) -> None:
+    recorder = MetricsRecorder(registry)
+    with acting_as(KEY):
+        recorder.judge_called(
+            JudgeCall(
+                model="m",
+                outcome="answered",
+                seconds=0.3,
+                prompt_tokens=100,
+                cached_tokens=60,
+                completion_tokens=5,
+                cost=0.02,
+            )
+        )
+    recorder.looked_up("cache")
+    recorder.fell_back("llm", "JUDGE_TIMEOUT")
+    assert value(registry, "hallujudge_judge_calls_total", model="m", outcome="answered") == 1
+    assert value(registry, "hallujudge_judge_tokens_total", model="m", kind="cached") == 60
+    assert value(registry, "hallujudge_judge_cost_total", model="m") == 0.02
+    assert value(registry, "hallujudge_key_cost_total", key="k1") == 0.02
+    assert value(registry, "hallujudge_key_judge_calls_total", key="k1") == 1
+    assert value(registry, "hallujudge_cache_lookups_total", found="cache") == 1
+    labels = {"judge": "llm", "reason": "JUDGE_TIMEOUT"}
+    assert value(registry, "hallujudge_fallbacks_total", **labels) == 1
+
+
+def test_the_state_is_read_when_metrics_are_fetched(registry: CollectorRegistry) -> None:
+    assert value(registry, "hallujudge_memory_bytes") == 7
+    assert value(registry, "hallujudge_judge_running_calls", model="m") == 3
+    assert value(registry, "hallujudge_judge_calls_limit", model="m") == 16
+    assert value(registry, "hallujudge_judge_circuit_open", model="m") == 1
+    assert value(registry, "process_resident_memory_bytes")
