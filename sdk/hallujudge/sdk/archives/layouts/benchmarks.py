@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
-from .reader import ArchiveReader, mapping_at, yes_or_no
+from .reader import ArchiveReader, converting, mapping_at, yes_or_no
 
 __all__ = ["READERS"]
 
@@ -112,6 +113,16 @@ def _references_of_objects() -> ArchiveReader:
     )
 
 
+def _aloha_caption(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a caption, whose image is named by its file."""
+    path = values.get("image_path")
+    image = PurePosixPath(path).name if isinstance(path, str) else path
+    return {"id": image, "image_id": image, "response": values.get("caption")}
+
+
+_REFCHECKER = frozenset(
+    ["id", "question", "response", "reference", "context", "claims", "Y", "ys", "model"]
+)
 _GIVE_RESPONSES = "give the responses that it was made from"
 
 READERS = (
@@ -249,6 +260,21 @@ READERS = (
         "a FaithScore annotation file",
         "id answer stage",
         "no metric reads FaithScore yet",
+    ),
+    _unread(
+        "a RefChecker file",
+        "response question reference",
+        "no metric compares responses with a text of reference yet",
+        matches=lambda values: values.keys() <= _REFCHECKER,
+    ),
+    _responses(
+        "a file of ALOHa's captions",
+        "caption references image_path",
+        "chair",
+        fields="id=image_path response=caption",
+        any_metric=True,
+        arguments=_OBJECTS,
+        convert=converting(_aloha_caption),
     ),
     _responses(
         "POPE's answer file, whose answers are in the order of the questions",
