@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
@@ -21,6 +23,8 @@ _SHADES = {
     Verdict.UNSCORED: Shade.UNSCORED,
 }
 _REFERENCES = 12
+# The exponential of more is a number that nobody reads.
+_LARGEST_MARGIN = 50
 _SUBJECT, _RELATION, _OBJECT = range(3)
 
 
@@ -37,10 +41,28 @@ def _reasons(claim: ClaimVerdict) -> Iterator[tuple[str, str]]:
     if more := len(claim.references) - _REFERENCES:
         shown += [f"and {more:,} more"] if more > 0 else []
     yield "compared with", "; ".join(shown)
-    for name, number in (("similarity", claim.score), ("margin", claim.margin)):
-        if number is not None:
-            yield name, f"{number:.4f}"
+    if claim.score is not None:
+        yield "similarity", f"{claim.score:.4f}"
+    if claim.margin is not None:
+        yield "margin", f"{claim.margin:.4f}{_likelier(claim)}"
     yield "judge", claim.judge
+
+
+def _likelier(claim: ClaimVerdict) -> str:
+    """Return what a language model's margin, a difference of log-probabilities, means."""
+    if claim.score is not None or claim.margin is None or abs(claim.margin) > _LARGEST_MARGIN:
+        return ""
+    return f" (its answer is {math.exp(claim.margin):,.1f} times as likely as the next one)"
+
+
+def _judges(judging: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the judges in the order in which they were asked, with what they declined."""
+    for number, entry in enumerate(judging, 1):
+        told = [counted(int(entry.get("answered", 0)), "verdict")]
+        for reason, of in dict(entry.get("declined") or {}).items():
+            claims = counted(int(of.get("claims", 0)), "claim")
+            told.append(f"none on {claims}: {reason}, {of.get('detail', '')}")
+        yield f"judge {number}", f"{entry.get('judge', '')}: {'; '.join(told)}"
 
 
 def _claim(claim: ClaimVerdict, places: Mapping[Triplet, int]) -> Claim:
@@ -91,7 +113,6 @@ def _show(item: Item, result: ItemResult) -> ItemView:
     wrong = [claim for claim in claims if claim.verdict is Verdict.NOT_SUPPORTED]
     scored = sum(claim.verdict is not Verdict.UNSCORED for claim in claims)
     human = {"human scores": list(evidence.human_scores)} if evidence.human_scores else {}
-    judging = {f"judge {n}": entry for n, entry in enumerate(evidence.judging, 1)}
     return ItemView(
         summary=f"{len(wrong):,} of {counted(len(claims), 'claim')} hallucinated",
         passages=list(_passages(item, claims)),
@@ -99,7 +120,10 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         lists=[
             Listing(label="Hallucinated", entries=[_text(c.triplet) for c in wrong], style="wrong")
         ],
-        facts=facts({"extractor": evidence.extractor, **human, **judging}),
+        facts=[
+            *facts({"extractor": evidence.extractor, **human}),
+            *_judges(evidence.judging),
+        ],
         graph=[list(triplet) for triplet in graph],
         wrong=len(wrong),
         total=scored,
