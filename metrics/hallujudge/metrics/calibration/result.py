@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 from ..framework.result import JsonValue
+from .cascade import Cascade
 from .judge_accuracy import JudgeAccuracy, Rate
 
 __all__ = ["CalibratedScore", "Calibration", "Choice", "ScoreEstimate"]
@@ -108,6 +109,8 @@ class Calibration:
     """The scores by name, in the order of the report."""
     groups: Mapping[str, Mapping[str, Mapping[str, CalibratedScore]]] = field(default_factory=dict)
     """The same by field and value, for groups with enough labels."""
+    cascade: Cascade | None = None
+    """Which verdicts can be kept; None if that was not asked for."""
     notes: tuple[str, ...] = ()
     """Warnings, one sentence each."""
 
@@ -152,6 +155,8 @@ class Calibration:
             key: {value: _scores(scores) for value, scores in of.items()}
             for key, of in values["groups"].items()
         }
+        if values["cascade"] is not None:
+            values["cascade"] = Cascade(**values["cascade"])
         for name in ("annotators", "notes"):
             values[name] = tuple(values[name])
         return cls(**values)

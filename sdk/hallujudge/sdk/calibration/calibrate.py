@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from hallujudge.metrics import IntervalSettings, Metric, Report
+from hallujudge.metrics.calibration.cascade import Cascade, learn_cascade
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy, judge_accuracy
 from hallujudge.metrics.calibration.result import CalibratedScore, Calibration
 from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
@@ -34,6 +35,14 @@ class CalibrateOptions:
     """Files of labels; empty for ``labels.jsonl`` in the run's folder."""
     plan: Path | None = None
     """The plan that drew them; None for ``label-plan.json`` in the run's folder, if there."""
+    agreement: float | None = None
+    """Agreement that verdicts above a margin shall have; None: no margin is learnt."""
+
+    def __post_init__(self) -> None:
+        if self.agreement is not None and not 0 < self.agreement < 1:
+            raise InvalidInputError(
+                f"agreement is {self.agreement}; give a share between 0 and 1, such as 0.9"
+            )
 
 
 def calibrate(folder: str | Path, options: CalibrateOptions | None = None) -> Calibration:
@@ -62,7 +71,13 @@ def calibrate(folder: str | Path, options: CalibrateOptions | None = None) -> Ca
         raise InvalidInputError(f"{path}: the plan is of another run; plan labels of this run")
     items = list(read_verdicts(run))
     return calibrate_items(
-        run.report, run.metric, items, read_labels(*paths), plan=plan, interval=run.interval
+        run.report,
+        run.metric,
+        items,
+        read_labels(*paths),
+        plan=plan,
+        interval=run.interval,
+        agreement=options.agreement,
     )
 
 
@@ -74,6 +89,7 @@ def calibrate_items(
     *,
     plan: LabelPlan | None = None,
     interval: IntervalSettings | None = None,
+    agreement: float | None = None,
 ) -> Calibration:
     """Correct the scores of a report by human labels.
 
@@ -84,6 +100,7 @@ def calibrate_items(
         labels: The labels.
         plan: The plan that drew what is labelled; None if there is none.
         interval: Confidence of the intervals; None for 95 %.
+        agreement: Agreement that verdicts above a margin shall have; None: no margin is learnt.
 
     Raises:
         InvalidInputError: No label is of a claim or item of the run.
@@ -124,6 +141,7 @@ def calibrate_items(
         alpha=matched.alpha,
         scores=scores,
         groups=dict(_groups(report, metric, items, matched, sampling, accuracy, confidence)),
+        cascade=None if agreement is None else _cascade(main, agreement, confidence),
         notes=tuple(notes_of(main, matched, sampling, of_main)),
     )
 
@@ -144,6 +162,15 @@ def _samples(
             "labelled; label what the plan names"
         )
     return out
+
+
+def _cascade(sample: Sample, agreement: float, confidence: float) -> Cascade:
+    if np.isnan(sample.margins).any():
+        raise InvalidInputError(
+            "the run's verdicts have no margins, so that none can be learnt; matchers and language "
+            "models with log-probabilities state them"
+        )
+    return learn_cascade(sample.claims, sample.margins, target=agreement, confidence=confidence)
 
 
 def _kappa(sample: Sample, confidence: float) -> JudgeAgreement:

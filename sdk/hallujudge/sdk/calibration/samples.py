@@ -72,6 +72,8 @@ class Sample:
     """What they add to the score."""
     clusters: tuple[str, ...]
     """Names of the clusters, in the order of their numbers."""
+    margins: FloatArray
+    """The margin of each claim, without its sign; NaN if unknown."""
 
     @classmethod
     def of(
@@ -109,7 +111,8 @@ class Sample:
         effects = effects_of(
             metric, score, sums, adds=[(column.column, amounts)], cluster_of=cluster_of
         )
-        return cls(claims=claims, effects=effects, clusters=tuple(places))
+        margins = np.concatenate([np.array(row.margins, dtype=np.float64) for row in rows])
+        return cls(claims=claims, effects=effects, clusters=tuple(places), margins=np.abs(margins))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +124,8 @@ class _Row:
     amounts: list[float]
     """What each adds to the column of its item if it is hallucinated."""
     strata: list[int]
+    margins: list[float]
+    """Of each the margin; NaN if unknown."""
 
     @classmethod
     def of(
@@ -129,13 +134,14 @@ class _Row:
         if column.of == "item":
             whole = next(iter(units_of([item], "item")), None)
             if whole is None:
-                return cls(verdicts=[], labels=[], amounts=[], strata=[])
+                return cls(verdicts=[], labels=[], amounts=[], strata=[], margins=[])
             truth = labels.items.get(item.id) if sampling.counts(whole) else None
             return cls(
                 verdicts=[whole.hallucinated],
                 labels=[_number(truth)],
                 amounts=[_sign(column)],
                 strata=[sampling.stratum(whole)],
+                margins=[_margin(whole)],
             )
         amount = _sign(column) / divisor(item.statistics, column.divided_by)
         units = units_of([item], "claim")
@@ -149,12 +155,17 @@ class _Row:
             ],
             amounts=[amount * weights[unit.claim or 0] for unit in units],
             strata=[sampling.stratum(of) for of in drawn],
+            margins=[_margin(unit) for unit in units],
         )
 
 
 def _truth(labels: MatchedLabels, unit: Unit) -> bool | None:
     assert unit.claim is not None, "a claim"
     return labels.claims.get((unit.item, unit.claim))
+
+
+def _margin(unit: Unit) -> float:
+    return float("nan") if unit.margin is None else unit.margin
 
 
 def _number(truth: bool | None) -> float:

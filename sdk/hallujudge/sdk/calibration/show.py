@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from hallujudge.metrics.calibration.cascade import Cascade
 from hallujudge.metrics.calibration.judge_accuracy import Rate
 from hallujudge.metrics.calibration.result import CalibratedScore, Calibration, ScoreEstimate
 
@@ -30,6 +31,8 @@ def page_of(calibration: Calibration) -> Page:
     """Return a calibration as tables and sentences."""
     grids = [_scores("Scores, raw and corrected", calibration, calibration.scores.items())]
     grids.append(_judge(calibration))
+    if calibration.cascade is not None:
+        grids.append(_cascade(calibration.cascade))
     for key, values in calibration.groups.items():
         rows = [
             (f"{value or '(none)'}: {name}", score)
@@ -134,6 +137,35 @@ def _judge(calibration: Calibration) -> Grid:
         ),
         keys=("rate", "value", "ci_low", "ci_high", "n"),
         values=tuple(rows),
+    )
+
+
+def _cascade(cascade: Cascade) -> Grid:
+    """Return which verdicts can be kept."""
+    found = cascade.escalate_below is not None
+    return Grid(
+        title=f"Verdicts that agree with labels in {cascade.target:.0%}, with a confidence of "
+        f"{cascade.confidence:.0%}",
+        headings=("margin at least", "share of claims", "agreement", "lower limit", "labels"),
+        rows=(
+            (
+                show_number(cascade.escalate_below),
+                show_number(cascade.kept),
+                show_number(cascade.agreement),
+                show_number(cascade.at_least),
+                f"{cascade.labels:,}" if found else "too few, or the judge is too weak",
+            ),
+        ),
+        keys=("escalate_below", "kept", "agreement", "at_least", "labels"),
+        values=(
+            (
+                cascade.escalate_below,
+                cascade.kept,
+                cascade.agreement,
+                cascade.at_least,
+                cascade.labels,
+            ),
+        ),
     )
 
 

@@ -9,7 +9,7 @@ import typer
 
 from .app import ExitCode, app
 from .compare import Format, check_format
-from .panels import examples, input_option
+from .panels import examples, input_option, statistics_option
 
 __all__: list[str] = []
 
@@ -25,6 +25,14 @@ def calibrate(
         Path | None,
         input_option("--plan", metavar="FILE", help="Plan of the labels; else that in RUN."),
     ] = None,
+    agreement: Annotated[
+        float | None,
+        statistics_option(
+            "--agreement",
+            metavar="SHARE",
+            help="Find the margin above which verdicts agree so often.",
+        ),
+    ] = None,
     output_format: Format = "table",
 ) -> ExitCode:
     """Correct a run's scores by human labels, without judging again.
@@ -38,7 +46,7 @@ def calibrate(
     from ..report.grids import PAGE_FORMATS
 
     check_format(output_format)
-    options = CalibrateOptions(labels=tuple(labels or ()), plan=plan)
+    options = CalibrateOptions(labels=tuple(labels or ()), plan=plan, agreement=agreement)
     found = calibrate_run(run, options)
     path = write_calibration(run, found)
     if output_format == "json":

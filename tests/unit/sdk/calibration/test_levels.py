@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally, TriHeMetric
-from hallujudge.sdk.calibration import calibrate_items
+from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.sdk.calibration import CalibrateOptions, calibrate_items
+from hallujudge.sdk.calibration.show import page_of
+from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.labels import Label
+from hallujudge.sdk.report.grids import render_page
 from hallujudge.sdk.verdicts import DecidedClaim, DecidedItem
 
 # Image -> questions -> verdict and label of each claim.
@@ -25,6 +32,29 @@ def statistics(wrong: list[int]) -> dict[str, float]:
         "hallucinated": sum(wrong),
         "rate": sum(wrong) / len(wrong),
     }
+
+
+def test_margins_are_learnt_where_verdicts_have_them() -> None:
+    report, items = run(0)
+    labels = [
+        Label(item=item.id, claim=claim.index, hallucinated=claim.hallucinated)
+        for item in items
+        for claim in item.claims
+    ]
+    metric = TriHeMetric(judge="j")
+    with pytest.raises(InvalidInputError, match="verdicts have no margins"):
+        calibrate_items(report, metric, items, labels, agreement=0.8)
+    sure = [
+        replace(item, claims=tuple(replace(claim, margin=0.5) for claim in item.claims))
+        for item in items
+    ]
+    found = calibrate_items(report, metric, sure, labels, agreement=0.7)
+    assert found.cascade is not None
+    assert (found.cascade.escalate_below, found.cascade.kept) == (0.5, 1.0)
+    assert Calibration.from_json(json.loads(found.to_text())) == found
+    assert "Verdicts that agree with labels in 70%" in render_page(page_of(found))
+    with pytest.raises(InvalidInputError, match=r"agreement is 1\.5; give a share"):
+        CalibrateOptions(agreement=1.5)
 
 
 def run(place: int) -> tuple[Report, list[DecidedItem]]:
