@@ -99,7 +99,10 @@ def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
     (folder / "references.json").write_text(json.dumps({str(n): ["dog"] for n in range(40_000)}))
     server = ServerProcess()
     process = subprocess.Popen(
-        [BIN / "hallujudge", *arguments(folder, "--server", server.address)],
+        [
+            BIN / "hallujudge",
+            *arguments(folder, "--server", server.address, "--reconnect-timeout", "1"),
+        ],
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -113,7 +113,11 @@ VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
         {**DISPLAY, "action_1": {"A": "1", "B": "1", "C": "3"}},
         ["not a permutation of the ranks: action_1"],
     ),
-    "options that are nothing": (PREDICTIONS, [], ["display orders not one JSON object"]),
+    "options that are nothing": (
+        PREDICTIONS,
+        [],
+        ["not one JSON object", "display orders are an object"],
+    ),
     "answers that are numbers": (dict.fromkeys(PREDICTIONS, 1), DISPLAY, ["predictions.json"]),
 }
 

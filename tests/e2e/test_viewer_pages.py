@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import report_samples as samples
-from support.browser import AXE, Watched, browser, needs_browser
+from support.browser import AXE, Watched, browser, contains, needs_browser, reads
 
 from hallujudge.metrics import IntervalSettings, Tally
 from hallujudge.sdk.backends.base import BatchResult, RunHeader
@@ -75,12 +75,6 @@ def served(tmp_path: Path) -> Iterator[str]:
     thread.join()
 
 
-def shows(page: Page, count: str) -> None:
-    page.wait_for_function(
-        "told => document.querySelector('.count')?.textContent.startsWith(told)", arg=count
-    )
-
-
 def test_a_run_under_way_grows_and_keeps_what_is_open(
     chromium: Browser, served: str, tmp_path: Path
 ) -> None:
@@ -89,24 +83,24 @@ def test_a_run_under_way_grows_and_keeps_what_is_open(
     with begun(tmp_path / "run", 4) as folder:
         folder.add(part("a", "b"))
         page.goto(f"{served}run?name=run#item=b")
-        shows(page, "All 2 items")
+        contains(page, ".count", "All 2 items")
         page.click("summary:has-text('Settings and inputs')")
         page.keyboard.press("1")
         page.fill("input[type=search]", "sofa")
         folder.add(part("c", "d"))
-        shows(page, "All 4 items")
-        assert "4 of 4 items scored" in (page.text_content("#live-state") or "")
-        assert page.text_content("#detail-id") == "b", "the opened item"
+        contains(page, ".count", "All 4 items")
+        contains(page, "#live-state", "4 of 4 items scored")
+        reads(page, "#detail-id", "b")
         assert page.input_value("input[type=search]") == "sofa"
         assert page.evaluate("document.activeElement.type") == "search"
         assert page.locator("details[open]:has-text('Settings and inputs')").count() == 1
-        assert "1 label on 1 item" in (page.text_content(".label-panel summary") or "")
+        contains(page, ".label-panel summary", "1 label on 1 item")
         finish(folder)
     page.wait_for_selector("#live-state", state="detached")
-    assert "1 label on 1 item" in (page.text_content(".label-panel summary") or "")
+    contains(page, ".label-panel summary", "1 label on 1 item")
     page.reload()
-    shows(page, "All 4 items")
-    assert "1 label on 1 item" in (page.text_content(".label-panel summary") or "")
+    contains(page, ".count", "All 4 items")
+    contains(page, ".label-panel summary", "1 label on 1 item")
     assert watched.said == []
     page.close()
 
@@ -123,7 +117,7 @@ def test_the_overview_grows_and_keeps_what_is_chosen(
     with begun(tmp_path / "three", 4) as folder:
         folder.add(part("a", "b"))
         page.goto(served)
-        assert "2 of 4 items" in (page.text_content("li") or "")
+        contains(page, "li", "2 of 4 items")
         page.check("input[name=a][value=two]")
         folder.add(part("c", "d"))
         finish(folder)

@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-__all__ = ["AXE", "CHROMIUM", "Watched", "browser", "needs_browser"]
+__all__ = ["AXE", "CHROMIUM", "Watched", "browser", "contains", "needs_browser", "reads"]
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -56,3 +56,17 @@ class Watched:
         self.page.goto(f"{path.as_uri()}{fragment}")
         self.page.wait_for_selector("html[data-ready]")
         return self.page
+
+
+def contains(page: Page, selector: str, text: str) -> None:
+    """Wait until an element contains a text: a page draws after a click or a key, not within it."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector).first).to_contain_text(text, timeout=30_000)
+
+
+def reads(page: Page, selector: str, text: str) -> None:
+    """Wait until an element has exactly this text."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector).first).to_have_text(text, timeout=30_000)
