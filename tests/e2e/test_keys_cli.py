@@ -83,7 +83,7 @@ def test_scoring_takes_the_key_from_a_file_or_the_environment(
     key = here("keys", "create", "ana", "--scope", "score").stdout
     (tmp_path / "key").write_text(key)
     # The server looks at its file once a second.
-    monkeypatch.setattr("hallujudge.judge_service.access.store._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("hallujudge.judge_service.access.store.LOOK_SECONDS", 0.0)
     run = here(*arguments, "-o", tmp_path / "b", "--api-key-file", tmp_path / "key")
     assert run.returncode == 0, run.stderr
     monkeypatch.setenv("HALLUJUDGE_API_KEY", key)

@@ -19,7 +19,7 @@ from hallujudge.sdk.runs.parts import Part, PartMaker
 from hallujudge.sdk.viewer import Viewer
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 pytestmark = [pytest.mark.slow, needs_browser]
 

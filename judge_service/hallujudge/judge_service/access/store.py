@@ -16,7 +16,7 @@ __all__ = ["KeyStore"]
 
 _LOG = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 1.0
+LOOK_SECONDS = 1.0
 """How often the file is looked at."""
 _NO_HASH = secret_hash("")
 
@@ -66,7 +66,7 @@ class KeyStore:
 
     def _look(self) -> None:
         """Read the file again if it changed; keep the keys if it can't be read."""
-        if self._clock() - self._looked < _LOOK_SECONDS:
+        if self._clock() - self._looked < LOOK_SECONDS:
             return
         self._looked = self._clock()
         if (stamp := _stamp(self._path)) == self._seen:
