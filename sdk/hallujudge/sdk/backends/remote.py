@@ -44,6 +44,7 @@ from .outbox import Outbox
 from .progress_watch import PROGRESS_SECONDS, STREAM_SECONDS, ProgressWatch, progress_of
 from .reconnecting import RECONNECT_SECONDS, Reconnecting
 from .stream_call import responses_of
+from .tracing import trace_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,9 +129,9 @@ class RemoteBackend:
     ) -> None:
         self._connection = load_connection(connection)
         check_key(target, self._connection)
-        metadata = call_metadata(self._connection)
-        self._unary: dict[str, Any] = {"timeout": timeout, "metadata": metadata}
-        self._stream: dict[str, Any] = {"timeout": stream_timeout, "metadata": metadata}
+        self._metadata = call_metadata(self._connection)
+        self._timeout = timeout
+        self._stream_timeout = stream_timeout
         self._keepalive_ms = int(keepalive * 1000)
         self._target = checked_address(target)
         self._progress_timeout = progress_timeout
@@ -237,7 +238,7 @@ class RemoteBackend:
 
         feed = _Feed(requests())
         async with self._errors(feed):
-            call = self._connect().ScoreStream(feed, **self._stream)
+            call = self._connect().ScoreStream(feed, **self._with(self._stream_timeout))
             watch = ProgressWatch(self._target, self._progress_timeout)
             async with aclosing(with_ticks(responses_of(call), watch.tick)) as responses:
                 async for response in responses:
@@ -253,7 +254,7 @@ class RemoteBackend:
         await self._greet()
         request = pb.ExtractRequest(spec=_convert.spec_to_proto(spec), texts=texts)
         async with self._errors():
-            response = await self._connect().Extract(request, **self._unary)
+            response = await self._connect().Extract(request, **self._with(self._timeout))
         return [
             [_convert.found_claim_from_proto(claim) for claim in text.claims]
             for text in response.texts
@@ -267,7 +268,7 @@ class RemoteBackend:
             items=[_convert.item_to_proto(item) for item in items],
         )
         async with self._errors():
-            response = await self._connect().Judge(request, **self._unary)
+            response = await self._connect().Judge(request, **self._with(self._timeout))
         return list(_paired(items, response.results).results)
 
     async def normalize(
@@ -277,14 +278,14 @@ class RemoteBackend:
         await self._greet()
         request = pb.NormalizeRequest(graph=_convert.graph_to_proto(source), words=words)
         async with self._errors():
-            response = await self._connect().Normalize(request, **self._unary)
+            response = await self._connect().Normalize(request, **self._with(self._timeout))
         return {word.word: tuple(word.roots) for word in response.words}
 
     async def server_info(self) -> ServerInfo:
         """Return the server's release and its graphs."""
         async with self._errors():
             request = pb.GetServerInfoRequest()
-            info = await self._connect().GetServerInfo(request, **self._unary)
+            info = await self._connect().GetServerInfo(request, **self._with(self._timeout))
         return ServerInfo(version=info.version, graphs=tuple(info.graphs))
 
     async def service(self, make: Callable[[grpc.aio.Channel], _StubT]) -> _StubT:
@@ -300,14 +301,14 @@ class RemoteBackend:
     async def called(self, method: Callable[..., Awaitable[Any]], request: Any) -> Any:
         """Return the response of a unary method of :meth:`service`."""
         async with self._errors():
-            return await method(request, **self._unary)
+            return await method(request, **self._with(self._timeout))
 
     async def streamed(
         self, method: Callable[..., AsyncIterable[Any]], request: Any
     ) -> AsyncGenerator[Any, None]:
         """Yield the responses of a method of :meth:`service` that answers with a stream."""
         async with self._errors():
-            call: Any = method(request, **self._stream)
+            call: Any = method(request, **self._with(self._stream_timeout))
             try:
                 async for response in call:
                     yield response
@@ -330,6 +331,10 @@ class RemoteBackend:
         if self._loop is not None:
             self._loop = None
             await self._channel.close()
+
+    def _with(self, timeout: float) -> dict[str, Any]:
+        """Return what every call is made with."""
+        return {"timeout": timeout, "metadata": (*self._metadata, *trace_headers())}
 
     def _connect(self) -> pb_grpc.JudgeServiceAsyncStub:
         """Return a stub of the service for the running event loop.

@@ -6,9 +6,9 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent import futures
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from opentelemetry.sdk.trace import TracerProvider
 from prometheus_client.parser import text_string_to_metric_families
 from support import scripted_llm as llm
 from support.rpc import health_stub, raw_call
@@ -37,6 +38,7 @@ from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.items import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, Secret
+from hallujudge.sdk.backends.tracing import trace_headers
 
 _HOSTILE = 'x{y="z"}\n# HELP evil' + "a" * 1000
 
@@ -252,37 +254,39 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         return trace_service_pb2.ExportTraceServiceResponse()
 
 
-async def test_a_trace_goes_from_the_client_to_the_judge() -> None:
+@contextmanager
+def collecting() -> Iterator[tuple[Collector, str]]:
+    """A collector, and its address."""
     collector = Collector()
     receiver = grpc.server(futures.ThreadPoolExecutor(1))
     add = trace_service_pb2_grpc.add_TraceServiceServicer_to_server
     add(collector, receiver)  # type: ignore[no-untyped-call]  # OpenTelemetry's
     port = receiver.add_insecure_port("127.0.0.1:0")
     receiver.start()
-    trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-    async with (
-        judging(trace_endpoint=f"http://127.0.0.1:{port}", trace_ratio=0) as server,
-        grpc.aio.insecure_channel(server.address) as channel,
-    ):
-        requests = [
-            pb.ScoreStreamRequest(spec=spec_to_proto(JUDGED)),
-            pb.ScoreStreamRequest(batch=pb.ItemBatch(items=[item_to_proto(ITEM)])),
-        ]
-        stub = pb_grpc.JudgeServiceStub(channel)
-        metadata = (("traceparent", f"00-{trace}-{parent}-01"),)
-        async for _ in stub.ScoreStream(iter(requests), metadata=metadata, timeout=PATIENCE):
-            pass
-        # Without a client's decision the ratio decides: this call is not traced.
-        await stub.ListMetrics(pb.ListMetricsRequest(), timeout=PATIENCE)
+    yield collector, f"http://127.0.0.1:{port}"
     receiver.stop(None)
-    spans = {span.name: span for span in collector.spans}
-    call, work, asked = (
-        spans["hallujudge.judge.v1/ScoreStream"],
-        spans["evaluate"],
-        spans["chat judge-model"],
-    )
-    assert len(spans) == 3
-    assert {span.trace_id.hex() for span in spans.values()} == {trace}
-    assert call.parent_span_id.hex() == parent
-    assert work.parent_span_id == call.span_id
-    assert asked.parent_span_id == work.span_id
+
+
+async def test_a_trace_goes_from_the_client_to_the_judge() -> None:
+    tracer = TracerProvider().get_tracer("a program")
+    with collecting() as (collector, endpoint):
+        async with (
+            judging(trace_endpoint=endpoint, trace_ratio=0) as server,
+            AsyncClient(server.address) as client,
+        ):
+            with tracer.start_as_current_span("its work") as span:
+                await client.score_items(JUDGED, [ITEM])
+            # Without a client's decision the ratio decides: this call is not traced.
+            await client.server_info()
+    trace = span.get_span_context().trace_id.to_bytes(16)
+    assert {one.trace_id for one in collector.spans} == {trace}
+    names = {one.span_id: one.name for one in collector.spans}
+    names[span.get_span_context().span_id.to_bytes(8)] = "its work"
+    parents = {(one.name, names[one.parent_span_id]) for one in collector.spans}
+    assert ("hallujudge.judge.v1/ScoreStream", "its work") in parents
+    assert ("evaluate", "hallujudge.judge.v1/ScoreStream") in parents
+    assert ("chat judge-model", "evaluate") in parents
+
+
+async def test_a_program_without_traces_sends_no_headers() -> None:
+    assert trace_headers() == ()
