@@ -70,6 +70,9 @@ def serve(
     trace_endpoint: Annotated[
         str | None, output_option(help="OpenTelemetry collector that receives traces.")
     ] = None,
+    jobs_database: Annotated[
+        str | None, server_option(metavar="FILE|URL", help="Where jobs are kept; off: no jobs.")
+    ] = None,
     log_level: Annotated[
         str | None, output_option(help="Log level: debug, info, warning or error.")
     ] = None,
@@ -107,6 +110,7 @@ def serve(
         "metrics_port": metrics_port,
         "access_log": access_log,
         "trace_endpoint": trace_endpoint,
+        "jobs_database": jobs_database,
         "log_level": log_level,
         "vllm": vllm,
         "vllm_tensor_parallel_size": tensor_parallel_size,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -389,3 +390,16 @@ async def test_a_database_server_that_goes_away_and_comes_back(postgres: Any) ->
         finally:
             await asyncio.to_thread(postgres.start)
         assert (await client.get(job)).state == STATE.JOB_STATE_RUNNING
+
+
+async def test_a_server_without_the_extra_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "hallujudge.judge_service.jobs.database", raising=False)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    async with serving(str(tmp_path / "jobs")) as client:
+        with pytest.raises(grpc.RpcError) as told:
+            await client.create()
+        assert refused(told.value) == (grpc.StatusCode.FAILED_PRECONDITION, "EXTRA_MISSING")
+        assert "sqlalchemy" in str(told.value)
+        await client.judge.Score(pb.ScoreRequest(spec=SPEC, items=items_of(4)))
