@@ -149,6 +149,18 @@ def test_a_stream_answers_in_order_and_ends_with_the_report(
     assert answers[-1].report.coverage.items == 120
 
 
+def test_a_stream_leaves_the_report_out_for_clients_that_make_it(
+    stub: pb_grpc.JudgeServiceStub,
+) -> None:
+    messages = [
+        pb.ScoreStreamRequest(spec=SPEC, results_only=True),
+        pb.ScoreStreamRequest(batch=pb.ItemBatch(items=[ITEM])),
+    ]
+    answers = list(stub.ScoreStream(iter(messages), timeout=PATIENCE))
+    kinds = [answer.WhichOneof("message") for answer in answers]
+    assert [kind for kind in kinds if kind != "progress"] == ["accepted", "batch"]
+
+
 def test_extract_normalize_and_list(stub: pb_grpc.JudgeServiceStub) -> None:
     claims = stub.Extract(pb.ExtractRequest(spec=SPEC, texts=["Two dogs."]), timeout=PATIENCE)
     found = claims.texts[0].claims[0]

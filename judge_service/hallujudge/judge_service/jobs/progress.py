@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from .pages import fitting
 from .rows import WHOLE, job_of
 from .tables import items as items_table
 from .tables import jobs as jobs_table
@@ -69,23 +69,13 @@ class JobProgress:
             & (items_table.c.position > after)
             & items_table.c.result.is_(None)
         )
-        query = (
-            sa.select(items_table.c.position, items_table.c.item)
-            .where(chosen)
-            .order_by(items_table.c.position)
-            .limit(count)
-        )
-        found: list[tuple[int, bytes]] = []
-        size = 0
+        order = items_table.c.position
+        size = sa.func.length(items_table.c.item)
+        sizes = sa.select(size).where(chosen).order_by(order).limit(count)
+        rows = sa.select(order, items_table.c.item).where(chosen).order_by(order)
         with self._database.reading() as connection:
-            rows = connection.execution_options(stream_results=True, max_row_buffer=16)
-            with closing(rows.execute(query)) as result:
-                for row in result:
-                    size += len(row.item)
-                    if found and size > max_bytes:
-                        break
-                    found.append((row.position, bytes(row.item)))
-        return found
+            fit = fitting(connection.scalars(sizes), max_bytes)
+            return [(row.position, bytes(row.item)) for row in connection.execute(rows.limit(fit))]
 
     def store(self, number: int, answers: Sequence[Answer]) -> bool:
         """Store results with their outcomes; return whether the job still runs.

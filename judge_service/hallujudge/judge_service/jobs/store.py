@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 import zlib
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
+from .pages import fitting
 from .rows import LISTED, WHOLE, job_of
 from .tables import items as items_table
 from .tables import jobs as jobs_table
@@ -199,16 +199,20 @@ class JobStore:
         Raises:
             NotFoundError: The caller has no such job.
         """
-        columns = [items_table.c.position, items_table.c.result]
-        columns += [items_table.c.item] if with_items else []
+        columns = [items_table.c.result, *([items_table.c.item] if with_items else [])]
+        # An item without a result has no size: NULL in a sum gives NULL.
+        size = sum(map(sa.func.length, columns), sa.literal(0))
         with self._database.reading() as connection:
             job = _owned(connection, owner, job_id)
             chosen = (items_table.c.job == job.number) & (items_table.c.position >= position)
-            query = sa.select(*columns).where(chosen).order_by(items_table.c.position).limit(count)
-            # One row at a time: a page of large items must not fill the memory first.
-            rows = connection.execution_options(stream_results=True, max_row_buffer=16)
-            with closing(rows.execute(query)) as result:
-                found = _page(result, max_bytes, with_items=with_items)
+            # Sizes first: a page of large items must not fill the memory.
+            sizes = sa.select(size).where(chosen).order_by(items_table.c.position).limit(count)
+            fit = fitting(connection.scalars(sizes), max_bytes)
+            rows = sa.select(*columns).where(chosen).order_by(items_table.c.position).limit(fit)
+            found = [
+                StoredResult(result=bytes(row.result), item=bytes(row.item) if with_items else None)
+                for row in connection.execute(rows)
+            ]
         end = position + len(found)
         last = end >= job.items and job.state is not JobState.OPEN
         return ResultPage(results=found, next_position=end, last=last)
@@ -338,17 +342,3 @@ def _unless_more(job: Job, end: int) -> Job:
     raise InvalidInputError(
         f"job {job.id} is {job.state.value} and takes no more items", reason="JOB_NOT_OPEN"
     )
-
-
-def _page(rows: Iterable[Any], max_bytes: int, *, with_items: bool) -> list[StoredResult]:
-    found: list[StoredResult] = []
-    size = 0
-    for row in rows:
-        if row.result is None:
-            break
-        size += len(row.result) + (len(row.item) if with_items else 0)
-        if found and size > max_bytes:
-            break
-        item = bytes(row.item) if with_items else None
-        found.append(StoredResult(result=bytes(row.result), item=item))
-    return found

@@ -81,13 +81,15 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Score any number of items: receive a spec and then batches; send the report last."""
         requests = aiter(request_iterator)
-        spec = await _spec_of(requests)
+        first = await _first_of(requests)
+        spec = admitted_spec(first.spec)
         call_memory().answered()
         session = await self._engine.open(spec)
         yield pb.ScoreStreamResponse(
             accepted=pb.StreamAccepted(statistic_names=session.statistic_names)
         )
-        responses = with_ticks(self._scored(spec, session, requests), TICK_SECONDS)
+        scored = self._scored(spec, session, requests, report=not first.results_only)
+        responses = with_ticks(scored, TICK_SECONDS)
         async with aclosing(responses):
             memory = call_memory()
             async for response in responses:
@@ -100,8 +102,10 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         spec: ScoreSpec,
         session: ScoringSession,
         requests: AsyncIterator[pb.ScoreStreamRequest],
+        *,
+        report: bool,
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
-        """Yield the results of each batch, then the report."""
+        """Yield the results of each batch, then the report if it is wanted."""
 
         async def work(request: pb.ScoreStreamRequest) -> pb.ScoreStreamResponse:
             return await self._score_batch(spec, session, request)
@@ -109,10 +113,12 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         async with aclosing(ordered_map(requests, work, limit=_MAX_CONCURRENCY)) as responses:
             async for response in responses:
                 yield response
+        if not report:
+            return
         # Intervals over many items take seconds; the event loop serves other calls meanwhile.
-        report = await asyncio.to_thread(session.report)
+        made = await asyncio.to_thread(session.report)
         size = min(_REPORT_BYTES, self._settings.max_message_bytes // 2)
-        for piece in pieces_of(_convert.report_to_proto(report), size):
+        for piece in pieces_of(_convert.report_to_proto(made), size):
             yield piece
 
     async def Extract(
@@ -203,8 +209,8 @@ def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:
     )
 
 
-async def _spec_of(requests: AsyncIterator[pb.ScoreStreamRequest]) -> ScoreSpec:
+async def _first_of(requests: AsyncIterator[pb.ScoreStreamRequest]) -> pb.ScoreStreamRequest:
     first = await anext(requests, None)
     if first is None or first.WhichOneof("message") != "spec":
         raise InvalidInputError("the first message of a scoring stream must be the spec")
-    return admitted_spec(first.spec)
+    return first

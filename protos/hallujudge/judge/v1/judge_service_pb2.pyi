@@ -122,6 +122,9 @@ class ScoreStreamRequest(google.protobuf.message.Message):
 
     SPEC_FIELD_NUMBER: builtins.int
     BATCH_FIELD_NUMBER: builtins.int
+    RESULTS_ONLY_FIELD_NUMBER: builtins.int
+    results_only: builtins.bool
+    """Beside the spec: whether the report is left out, because the client makes it from the results."""
     @property
     def spec(self) -> hallujudge.judge.v1.scoring_pb2.ScoreSpec:
         """How to score. First, and once."""
@@ -135,9 +138,10 @@ class ScoreStreamRequest(google.protobuf.message.Message):
         *,
         spec: hallujudge.judge.v1.scoring_pb2.ScoreSpec | None = ...,
         batch: Global___ItemBatch | None = ...,
+        results_only: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["batch", b"batch", "message", b"message", "spec", b"spec"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["batch", b"batch", "message", b"message", "spec", b"spec"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["batch", b"batch", "message", b"message", "results_only", b"results_only", "spec", b"spec"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["message", b"message"]) -> typing.Literal["spec", "batch"] | None: ...
 
 Global___ScoreStreamRequest: typing_extensions.TypeAlias = ScoreStreamRequest

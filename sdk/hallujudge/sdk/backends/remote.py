@@ -146,7 +146,7 @@ class RemoteBackend:
         await self._greet()
         async with (
             Outbox(_nothing(), MAX_IN_FLIGHT) as outbox,
-            aclosing(self._responses(spec, outbox)) as responses,
+            aclosing(self._responses(spec, outbox, results_only=False)) as responses,
         ):
             reports = [r.report async for r in responses if r.WhichOneof("message") == "report"]
         return header_of(_convert.report_from_proto(reports[-1]))
@@ -174,7 +174,7 @@ class RemoteBackend:
                     tally.add_all(part.results)
                 yield part
         if report:
-            # The server's own report lacks what was answered before a connection was lost.
+            # A report of the server would lack what was answered before a connection was lost.
             yield await asyncio.to_thread(header.report, tally, spec.interval)
 
     async def _kept_up(
@@ -217,7 +217,7 @@ class RemoteBackend:
         self, spec: ScoreSpec, outbox: Outbox
     ) -> AsyncGenerator[BatchResult | RunProgress, None]:
         """Yield results and progress of one connection."""
-        async with aclosing(self._responses(spec, outbox)) as responses:
+        async with aclosing(self._responses(spec, outbox, results_only=True)) as responses:
             async for response in responses:
                 kind = response.WhichOneof("message")
                 if kind == "batch":
@@ -226,12 +226,14 @@ class RemoteBackend:
                     yield progress_of(response.progress)
 
     async def _responses(
-        self, spec: ScoreSpec, outbox: Outbox
+        self, spec: ScoreSpec, outbox: Outbox, *, results_only: bool
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Yield the messages of one connection."""
 
         async def requests() -> AsyncIterator[pb.ScoreStreamRequest]:
-            yield pb.ScoreStreamRequest(spec=_convert.spec_to_proto(spec))
+            yield pb.ScoreStreamRequest(
+                spec=_convert.spec_to_proto(spec), results_only=results_only
+            )
             async for batch in outbox.connect():
                 items = [_convert.item_to_proto(item) for item in batch]
                 yield pb.ScoreStreamRequest(batch=pb.ItemBatch(items=items))
