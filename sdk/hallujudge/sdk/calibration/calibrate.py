@@ -22,7 +22,7 @@ from ..verdicts import DecidedItem, read_verdicts
 from .samples import Sample, Sampling, sampling_of
 from .scores import LEAST_IN_GROUP, calibrated_scores
 from .stored import LABELS, PLAN, labels_text
-from .warnings import notes_of
+from .warnings import notes_of, other_run_note
 
 __all__ = ["CalibrateOptions", "calibrate", "calibrate_items"]
 
@@ -142,7 +142,10 @@ def calibrate_items(
         scores=scores,
         groups=dict(_groups(report, metric, items, matched, sampling, accuracy, confidence)),
         cascade=None if agreement is None else _cascade(main, agreement, confidence),
-        notes=tuple(notes_of(main, matched, sampling, of_main)),
+        notes=(
+            *notes_of(main, matched, sampling, of_main),
+            *other_run_note(labels, report.signature),
+        ),
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
 
-from ..labels import MatchedLabels
+from ..labels import Label, MatchedLabels
 from .samples import Sample, Sampling
 
-__all__ = ["differs_from_run", "notes_of"]
+__all__ = ["differs_from_run", "notes_of", "other_run_note"]
 
 _FEW = 50
 # Standard errors by which the share of a verdict may differ between labelled claims and all.
@@ -61,6 +61,16 @@ def notes_of(
         )
     if labels.unsure:
         yield f"{labels.unsure:,} claims or items have no majority of labels; they do not count."
+
+
+def other_run_note(labels: Sequence[Label], signature: str) -> Iterator[str]:
+    """Yield a warning about labels that name another run."""
+    count = sum(label.signature not in ("", signature) for label in labels)
+    if count:
+        yield (
+            f"{count:,} labels were given to another run; they are joined by item, claim and text, "
+            "and count only if both runs have the same claims."
+        )
 
 
 def _plan_notes(sampling: Sampling, labels: MatchedLabels) -> Iterator[str]:

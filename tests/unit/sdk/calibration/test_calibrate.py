@@ -160,6 +160,14 @@ def test_the_signature_names_labels_and_method(folder: Path, tmp_path: Path) -> 
     assert again == found
 
 
+def test_labels_of_another_run_have_a_note(folder: Path, tmp_path: Path) -> None:
+    labels = labels_file(tmp_path / "l.jsonl", folder, lambda _, __, verdict: verdict)
+    lines = [json.loads(line) for line in labels.read_text(encoding="utf-8").splitlines()]
+    text = "".join(f"{json.dumps(line | {'signature': 'chair|other'})}\n" for line in lines)
+    labels.write_text(text, encoding="utf-8")
+    assert "216 labels were given to another run" in calibrated(folder, labels).notes[-1]
+
+
 def test_a_calibration_is_read_again(folder: Path, tmp_path: Path) -> None:
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda *_: True, share=0.5)
     found = calibrated(folder, labels)
