@@ -398,5 +398,7 @@ async def _read(run: ScoreRun) -> tuple[ScoreSpec, ItemSource]:
     """Return a run's spec and items; a thread imports what reading them needs."""
     from hallujudge.judge_service.imports import import_in_thread
 
-    await import_in_thread("hallujudge.sdk.archives", "numpy")
-    return run.spec(), run.items()
+    await import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", "numpy")
+    from .runs.resumed import items_of
+
+    return run.spec(), items_of(run)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
 
     from .archives import InputOptions, ItemSource, References, Responses
+    from .archives.inputs import CheckedArchive
     from .backends.base import BatchResult
 
 __all__ = ["OnBatch", "OnProgress", "ScoreRun", "called_with"]
@@ -109,8 +110,11 @@ class ScoreRun:
             interval=interval_settings(self.confidence),
         )
 
-    def items(self) -> ItemSource:
+    def items(self, checked: CheckedArchive | None = None) -> ItemSource:
         """Read and check the responses and references.
+
+        Args:
+            checked: What is known of the archive if its bytes were checked before.
 
         Raises:
             ArchiveError: A file can't be used, or ids don't join.
@@ -125,6 +129,7 @@ class ScoreRun:
             options=self.inputs,
             group_by=tuple(self.group_by),
             metric_groups=group_keys(self.metric, ()),
+            checked=checked,
         )
 
 

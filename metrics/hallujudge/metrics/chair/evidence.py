@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from ..framework.result import JsonValue
 
 __all__ = ["ChairEvidence", "MentionVerdict"]
+
+# The fields of a verdict by position, for all mentions in one call.
+_word_and_object = itemgetter(0, 1)
+_span = itemgetter(2, 3)
 
 
 class MentionVerdict(NamedTuple):
@@ -37,10 +42,11 @@ class ChairEvidence:
     def to_json(self) -> dict[str, JsonValue]:
         """Return ``mentioned`` and ``hallucinated`` as [word, object] pairs with their spans."""
         mentions = self.mentions
+        wrong = [mention for mention in mentions if mention[4]]
         return {
-            "mentioned": [[word, name] for word, name, _, _, _ in mentions],
-            "hallucinated": [[word, name] for word, name, _, _, wrong in mentions if wrong],
-            "mentioned_spans": [[start, end] for _, _, start, end, _ in mentions],
-            "hallucinated_spans": [[start, end] for _, _, start, end, wrong in mentions if wrong],
-            "missed": list(self.missed),
+            "mentioned": list(map(_word_and_object, mentions)),
+            "hallucinated": list(map(_word_and_object, wrong)),
+            "mentioned_spans": list(map(_span, mentions)),
+            "hallucinated_spans": list(map(_span, wrong)),
+            "missed": self.missed,
         }

@@ -25,6 +25,7 @@ FoundMention: TypeAlias = tuple[str, str, int, int]
 """An object mention as a matcher reports it: word, object, start and end in the caption."""
 
 _evidence = maker_of(ChairEvidence, ("mentions", "missed"))
+_scored = maker_of(ScoredItem, ("statistics", "scores", "evidence", "readable"))
 # A verdict from its fields in half the time of the constructor, which is a function in Python.
 _verdict = cast(
     "Callable[[tuple[str, str, int, int, bool]], MentionVerdict]",
@@ -166,29 +167,34 @@ class ChairMetric(MetricBase):
             mentions: The objects found in it, in order.
             reference: Objects of the image, as the graph's roots.
         """
+        objects = {mention[1] for mention in mentions}
+        absent = objects - reference
         verdicts = tuple(
             [
-                _verdict((word, name, start, end, name not in reference))
+                _verdict((word, name, start, end, name in absent))
                 for word, name, start, end in mentions
             ]
         )
-        objects = {verdict[1] for verdict in verdicts}
-        recalled = len(objects & reference)
+        recalled = len(objects) - len(absent)
         if self.count == "objects":
-            mentioned, wrong = len(objects), len(objects) - recalled
+            mentioned, wrong = len(objects), len(absent)
         else:
-            mentioned, wrong = len(verdicts), sum([verdict[4] for verdict in verdicts])
+            mentioned = len(verdicts)
+            wrong = sum([verdict[4] for verdict in verdicts]) if absent else 0
         words = caption.count(" ") + 1 if self.variant == "published" else len(caption.split())
         missed = tuple(sorted(reference - objects)) if recalled < len(reference) else ()
-        return ScoredItem(
-            statistics=(mentioned, wrong, int(wrong > 0), recalled, len(reference), words),
-            scores={
-                "chair_i": wrong / mentioned if mentioned else None,
-                "chair_s": float(wrong > 0),
-                "recall": recalled / len(reference) if reference else None,
-                "mean_words": float(words),
-            },
-            evidence=_evidence((verdicts, missed)),
+        return _scored(
+            (
+                (mentioned, wrong, int(wrong > 0), recalled, len(reference), words),
+                {
+                    "chair_i": wrong / mentioned if mentioned else None,
+                    "chair_s": float(wrong > 0),
+                    "recall": recalled / len(reference) if reference else None,
+                    "mean_words": float(words),
+                },
+                _evidence((verdicts, missed)),
+                True,
+            )
         )
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:

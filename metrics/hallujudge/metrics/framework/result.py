@@ -79,7 +79,8 @@ class ItemResult:
         line: dict[str, JsonValue] = {
             "id": self.id,
             "group_id": self.group_id,
-            "outcome": self.outcome.value,
+            # The value without the function that enumerations look it up with.
+            "outcome": self.outcome._value_,
         }
         if self.outcome is Outcome.UNSCORED:
             line["reason"] = self.reason

@@ -213,7 +213,7 @@ def cluster_key(group_id: str) -> int:
     )
 
 
-def _keys(results: Iterable[ItemResult]) -> list[int]:
+def _keys(results: Iterable[ItemResult]) -> Sequence[int]:
     """Return the clusters' keys; consecutive items of one cluster are hashed once."""
     keys: list[int] = []
     last, key = None, 0

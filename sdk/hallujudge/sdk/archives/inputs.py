@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from hallujudge.metrics import Item
 
-__all__ = ["InputOptions", "ItemSource", "Reader", "References", "Responses"]
+if TYPE_CHECKING:
+    from .json_lines import Mark, Marks
+
+__all__ = [
+    "CheckedArchive",
+    "CheckedReader",
+    "InputOptions",
+    "ItemSlices",
+    "ItemSource",
+    "Reader",
+    "References",
+    "Responses",
+    "SliceReader",
+]
 
 Responses: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
 """A file, folder, pattern or URL (``-`` is standard input), a mapping id -> text, a DataFrame, or
@@ -62,6 +76,39 @@ class InputOptions:
     ``order``, or ``auto``: by id, and by text where answers have none; never by order."""
 
 
+class SliceReader(Protocol):
+    """Reads items from the middle of an archive that was checked. It can be sent to a process."""
+
+    def items(self, start: Mark, size: int = 0) -> Iterator[Item]:
+        """Yield the items from a mark on.
+
+        Args:
+            start: Where to begin.
+            size: How many bytes are read at a time; 0 for a MiB.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedArchive:
+    """What is known of an archive whose bytes were checked before."""
+
+    count: int
+    """How many items it has."""
+    marks: Marks
+    """Places from which it can be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemSlices:
+    """Places of an archive from which its items can be read, without those before."""
+
+    reader: SliceReader
+    """Reads them."""
+    marks: Marks
+    """The places."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSource:
     """Checked items of an archive; each iteration reads the archive again."""
@@ -72,6 +119,15 @@ class ItemSource:
     """Returns a new iterator over the items."""
     notes: tuple[str, ...] = field(default=())
     """Notes for the user that need no action."""
+    slices: ItemSlices | None = None
+    """Reads from the middle; None if the archive can be read from its beginning only."""
+
+    def start_at(self, first: int) -> Iterator[Item]:
+        """Yield the items from a position on."""
+        if self.slices is None or not first:
+            return islice(self.make(), first, None)
+        mark = self.slices.marks.before(first)
+        return islice(self.slices.reader.items(mark), first - mark.values, None)
 
     def __iter__(self) -> Iterator[Item]:
         return self.make()
@@ -84,3 +140,9 @@ Reader: TypeAlias = (
     "Callable[[Responses, References | None, InputOptions, tuple[str, ...]], ItemSource]"
 )
 """Reads responses and references into items that carry some fields."""
+
+CheckedReader: TypeAlias = (
+    "Callable[[Responses, References | None, InputOptions, tuple[str, ...], CheckedArchive], "
+    "ItemSource]"
+)
+"""Reads the same from an archive that was checked before."""

@@ -6,8 +6,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from hallujudge.metrics.framework.tally import cluster_key
-
 from ..errors import ArchiveError
 from .json_files import read_json
 from .records import Record, canonical_id, named
@@ -60,14 +58,18 @@ class IdCheck:
     """Finds duplicate ids, at eight bytes per id."""
 
     def __init__(self) -> None:
-        self._keys = array("Q")
+        self._hashes = array("q")
 
     def add(self, identifier: str) -> None:
         """Add an id."""
-        self._keys.append(cluster_key(identifier))
+        self._hashes.append(hash(identifier))
+
+    def extend(self, identifiers: Iterable[str]) -> None:
+        """Add ids."""
+        self._hashes.extend(map(hash, identifiers))
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._hashes)
 
     def duplicates(self, again: Callable[[], Iterable[str]]) -> list[str]:
         """Return duplicate ids, in order of their second appearance.
@@ -77,13 +79,14 @@ class IdCheck:
         """
         import numpy as np
 
-        keys = np.sort(np.frombuffer(self._keys, dtype=np.uint64)) if self._keys else None
-        if keys is None or not (suspects := set(keys[1:][keys[1:] == keys[:-1]].tolist())):
+        hashes = np.sort(np.frombuffer(self._hashes, dtype=np.int64)) if self._hashes else None
+        if hashes is None or not (suspects := set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())):
             return []
         seen: set[str] = set()
         duplicates: dict[str, None] = {}
         for identifier in again():
-            if cluster_key(identifier) in suspects:
+            # Ids of one hash are nearly always equal, but must not be taken for it.
+            if hash(identifier) in suspects:
                 if identifier in seen:
                     duplicates[identifier] = None
                 seen.add(identifier)

@@ -7,17 +7,28 @@ id -> text).
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, BinaryIO
 
 from ..errors import ArchiveError
-from .local_files import open_text
+from .json_lines import LineReader, Mark, Marks, Placed
+from .local_files import open_binary, open_text
 
-__all__ = ["Placed", "named", "read_json", "read_json_bytes", "read_text", "read_values"]
+__all__ = [
+    "Mark",
+    "Marks",
+    "Placed",
+    "named",
+    "read_json",
+    "read_json_bytes",
+    "read_text",
+    "read_values",
+]
 
 _CHUNK = 1 << 20
 MAX_VALUE_CHARS = 1 << 28
@@ -25,31 +36,28 @@ MAX_VALUE_CHARS = 1 << 28
 _LONGEST_TOKEN = 64
 _NAMED = 10
 _NAMED_CHARS = 160
+_GROWTH = 7
+_BEGINNING = Mark()
 _SPACE = re.compile(r"\s*")
 
 
-class Placed(NamedTuple):
-    """A JSON value and its line number."""
-
-    value: object
-    """The value."""
-    line: int
-    """First line of the value, counted from one."""
-
-
-def read_values(path: Path, *, chunk_chars: int = _CHUNK) -> Iterator[Placed]:
+def read_values(
+    path: Path, *, chunk_chars: int = _CHUNK, start: Mark = _BEGINNING, marks: Marks | None = None
+) -> Iterator[Placed]:
     """Yield the top-level values of a file, and the entries of a top-level list one by one.
 
     Args:
         path: The file.
         chunk_chars: How many characters are read at a time.
+        start: Where to begin in a file that is not packed.
+        marks: Where to note places to begin.
 
     Raises:
         ArchiveError: The file can't be read, is empty, or is not JSON; the message names the line.
     """
     try:
-        with open_text(path) as stream:
-            yield from _Reader(stream, path, chunk_chars).values()
+        with open_binary(path) as file:
+            yield from _values_of(file, path, chunk_chars, start, marks)
     except OSError as err:
         raise ArchiveError(
             f"{path}: {err.strerror or err}; check the path", metadata={"path": str(path)}
@@ -59,6 +67,33 @@ def read_values(path: Path, *, chunk_chars: int = _CHUNK) -> Iterator[Placed]:
             f"{path}: not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8",
             metadata={"path": str(path)},
         ) from err
+
+
+def _values_of(
+    file: BinaryIO, path: Path, chunk_chars: int, start: Mark, marks: Marks | None
+) -> Iterator[Placed]:
+    plain = isinstance(getattr(file, "raw", None), io.FileIO)
+    if start.offset:
+        file.seek(start.offset)
+    lines = LineReader(file, start, _line_value, chunk_chars)
+    yield from lines.values(marks)
+    if lines.ended:
+        if marks is not None:
+            marks.complete = plain
+        return
+    # Values of several lines, several in a line, a list, damaged or oversized ones.
+    with io.TextIOWrapper(lines.rest(), encoding="utf-8", newline="") as stream:
+        reader = _Reader(stream, path, chunk_chars, lines.line)
+        yield from reader.more_values() if lines.count else reader.values()
+
+
+def _line_value(text: bytes) -> object:
+    """Return the value of a line, with the checks that :func:`read_values` promises.
+
+    Raises:
+        ValueError: The line is not one value.
+    """
+    return json.loads(text.decode(), object_pairs_hook=_object)
 
 
 def read_json(path: Path) -> object:
@@ -116,7 +151,7 @@ def read_json_bytes(text: str | bytes, place: str) -> object:
 class _Reader:
     """Decodes values from a stream; the buffer grows only as far as the largest value needs."""
 
-    def __init__(self, stream: IO[str], path: Path, chunk_chars: int) -> None:
+    def __init__(self, stream: IO[str], path: Path, chunk_chars: int, line: int = 1) -> None:
         self._stream = stream
         self._path = path
         self._chunk_chars = chunk_chars
@@ -124,10 +159,11 @@ class _Reader:
         self._decoder = json.JSONDecoder(object_pairs_hook=_object)
         self._buffer = ""
         self._at = 0
-        self._line = 1
+        self._line = line
         self._ended = False
 
     def values(self) -> Iterator[Placed]:
+        """Yield the values of a whole file."""
         first = self._peek()
         if not first:
             raise ArchiveError(
@@ -138,8 +174,12 @@ class _Reader:
             self._skip(1)
             yield from self._list()
         else:
-            while self._peek():
-                yield self._value()
+            yield from self.more_values()
+
+    def more_values(self) -> Iterator[Placed]:
+        """Yield the values that follow others."""
+        while self._peek():
+            yield self._value()
 
     def _list(self) -> Iterator[Placed]:
         if self._peek() == "]":
@@ -201,7 +241,7 @@ class _Reader:
             return Placed(value, line)
 
     def _more(self) -> bool:
-        """Read more text, as much as the buffer holds: doubling keeps long values linear."""
+        """Read more text, several times what the buffer holds: long values are decoded again."""
         if self._ended:
             return False
         held = self._buffer[self._at :]
@@ -210,7 +250,7 @@ class _Reader:
                 f"one value has more than {MAX_VALUE_CHARS:,} characters; split it, or check that "
                 "the file is what you meant"
             )
-        piece = self._stream.read(max(self._chunk_chars, len(held)))
+        piece = self._stream.read(max(self._chunk_chars, _GROWTH * len(held)))
         if not piece:
             self._ended = True
             return False

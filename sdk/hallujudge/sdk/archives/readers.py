@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +13,7 @@ from hallujudge.metrics.families import FAMILIES
 from ..errors import ArchiveError, UnsupportedError
 from .explaining import explained
 from .groups import group_notes
-from .inputs import InputOptions, ItemSource, References, Responses
+from .inputs import CheckedArchive, CheckedReader, InputOptions, ItemSource, References, Responses
 from .local_files import STDIN
 from .opening import Opened, open_references, open_responses
 
@@ -45,6 +46,7 @@ def read_items(
     options: InputOptions | None = None,
     group_by: tuple[str, ...] = (),
     metric_groups: tuple[str, ...] = (),
+    checked: CheckedArchive | None = None,
 ) -> ItemSource:
     """Return the items of a metric after checking the whole archive.
 
@@ -61,6 +63,8 @@ def read_items(
         group_by: Keys whose values the items carry as fields; paths such as ``doc.category``
             lead into objects.
         metric_groups: Keys of the metric itself, which items may lack.
+        checked: What is known of the archive if its bytes were checked before; it is then read
+            once, from where scoring begins. Readers of other metrics check it again.
 
     Raises:
         ArchiveError: A file can't be read, ids are missing or duplicate, or ids don't join; each
@@ -82,6 +86,9 @@ def read_items(
     keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
     options = _with_common_keys(options, given, metric, joined=references is not None)
     assert given.source is not None, "only references may be None"
+    trusting: Mapping[str, CheckedReader] = getattr(family, "CHECKED_READERS", {})
+    if checked is not None and metric in trusting:
+        return trusting[metric](given.source, known.source, options, keys, checked)
     try:
         source: ItemSource = family.READERS[metric](given.source, known.source, options, keys)
     except ArchiveError as err:

@@ -13,9 +13,11 @@ from hallujudge.metrics.framework.slots import maker_of
 from hallujudge.metrics.framework.texts import json_kind, well_formed
 
 from ..errors import ArchiveError
-from .json_files import named, read_values
+from .json_files import Mark, Marks, named, read_values
 
 __all__ = [
+    "Mark",
+    "Marks",
     "Record",
     "Records",
     "canonical_id",
@@ -31,6 +33,7 @@ __all__ = [
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _TEXT = {str}
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,39 +81,69 @@ def no_records(source: object, what: str, each: str) -> ArchiveError:
 _record = maker_of(Record, ("values", "position", "place"))
 
 
-def read_records(source: str | Path | Iterable[object] | Mapping[str, object]) -> Iterator[Record]:
+def read_records(
+    source: str | Path | Iterable[object] | Mapping[str, object],
+    *,
+    start: Mark | None = None,
+    size: int = 0,
+    marks: Marks | None = None,
+) -> Iterator[Record]:
     """Yield the records of a file, of a list, or of a mapping id -> text or record.
 
     A bare mapping gives records with the keys ``id`` and ``text``. A list may hold mappings, or
     records that were read from a table.
 
+    Args:
+        source: Where the records come from.
+        start: Where to begin in a file; None for the beginning.
+        size: How many bytes of a file are read at a time; 0 for a MiB.
+        marks: Where to note places of a file to begin.
+
     Raises:
         ArchiveError: The file can't be read, or an entry is not a record.
     """
-    for position, (value, place) in enumerate(_entries(source)):
+    if isinstance(source, (str, Path)):
+        return _of_file(Path(source), start or Mark(), size or _PIECE, marks)
+    return _of_values(_entries(source))
+
+
+def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterator[Record]:
+    before = f"{path} line "
+    held: Iterator[tuple[str, object]] | None
+    values = read_values(path, chunk_chars=size, start=start, marks=marks)
+    more = 0
+    for index, (value, line) in enumerate(values, start.values):
+        if index == 0 and (held := _held(value)) is not None:
+            inner = [(entry, f"{before}{line}, {key}") for key, entry in held]
+            yield from _of_values(inner)
+            more = len(inner) - 1
+            if marks is not None:
+                marks.nested = True
+        elif type(value) is dict:
+            # The keys of JSON are texts.
+            yield _record((value, index + more, f"{before}{line}"))
+        else:
+            raise _no_record(value, f"{before}{line}")
+
+
+def _of_values(entries: Iterable[tuple[object, str]]) -> Iterator[Record]:
+    for position, (value, place) in enumerate(entries):
         if isinstance(value, Record):
             yield value
-            continue
-        if not _is_record(value):
-            raise ArchiveError(
-                f"{place}: expected a JSON object, found {json_kind(value)}: {shown(value)}"
-            )
-        yield _record((value, position, place))
+        elif _is_record(value):
+            yield _record((value, position, place))
+        else:
+            raise _no_record(value, place)
 
 
-def _entries(
-    source: str | Path | Iterable[object] | Mapping[str, object],
-) -> Iterator[tuple[object, str]]:
-    if isinstance(source, (str, Path)):
-        path = Path(source)
-        before = f"{path} line "
-        for index, (value, line) in enumerate(read_values(path)):
-            place = f"{before}{line}"
-            if index == 0 and (held := _held(value)) is not None:
-                yield from ((inner, f"{place}, {key}") for key, inner in held)
-            else:
-                yield value, place
-    elif isinstance(source, Mapping):
+def _no_record(value: object, place: str) -> ArchiveError:
+    return ArchiveError(
+        f"{place}: expected a JSON object, found {json_kind(value)}: {shown(value)}"
+    )
+
+
+def _entries(source: Iterable[object] | Mapping[str, object]) -> Iterator[tuple[object, str]]:
+    if isinstance(source, Mapping):
         yield from ((_as_record(key, value), f"entry {key!r}") for key, value in source.items())
     else:
         yield from ((value, f"record {index}") for index, value in enumerate(source))
@@ -166,6 +199,8 @@ def canonical_id(value: object, place: str) -> str:
     Raises:
         ArchiveError: The value is not an id: null, an empty text, a boolean or a list.
     """
+    if type(value) is int:
+        return str(value)
     if isinstance(value, str) and (text := value.strip()):
         return well_formed(text)
     if isinstance(value, int) and not isinstance(value, bool):

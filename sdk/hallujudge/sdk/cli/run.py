@@ -23,6 +23,7 @@ from ..progress import Progress, shown_progress
 from ..runs import RunFolder
 from ..runs.names import VERDICTS
 from ..runs.parts import Part
+from ..runs.resumed import items_of
 from ..runs.unscored import UnscoredCounts
 from ..runs.watches import ProgressWatch
 from ..score_run import ScoreRun
@@ -206,7 +207,7 @@ class ScoreCommand:
         return spec, self._items(spec)
 
     def _items(self, spec: ScoreSpec) -> ItemSource:
-        items = self.run.items()
+        items = items_of(self.full_run)
         self.note(*graph_notes(spec), *items.notes)
         return items
 

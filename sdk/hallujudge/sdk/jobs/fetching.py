@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -88,7 +88,7 @@ class _JobParts:
     job_id: str
     maker: PartMaker
 
-    async def parts(self, items: Iterator[Item], first: int) -> AsyncGenerator[Part, None]:  # noqa: ARG002
+    async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:  # noqa: ARG002
         """Yield the parts from a position on, in the batches of a run of these items."""
         waiting: list[tuple[Item, ItemResult]] = []
         async with aclosing(self.jobs.results(self.job_id, first)) as pages:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from hallujudge.metrics import Report, Tally
@@ -19,7 +18,6 @@ from .parts import Part, PartMaker
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import ScoreSpec
-    from hallujudge.metrics import Item
 
     from ..archives import ItemSource
     from ..backends.base import RunHeader, ScoringBackend
@@ -35,12 +33,12 @@ OnProgress: TypeAlias = "Callable[[RunProgress], None]"
 class PartSource(Protocol):
     """Scores items and gives the parts in input order."""
 
-    def parts(self, items: Iterator[Item], first: int) -> AsyncGenerator[Part, None]:
+    def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
         """Yield the parts of items.
 
         Args:
-            items: The items that are still to be scored.
-            first: Position of the first one in the run.
+            items: All items of the run.
+            first: Position of the first one that is still to be scored.
         """
         ...
 
@@ -80,12 +78,14 @@ class BackendParts:
     on_progress: OnProgress | None = None
     """Callback for what is waited for."""
 
-    async def parts(self, items: Iterator[Item], first: int) -> AsyncGenerator[Part, None]:
+    async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
         """Yield the parts of items; see :class:`PartSource`."""
         maker = PartMaker.of(
             self.header, self.spec.group_by, keep_text=self.keep_text, html=self.html
         )
-        stream = self.backend.score_stream(self.spec, batches_async(items), report=False)
+        stream = self.backend.score_stream(
+            self.spec, batches_async(items.start_at(first)), report=False
+        )
         async with aclosing(stream) as results:
             async for done in results:
                 assert not isinstance(done, Report), "no report was asked for"
@@ -125,8 +125,7 @@ async def score_parts(
         if watch is not None:
             watch.scored(entry)
     if folder.written < len(items):
-        rest = islice(iter(items), folder.written, None)
-        async with aclosing(source.parts(rest, folder.written)) as parts:
+        async with aclosing(source.parts(items, folder.written)) as parts:
             async for part in parts:
                 folder.add(part)
                 total.merge_bytes(part.tally)

@@ -18,7 +18,8 @@ from .kept import KeptParts, read_kept
 from .lines import signed
 from .lock import FolderLock
 from .manifest import Manifest
-from .names import ITEMS, JOURNAL, MANIFEST, PAGE, PARQUET, REPORT, STALE, partial, staged
+from .marks import write_marks
+from .names import ITEMS, JOURNAL, MANIFEST, MARKS, PAGE, PARQUET, REPORT, STALE, partial, staged
 from .page import about_of, render_page
 from .parts import Part
 
@@ -84,12 +85,13 @@ class RunFolder:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def start(self, manifest: Manifest, *, resume: bool = False) -> Started:
+    def start(self, manifest: Manifest, *, resume: bool = False, marks: bytes = b"") -> Started:
         """Begin a run, or go on with the one that the folder holds.
 
         Args:
             manifest: What is scored, and how.
             resume: Whether to go on where an earlier run stopped.
+            marks: Places of the archive at which a resumed run can begin to read.
 
         Raises:
             InvalidInputError: The folder holds a run of other inputs or settings.
@@ -112,6 +114,7 @@ class RunFolder:
         notes: tuple[str, ...] = anew if resume else self._discarded()
         with self._errors(self.folder):
             self._write(partial(self.folder, MANIFEST), manifest.to_text())
+            write_marks(self.folder, manifest, marks)
             self._open("wb")
         return Started(kept=KeptParts(), notes=notes)
 
@@ -271,7 +274,7 @@ class RunFolder:
             _sync_folder(self.folder)
 
     def _clear(self) -> None:
-        for name in (ITEMS, MANIFEST):
+        for name in (ITEMS, MANIFEST, MARKS):
             partial(self.folder, name).unlink(missing_ok=True)
 
     def _write(self, path: Path, text: str) -> None:
@@ -283,7 +286,9 @@ class RunFolder:
     def _refuse_inputs(self, inputs: Iterable[Path]) -> None:
         names = (ITEMS, JOURNAL, MANIFEST, PARQUET, *STALE)
         written = {(self.folder / name).resolve() for name in names}
-        written |= {partial(self.folder, name).resolve() for name in (ITEMS, JOURNAL, MANIFEST)}
+        written |= {
+            partial(self.folder, name).resolve() for name in (ITEMS, JOURNAL, MANIFEST, MARKS)
+        }
         if own := [path for path in inputs if path.resolve() in written]:
             raise InvalidInputError(
                 f"{own[0]} is read by this run and would be overwritten; give another folder than "

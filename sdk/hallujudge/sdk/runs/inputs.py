@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from ..backends.base import RunHeader
     from ..score_run import ScoreRun
 
-__all__ = ["described", "manifest_of", "manifest_of_report"]
+__all__ = [
+    "described",
+    "files_of",
+    "input_options",
+    "manifest_of",
+    "manifest_of_report",
+    "of_file",
+]
 
 _PIECE = 1 << 20
 _FILE_FIELDS = ("id_map", "display", "nouns", "questions", "associations", "safe_words")
@@ -114,6 +121,28 @@ def _is_file(value: object) -> bool:
     return isinstance(value, (str, Path)) and Path(value).exists()
 
 
+def files_of(run: ScoreRun) -> dict[str, Path] | None:
+    """Return the files that a run reads, by name; None if it reads anything else."""
+    given = _given(run)
+    files = {name: Path(str(value)) for name, value in given.items() if _is_file(value)}
+    return files if len(files) == len(given) else None
+
+
+def of_file(path: Path, before: Mapping[str, Any]) -> bool:
+    """Return whether a file has the size and hash that it had before.
+
+    Args:
+        path: The file.
+        before: What :func:`described` returned.
+
+    Raises:
+        ArchiveError: The file can't be read.
+    """
+    if path.is_file() and path.stat().st_size != before.get("bytes"):
+        return False
+    return described(path)["sha256"] == before.get("sha256")
+
+
 def described(path: Path) -> dict[str, JsonValue]:
     """Return path, size and hash of a file, or of all files of a folder.
 
@@ -166,7 +195,7 @@ def _settings(run: ScoreRun, spec: ScoreSpec, header: RunHeader) -> dict[str, Js
     return {
         **{f"option.{name}": value for name, value in sorted({**defaults, **spec.options}.items())},
         **graphs,
-        **{f"input.{name}": value for name, value in _input_options(run).items()},
+        **{f"input.{name}": value for name, value in input_options(run).items()},
         "group_by": list(spec.group_by),
         "interval": spec.interval.text,
         "keep_text": run.keep_text,
@@ -174,7 +203,7 @@ def _settings(run: ScoreRun, spec: ScoreSpec, header: RunHeader) -> dict[str, Js
     }
 
 
-def _input_options(run: ScoreRun) -> dict[str, JsonValue]:
+def input_options(run: ScoreRun) -> dict[str, JsonValue]:
     """Return the options of reading that are not files and not at their defaults."""
     options, default = run.inputs or InputOptions(), InputOptions()
     changed = {
@@ -202,7 +231,7 @@ def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
         "options": {name: str(value) for name, value in (run.options or {}).items()},
         "group_by": list(run.group_by),
         "confidence": run.confidence,
-        "inputs": _input_options(run)
+        "inputs": input_options(run)
         | {
             name: _absolute(value)
             for name in _FILE_FIELDS

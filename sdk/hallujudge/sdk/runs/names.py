@@ -11,6 +11,7 @@ __all__ = [
     "ITEMS",
     "JOURNAL",
     "MANIFEST",
+    "MARKS",
     "PAGE",
     "PARQUET",
     "PARSERS",
@@ -23,6 +24,9 @@ __all__ = [
 
 ITEMS, REPORT, PAGE, PARQUET = "items.jsonl", "report.json", "report.html", "items.parquet"
 MANIFEST, JOURNAL = "manifest.json", "journal.bin"
+
+MARKS = "marks.bin"
+"""Places of the archive at which a resumed run can begin to read; removed with the last item."""
 
 CALIBRATION = "calibration.json"
 """The scores corrected by human labels, which ``calibrate`` writes."""

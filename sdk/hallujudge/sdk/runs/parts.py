@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.metrics import Item, ItemResult, Metric, Tally
+from hallujudge.metrics import Metric, Tally
 
 from .lines import item_line
 from .shown import packed
@@ -152,7 +152,10 @@ class PartMaker:
             first: Position of its first item in the run.
         """
         pairs = list(zip(batch.items, batch.results, strict=True))
-        lines = b"".join(map(self._line, pairs))
+        names, keep_text = self._statistics, self._keep_text
+        lines = b"".join(
+            [item_line(item, result, names, keep_text=keep_text) for item, result in pairs]
+        )
         tally = Tally(self._metric, self._group_by)
         tally.add_all(batch.results)
         unscored = UnscoredCounts()
@@ -165,6 +168,3 @@ class PartMaker:
             unscored=unscored,
             shown=packed(pairs, first, keep_text=self._keep_text, html=self._html),
         )
-
-    def _line(self, pair: tuple[Item, ItemResult]) -> bytes:
-        return item_line(*pair, self._statistics, keep_text=self._keep_text)

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 from hallujudge.judge_service.engine.ordered import ordered_map
 
 from ..errors import InternalError
-from .groups import ATTEMPTS, Group, groups
+from .groups import ATTEMPTS, Group, died, groups_of
 from .parts import Part
 from .worker import WorkerSettings, make_parts, prepare
 from .workers import early_count
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
-    from hallujudge.metrics import Item
 
+    from ..archives import ItemSource
     from ..score_run import ScoreRun
 
 __all__ = ["PoolParts", "early_workers"]
@@ -84,11 +84,13 @@ class PoolParts:
         """Start the workers now, rather than with the first items."""
         self._pool.submit(os.getpid)
 
-    async def parts(self, items: Iterator[Item], first: int) -> AsyncGenerator[Part, None]:
+    async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
         """Yield the parts of items; see :class:`PartSource`."""
         limit = _GROUPS_AHEAD * self._workers
         try:
-            async with aclosing(ordered_map(groups(items, first), self._made, limit=limit)) as done:
+            async with aclosing(
+                ordered_map(groups_of(items, first), self._made, limit=limit)
+            ) as done:
                 async for parts in done:
                     for part in parts:
                         yield part
@@ -105,13 +107,13 @@ class PoolParts:
         for _ in range(ATTEMPTS):
             pool = self._pool
             try:
-                return await loop.run_in_executor(pool, make_parts, group.batches, group.first)
+                return await loop.run_in_executor(pool, make_parts, group)
             except BrokenProcessPool:
                 # All groups under way fail together; the first to notice replaces the pool.
                 if pool is self._pool:
                     pool.shutdown(wait=False)
                     self._pool = self._new_pool()
-        raise InternalError(group.died())
+        raise InternalError(died(group))
 
     def _new_pool(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(

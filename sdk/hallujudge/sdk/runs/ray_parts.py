@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 from hallujudge.judge_service.engine.ordered import ordered_map
 
 from ..errors import InternalError, MissingExtraError, UnavailableError
-from .groups import ATTEMPTS, Group, groups
+from .groups import ATTEMPTS, Group, died, item_groups
 from .parts import Part
 from .worker import Worker, WorkerSettings
 
 if TYPE_CHECKING:
-    from hallujudge.metrics import Item
-
-    from ..backends.base import Batch
+    from ..archives import ItemSource
 
 __all__ = ["RayParts"]
 
@@ -36,9 +34,9 @@ class RayWorker:
     def __init__(self, settings: WorkerSettings) -> None:
         self._worker = Worker(settings)
 
-    def make(self, batches: Sequence[Batch], first: int) -> list[Part]:
-        """Return the parts of consecutive batches."""
-        return self._worker.parts(batches, first)
+    def make(self, group: Group) -> list[Part]:
+        """Return the parts of a group of items."""
+        return self._worker.parts(group)
 
 
 class RayParts:
@@ -63,7 +61,7 @@ class RayParts:
         count = workers or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._workers = [self._new_worker() for _ in range(count)]
 
-    async def parts(self, items: Iterator[Item], first: int) -> AsyncGenerator[Part, None]:
+    async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
         """Yield the parts of items; see :class:`PartSource`."""
         free: asyncio.Queue[int] = asyncio.Queue()
         for _ in range(_GROUPS_AHEAD):
@@ -79,7 +77,7 @@ class RayParts:
 
         try:
             limit = _GROUPS_AHEAD * len(self._workers)
-            async with aclosing(ordered_map(groups(items, first), made, limit=limit)) as done:
+            async with aclosing(ordered_map(_groups(items, first), made, limit=limit)) as done:
                 async for parts in done:
                     for part in parts:
                         yield part
@@ -98,16 +96,22 @@ class RayParts:
         for _ in range(ATTEMPTS):
             worker = self._workers[place]
             try:
-                parts: list[Part] = await worker.make.remote(group.batches, group.first)
+                parts: list[Part] = await worker.make.remote(group)
             except self._ray.exceptions.RayActorError:
                 if worker is self._workers[place]:
                     self._workers[place] = self._new_worker()
             else:
                 return parts
-        raise InternalError(group.died())
+        raise InternalError(died(group))
 
     def _new_worker(self) -> Any:
         return self._ray.remote(num_cpus=1)(RayWorker).remote(self._settings)
+
+
+async def _groups(items: ItemSource, first: int) -> AsyncIterator[Group]:
+    """Yield groups of items that this process reads: others may be on machines without the file."""
+    for group in item_groups(items.start_at(first), first):
+        yield group
 
 
 def _ray() -> Any:

@@ -58,7 +58,8 @@ class FolderScoring:
             # Hashing reads every file; other work on the event loop goes on.
             repeat = _repeat(backend)
             manifest = await asyncio.to_thread(manifest_of, run, spec, items, header, repeat)
-            started = folder.start(manifest, resume=run.resume)
+            marks = items.slices.marks.to_bytes() if items.slices is not None else b""
+            started = folder.start(manifest, resume=run.resume, marks=marks)
             if watch is not None:
                 watch.started(started)
             source = self._source(backend, header, watch)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing import connection, parent_process
 from typing import TYPE_CHECKING
 
-from ..backends.base import Batch, BatchResult
+from ..backends.base import BatchResult
+from .groups import Group, GroupReaders
 from .parts import Part, PartMaker
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
 
 __all__ = ["Worker", "WorkerSettings", "make_parts", "prepare"]
+
+_NEW_OBJECTS = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,7 @@ class Worker:
         self._loop = asyncio.new_event_loop()
         backend = EmbeddedBackend(settings.judges)
         self._session: ScoringSession = self._loop.run_until_complete(backend.open(settings.spec))
+        self._readers = GroupReaders()
         self._maker = PartMaker(
             self._session.metric,
             settings.spec.group_by,
@@ -55,15 +60,11 @@ class Worker:
             html=settings.html,
         )
 
-    def parts(self, batches: Sequence[Batch], first: int) -> list[Part]:
-        """Return the parts of consecutive batches.
-
-        Args:
-            batches: The batches.
-            first: Position of the first item in the run.
-        """
+    def parts(self, group: Group) -> list[Part]:
+        """Return the parts of a group of items."""
         parts = []
-        for batch in batches:
+        first = group.first
+        for batch in group.batches(self._readers):
             results = self._loop.run_until_complete(self._session.evaluate(batch))
             parts.append(self._maker.make(BatchResult(items=batch, results=results), first))
             first += len(batch)
@@ -77,13 +78,15 @@ def prepare(settings: WorkerSettings) -> None:
     """Get a worker process ready; called once in each."""
     # Ctrl-C reaches every process of a terminal; the one that wrote the journal stops the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # As the command line does, and for its reason.
+    gc.set_threshold(_NEW_OBJECTS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _workers["only"] = Worker(settings)
 
 
-def make_parts(batches: Sequence[Batch], first: int) -> list[Part]:
-    """Return the parts of consecutive batches; see :meth:`Worker.parts`."""
-    return _workers["only"].parts(batches, first)
+def make_parts(group: Group) -> list[Part]:
+    """Return the parts of a group of items; see :meth:`Worker.parts`."""
+    return _workers["only"].parts(group)
 
 
 def _end_with_parent() -> None:

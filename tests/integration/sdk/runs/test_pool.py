@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,23 @@ def test_the_batches_of_a_worker_that_died_are_done_again(
 
     score(client, run_of(tmp_path, 2), on_part)
     assert contents(tmp_path) == whole
+
+
+def test_workers_read_their_own_slices_of_a_file(
+    client: Client, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    run = run_of(tmp_path / "out", 2)
+    responses, references = tmp_path / "captions.jsonl", tmp_path / "objects.json"
+    given: Any = run.responses
+    rows = ({"image_id": key, "caption": text} for key, text in given.items())
+    responses.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    references.write_text(json.dumps(run.references))
+    run = replace(run, responses=responses, references=references)
+    assert run.items().slices is not None
+    score(client, run)
+    # The page names its input files.
+    for name in ("items.jsonl", "report.json"):
+        assert contents(tmp_path / "out")[name] == whole[name]
 
 
 class StoppedError(Exception):

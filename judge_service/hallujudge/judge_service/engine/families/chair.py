@@ -78,7 +78,7 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
         assert response is not None, "this is a problem"
         assert objects is not None, "this is a problem"
         return self.metric.score_caption(
-            response, self.matcher.find(response), self._roots(objects)
+            response, self.matcher.found(response), self._roots(objects)
         )
 
     def _roots_of(self, objects: tuple[str, ...]) -> frozenset[str]:

@@ -1,0 +1,295 @@
+"""Captions for CHAIR, joined with the objects of their images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from hallujudge.metrics import ChairItem
+from hallujudge.metrics.framework.slots import maker_of
+from hallujudge.metrics.framework.texts import json_kind
+
+from ...errors import ArchiveError
+from ..coco import coco_number
+from ..inputs import (
+    CheckedArchive,
+    InputOptions,
+    ItemSlices,
+    ItemSource,
+    References,
+    Responses,
+)
+from ..joins import IdCheck, IdMap, numbered, refuse
+from ..qa import fields_of, kept
+from ..records import (
+    Mark,
+    Marks,
+    Record,
+    canonical_id,
+    choose_key,
+    named,
+    no_records,
+    read_records,
+    response_value,
+    well_formed,
+)
+from .references import ID_KEYS, OBJECT_KEYS, Objects, object_names, read_objects
+
+__all__ = ["read_chair", "read_checked"]
+
+_TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
+_item = maker_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
+_CHECKED = 1024
+
+
+def read_chair(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Return captions joined with the objects of their images.
+
+    Raises:
+        ArchiveError: A file can't be read, or ids are missing, duplicate or unknown.
+    """
+    known = None if references is None else read_objects(references)
+    captions = _Captions(responses, known, options, group_by)
+    marks = Marks()
+    source = captions.checked(marks)
+    # Ids of duplicates depend on those before.
+    if not marks.usable or options.allow_duplicates or not _is_readable_again(references):
+        return source
+    reader = _CaptionReader(responses, references, options, group_by, captions)
+    return replace(source, slices=ItemSlices(reader=reader, marks=marks))
+
+
+def read_checked(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+    checked: CheckedArchive,
+) -> ItemSource:
+    """Return the captions of an archive that was checked before."""
+    reader = _CaptionReader(responses, references, options, group_by)
+    return ItemSource(
+        count=checked.count,
+        make=lambda: reader.items(checked.marks.before(0)),
+        slices=ItemSlices(reader=reader, marks=checked.marks),
+    )
+
+
+def _is_readable_again(references: References | None) -> bool:
+    paths = references if isinstance(references, list) else [references]
+    return all(isinstance(path, (str, Path, type(None))) for path in paths)
+
+
+class _Caption(NamedTuple):
+    image_id: str
+    text: str | None
+    record: Record
+
+
+# A caption in half the time of the constructor, which is a function in Python.
+_caption = cast(
+    "Callable[[tuple[str, str | None, Record]], _Caption]", partial(tuple.__new__, _Caption)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Keys:
+    """Keys that an archive uses."""
+
+    id: str | None
+    text: str
+    objects: str | None
+
+
+class _Captions:
+    """An archive of captions, read once to check it and once to score it."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        known: Mapping[str, Objects] | None,
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        self._responses = kept(responses)
+        self._known = known
+        self._options = options
+        self._group_by = group_by
+        self._id_map = IdMap(options.id_map) if options.id_map is not None else None
+        self._keys = self._find_keys()
+
+    def checked(self, marks: Marks | None = None) -> ItemSource:
+        """Return the items after checking every id.
+
+        Args:
+            marks: Where to note places of the archive.
+        """
+        ids = IdCheck()
+        unknown: dict[str, None] = {}
+        met: set[str] = set()
+        captions = self._captions(marks=marks)
+        while identifiers := [image for image, _, _ in islice(captions, _CHECKED)]:
+            ids.extend(identifiers)
+            if self._known is not None:
+                met.update(self._known.keys() & identifiers)
+                unknown.update((image, None) for image in identifiers if image not in self._known)
+        self._refuse_duplicates(ids)
+        self._refuse_unknown(list(unknown), len(met))
+        return ItemSource(count=len(ids), make=self._items, notes=self._notes(met))
+
+    def _refuse_duplicates(self, ids: IdCheck) -> None:
+        if self._options.allow_duplicates:
+            return
+        if duplicates := ids.duplicates(lambda: (caption.image_id for caption in self._captions())):
+            raise refuse(
+                "duplicate image ids",
+                duplicates,
+                "Remove the duplicates, name the right key with InputOptions(id_key=…), or score "
+                "each one "
+                "with InputOptions(allow_duplicates=True)",
+            )
+
+    def _refuse_unknown(self, unknown: list[str], met: int) -> None:
+        if not unknown or self._options.allow_unknown:
+            return
+        assert self._known is not None, "without references no id can be unknown"
+        hint = (
+            "Give the references of these images, or pass InputOptions(allow_unknown=True) "
+            "to leave them unscored"
+        )
+        if not met:
+            some = named(list(islice(self._known, 3)))
+            hint = (
+                f"None of the ids is in the references, whose ids look like {some}. Give the "
+                "references of these images, or name the key of the id with InputOptions(id_key=…) "
+                "or a map with InputOptions(id_map=…)"
+            )
+        raise refuse("image ids without a reference", unknown, hint)
+
+    def _notes(self, met: set[str]) -> tuple[str, ...]:
+        missing = [image for image in self._known or () if image not in met]
+        if not missing:
+            return ()
+        return (
+            f"{len(missing)} of {len(self._known or ())} reference images have no caption: "
+            f"{named(missing)}",
+        )
+
+    def _items(self) -> Iterator[ChairItem]:
+        captions = self._captions()
+        if not self._options.allow_duplicates:
+            yield from (self._item(caption, caption.image_id) for caption in captions)
+            return
+        ids = numbered(caption.image_id for caption in self._captions())
+        for caption, identifier in zip(captions, ids, strict=True):
+            yield self._item(caption, identifier)
+
+    def _item(self, caption: _Caption, identifier: str) -> ChairItem:
+        fields = fields_of(self._group_by, caption.record.values) if self._group_by else {}
+        image, text, _ = caption
+        return _item((identifier, image, fields, text, self._objects(caption)))
+
+    def _objects(self, caption: _Caption) -> Objects | None:
+        if self._known is not None:
+            return self._known.get(caption.image_id)
+        assert self._keys.objects is not None, "_find_keys made sure of it"
+        record = caption.record
+        return object_names(record.values.get(self._keys.objects), record.place)
+
+    def from_mark(self, start: Mark, size: int) -> Iterator[ChairItem]:
+        """Yield the items from a mark on; see :class:`SliceReader`."""
+        for caption in self._captions(start, size):
+            yield self._item(caption, caption.image_id)
+
+    def _captions(
+        self, start: Mark | None = None, size: int = 0, marks: Marks | None = None
+    ) -> Iterator[_Caption]:
+        image_id, text = self._image_id, self._text
+        for record in read_records(self._responses, start=start, size=size, marks=marks):
+            yield _caption((image_id(record), text(record), record))
+
+    def _image_id(self, record: Record) -> str:
+        if self._id_map is not None:
+            return coco_number(self._id_map.image_id(record, self._keys.id))
+        key = self._keys.id
+        assert key is not None, "_find_keys made sure of it"
+        value = record.values.get(key)
+        if type(value) is int:
+            return str(value)
+        if value is None and key not in record.values:
+            raise ArchiveError(
+                f"{record.place}: the image id is missing (no key {key!r}); "
+                f"found {named(sorted(record.values))}"
+            )
+        return coco_number(canonical_id(value, record.place))
+
+    def _text(self, record: Record) -> str | None:
+        text = response_value(record, self._keys.text)
+        if isinstance(text, str):
+            return text if text.isascii() else well_formed(text)
+        if text is None:
+            return None
+        raise ArchiveError(f"{record.place}: {self._keys.text!r} is {json_kind(text)}, not a text")
+
+    def _find_keys(self) -> _Keys:
+        first = next(read_records(self._responses), None)
+        if first is None:
+            raise no_records(self._responses, "responses", "response")
+        text = choose_key(
+            first,
+            self._options.text_key,
+            _TEXT_KEYS,
+            what="the caption",
+            flag="InputOptions(text_key=…)",
+        )
+        return _Keys(id=self._id_key(first), text=text, objects=self._objects_key(first))
+
+    def _id_key(self, first: Record) -> str | None:
+        wanted = self._options.id_key
+        if self._id_map is not None and wanted is None:
+            return "question_id" if "question_id" in first.values else None
+        hint = "InputOptions(id_key=…) (or give InputOptions(id_map=…) where ids are positions)"
+        return choose_key(first, wanted, ID_KEYS, what="the image id", flag=hint)
+
+    def _objects_key(self, first: Record) -> str | None:
+        if self._known is not None:
+            return None
+        return choose_key(
+            first,
+            None,
+            OBJECT_KEYS,
+            what="the image's objects",
+            flag="one of these names, or give a file with references=…",
+        )
+
+
+@dataclass
+class _CaptionReader:
+    """Reads captions from the middle of an archive; see :class:`SliceReader`.
+
+    Another process reads the references by itself, when it needs them.
+    """
+
+    responses: Responses
+    references: References | None
+    options: InputOptions
+    group_by: tuple[str, ...]
+    captions: _Captions | None = field(default=None, compare=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "captions": None}
+
+    def items(self, start: Mark, size: int = 0) -> Iterator[ChairItem]:
+        if self.captions is None:
+            known = None if self.references is None else read_objects(self.references)
+            self.captions = _Captions(self.responses, known, self.options, self.group_by)
+        return self.captions.from_mark(start, size)

@@ -1,0 +1,200 @@
+"""Reference objects for CHAIR."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TypeAlias
+
+from ...errors import ArchiveError
+from ..coco import coco_number, is_coco, read_coco
+from ..inputs import References
+from ..joins import refuse
+from ..json_files import read_values
+from ..records import canonical_id, choose_key, named, read_records, shown, well_formed
+from ..tables import structured
+
+__all__ = ["ID_KEYS", "OBJECT_KEYS", "Objects", "object_names", "read_objects"]
+
+ID_KEYS = ("image_id", "id", "question_id", "image")
+"""Keys of the image id, the most likely first."""
+OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
+"""Keys of an image's objects."""
+
+_HAS_DIGIT = re.compile(r"\d")
+_LISTS = (list, tuple, set, frozenset, Iterator)
+
+Objects: TypeAlias = tuple[str, ...]
+"""The objects of an image."""
+_Place: TypeAlias = "Callable[[], str]"
+"""Returns a place for messages; few are ever shown."""
+
+
+def read_objects(references: References) -> dict[str, Objects]:
+    """Return image id -> objects, from ``{id: [objects]}`` or from records.
+
+    Equal lists share one tuple: an archive has far fewer distinct lists than images.
+    """
+    shared: dict[tuple[object, ...], Objects] = {}
+    known: dict[str, Objects] = {}
+    duplicates: list[str] = []
+    for given, value, place in _reference_entries(references):
+        identifier = coco_number(given)
+        if identifier in known:
+            duplicates.append(identifier)
+        known[identifier] = _shared_names(value, place, shared)
+    if duplicates:
+        raise refuse(
+            "duplicate image ids in the references", duplicates, "Merge the entries of each image"
+        )
+    if not known:
+        raise ArchiveError(
+            f"{_source(references)}: there are no images; give image ids with their objects"
+        )
+    return known
+
+
+def _shared_names(
+    value: object, place: _Place, shared: dict[tuple[object, ...], Objects]
+) -> Objects:
+    """Return the names of a list, each distinct list as one tuple."""
+    if type(value) is not list:
+        objects = object_names(value, place())
+        return shared.setdefault(objects, objects)
+    key = tuple(value)
+    try:
+        if (known := shared.get(key)) is not None:
+            return known
+    except TypeError:
+        # A list of lists or objects, which is no key.
+        return object_names(value, place())
+    objects = object_names(value, place())
+    shared[key] = shared.setdefault(objects, objects)
+    return shared[key]
+
+
+def _reference_entries(references: References) -> Iterator[tuple[str, object, _Place]]:
+    if paths := _coco_files(references):
+        for image, objects in read_coco(paths).items():
+            yield image, objects, partial(_place, str(paths[0]), image)
+        return
+    with closing(_values(references)) as values:
+        first = next(values, None)
+        if _maps_ids(first):
+            yield from _mapped_entries(references, chain([first], values))
+            return
+    keys: tuple[str, str] | None = None
+    for record in read_records(references):
+        if keys is None:
+            keys = (
+                choose_key(record, None, ID_KEYS, what="the image id", flag="one of these names"),
+                choose_key(
+                    record, None, OBJECT_KEYS, what="the objects", flag="one of these names"
+                ),
+            )
+        identifier = canonical_id(record.values.get(keys[0]), record.place)
+        yield identifier, record.values.get(keys[1]), partial(str, record.place)
+
+
+def _mapped_entries(
+    references: References, values: Iterable[object]
+) -> Iterator[tuple[str, object, _Place]]:
+    """Yield the entries of image id -> list of objects.
+
+    Args:
+        references: Where the values come from, for messages.
+        values: The mappings.
+    """
+    for mapping in values:
+        if not isinstance(mapping, Mapping):
+            raise ArchiveError(
+                f"{_source(references)}: expected an object image id -> list of object names; "
+                f"found {shown(mapping)}"
+            )
+        lists = (list, tuple)
+        if odd := [
+            key
+            for key, value in mapping.items()
+            if not isinstance(value, lists) and isinstance(value, Mapping)
+        ]:
+            raise ArchiveError(
+                f"{_source(references)}: the image ids {named([str(key) for key in odd])} hold an "
+                "object where a list is expected. Write a list of object names under every image id"
+            )
+        source = _source(references)
+        for key, value in mapping.items():
+            place = partial(_place, source, key)
+            # Nearly all ids are the digits of a number.
+            plain = type(key) is str and key.isascii() and key.isdigit()
+            yield key if plain else canonical_id(key, place()), value, place
+
+
+def _place(source: str, key: object) -> str:
+    """Return the place of an entry, for messages."""
+    return f"{source}, image {key!r:.60}"
+
+
+def _source(references: References) -> str:
+    """Return the name of the references, for messages."""
+    return str(references) if isinstance(references, (str, Path)) else "references"
+
+
+def _coco_files(references: References) -> list[Path]:
+    """Return the paths of COCO annotation files; none if the references have another layout.
+
+    Raises:
+        ArchiveError: Several files are given, and not all of them are COCO's.
+    """
+    if isinstance(references, (str, Path)):
+        return [Path(references)] if is_coco(Path(references)) else []
+    if not isinstance(references, list) or not all(isinstance(p, (str, Path)) for p in references):
+        return []
+    paths = [Path(path) for path in references]
+    if other := [path for path in paths if not is_coco(path)]:
+        raise ArchiveError(
+            f"{other[0]}: not one of COCO's annotation files. Only instances_*.json and "
+            "captions_*.json can be given together; otherwise give one file of references"
+        )
+    return paths
+
+
+def _values(references: References) -> Generator[object, None, None]:
+    """Yield the values of a file; any other source is a single value."""
+    if isinstance(references, (str, Path)):
+        yield from (placed.value for placed in read_values(Path(references)))
+    else:
+        yield references
+
+
+def _maps_ids(value: object) -> bool:
+    """Return whether a value maps ids to lists, rather than being or holding records."""
+    if not isinstance(value, Mapping) or {*ID_KEYS, *OBJECT_KEYS} & value.keys():
+        return False
+    entries = value.values()
+    if all(isinstance(entry, str) for entry in entries):
+        # Texts in place of lists, or nothing: the keys of a record are not numbers.
+        return all(str(key).isdigit() for key in value)
+    lists = [isinstance(entry, _LISTS) for entry in entries]
+    # Records of other layouts hold lists and objects too; only ids of images have digits.
+    ids = all(map(_HAS_DIGIT.search, map(str, value)))
+    return any(lists) and (ids or not any(isinstance(entry, Mapping) for entry in entries))
+
+
+def object_names(given: object, place: str) -> Objects:
+    """Return the names of a list of objects, without duplicates.
+
+    Raises:
+        ArchiveError: The value is not a list of texts.
+    """
+    value = structured(given)
+    if isinstance(value, (set, frozenset)) and all(isinstance(name, str) for name in value):
+        value = sorted(value)
+    if isinstance(value, Iterator):
+        value = list(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
+        return tuple(dict.fromkeys(well_formed(name.strip()) for name in value if name.strip()))
+    raise ArchiveError(f"{place}: expected a list of object names, found {shown(value)}")

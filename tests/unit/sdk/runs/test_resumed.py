@@ -1,0 +1,92 @@
+"""A run that is resumed does not check its archive a second time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.work import calls_of
+
+from hallujudge.sdk import BatchResult, Client, InputOptions, ScoreRun
+from hallujudge.sdk.runs.resumed import checked_archive, items_of
+
+COUNT = 1300
+
+
+class StoppedError(Exception):
+    """Stands for anything that ends a run."""
+
+
+def stop_at(items: int, folder: Path, **more: Any) -> ScoreRun:
+    """Return a run that stopped after about so many items."""
+    path = folder / "captions.jsonl"
+    rows = ({"image_id": n, "caption": f"A dog and {n} cats."} for n in range(COUNT))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    references = folder / "objects.json"
+    references.write_text(json.dumps({str(n): ["dog"] for n in range(COUNT)}))
+    run = ScoreRun("chair", responses=path, references=references, folder=folder / "out")
+    run = replace(run, **more)
+    left = items
+
+    def on_batch(batch: BatchResult) -> None:
+        nonlocal left
+        left -= len(batch.items)
+        if left <= 0:
+            raise StoppedError
+
+    with Client.embedded() as client, pytest.raises(StoppedError):
+        client.score(**{**arguments(run), "on_batch": on_batch})
+    return replace(run, resume=True)
+
+
+def arguments(run: ScoreRun) -> dict[str, Any]:
+    names = ("metric", "responses", "references", "folder", "resume", "inputs", "group_by")
+    return {name: getattr(run, name) for name in names}
+
+
+def test_only_what_is_left_is_read(tmp_path: Path) -> None:
+    run = stop_at(1200, tmp_path)
+    whole = items_of(replace(run, resume=False))
+    source = items_of(run)
+    assert len(source) == COUNT
+    assert list(source) == list(whole)
+    assert list(source.start_at(1152)) == list(whole)[1152:]
+    checking = calls_of(lambda: items_of(replace(run, resume=False)))
+    # The references are read with the first item, so that only the captions count here.
+    resuming = calls_of(lambda: items_of(run))
+    assert resuming < checking / 5
+
+
+def test_the_bytes_are_those_of_an_undisturbed_run(tmp_path: Path) -> None:
+    run = stop_at(900, tmp_path)
+    with Client.embedded() as client:
+        client.score(**arguments(run))
+        client.score(**arguments(replace(run, folder=tmp_path / "whole", resume=False)))
+    names = sorted(path.name for path in (tmp_path / "whole").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "out").iterdir())
+    for name in ("items.jsonl", "report.json", "manifest.json", "journal.bin"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_what_differs_is_checked_again(tmp_path: Path) -> None:
+    run = stop_at(300, tmp_path)
+    folder = tmp_path / "out"
+    assert checked_archive(run, folder) is not None
+    assert checked_archive(run, tmp_path) is None
+    options = InputOptions(allow_unknown=True)
+    assert checked_archive(replace(run, inputs=options), folder) is None
+    assert checked_archive(replace(run, group_by=("image_id",)), folder) is None
+    captions = tmp_path / "captions.jsonl"
+    captions.write_text(captions.read_text().replace("7 cats", "8 cats", 1))
+    assert checked_archive(run, folder) is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 80])
+def test_damaged_marks_are_no_obstacle(tmp_path: Path, damage: bytes) -> None:
+    run = stop_at(300, tmp_path)
+    (tmp_path / "out" / "marks.partial.bin").write_bytes(damage)
+    assert checked_archive(run, tmp_path / "out") is None
+    assert len(items_of(run)) == COUNT
