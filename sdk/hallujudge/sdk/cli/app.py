@@ -55,6 +55,7 @@ _COMMANDS = (
     "build",
     "graph",
     "serve",
+    "top",
     "keys",
     "submit",
     "jobs",

@@ -60,6 +60,7 @@ def command_tree() -> typer.Typer:
         score_all,
         serve,
         stored,
+        top,
         view,
     )
 

@@ -1,0 +1,1 @@
+"""`hallujudge top`: a server at work, in the terminal."""
