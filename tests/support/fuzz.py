@@ -19,8 +19,8 @@ from google.protobuf.descriptor_pool import Default
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+from hallujudge.judge.v1 import jobs_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.server.methods import METHODS
 from hallujudge.judge_service.wire.convert import item_to_proto
@@ -84,6 +84,7 @@ class Fuzz:
     def __init__(self, seed: int, key: str) -> None:
         self._seed = seed
         self._key = key
+        self._jobs: list[str] = []
         self._shapes = {name: _request_of(name) for name in METHODS} | _REQUESTS
 
     def run(self, address: str, *, seconds: float, width: int = 4) -> Tally:
@@ -110,16 +111,31 @@ class Fuzz:
             grpc.insecure_channel(address, options=options) as channel,
             ThreadPoolExecutor(width) as pool,
         ):
+            self._make_jobs(channel)
             for done in [pool.submit(work, channel) for _ in range(width)]:
                 done.result()
         return tally
+
+    def _make_jobs(self, channel: grpc.Channel) -> None:
+        """Create jobs, open ones and closed ones, for calls that name a job."""
+        create: Any = channel.unary_unary("/hallujudge.judge.v1.ScoringJobService/CreateJob")
+        metadata = (("authorization", f"Bearer {self._key}"),)
+        for number, name in enumerate(metric_names()):
+            request = jobs_pb2.CreateJobRequest(
+                request_id=f"fuzz {number}",
+                spec=scoring_pb2.ScoreSpec(metric=name),
+                items=[item_to_proto(metric_entry(name).trial.item)],
+                more=number % 2 == 0,
+            )
+            answer = create(request.SerializeToString(), metadata=metadata, timeout=_SECONDS)
+            self._jobs.append(jobs_pb2.CreateJobResponse.FromString(answer).job.id)
 
     def _call(self, channel: grpc.Channel, number: int, tally: Tally) -> None:
         random = Random(f"{self._seed}/{number}")
         # Methods that score get most calls: they have most code behind them.
         name = random.choice([*self._shapes, *_SCORING * 3])
         shape = self._shapes[name]
-        payloads = _payloads(random, shape)
+        payloads = _payloads(random, shape, self._jobs)
         multi: Any = channel.stream_stream(name)
         call = multi(
             iter(payloads),
@@ -130,7 +146,7 @@ class Fuzz:
         code, details = grpc.StatusCode.OK, ""
         try:
             for _ in call:
-                if name.endswith("Watch"):  # it never ends by itself
+                if name.endswith(("Watch", "WatchJob")):  # it never ends by itself
                     break
         except grpc.RpcError as err:
             code, details = err.code(), err.details() or ""
@@ -151,7 +167,7 @@ def _request_of(name: str) -> Any:
 # Payloads
 
 
-def _payloads(random: Random, shape: Any) -> list[bytes]:
+def _payloads(random: Random, shape: Any, jobs: list[str]) -> list[bytes]:
     """Return the messages of a call; half of the streams have a sensible order."""
     if shape is pb.ScoreStreamRequest and random.random() < 0.5:
         name = random.choice(metric_names())
@@ -161,6 +177,13 @@ def _payloads(random: Random, shape: Any) -> list[bytes]:
         if random.random() < 0.3:
             payloads[-1] = _mutated(random, payloads[-1])
         return payloads
+    # Few jobs are cancelled or deleted, so that some are left for the other calls.
+    ends = shape in (jobs_pb2.DeleteJobRequest, jobs_pb2.CancelJobRequest)
+    named = jobs and "job_id" in shape.DESCRIPTOR.fields_by_name
+    if named and random.random() < (0.01 if ends else 0.6):
+        message = _message(random, shape)
+        message.job_id = random.choice(jobs)
+        return [bytes(message.SerializeToString())]
     return [_payload(random, shape) for _ in range(random.choice((1, 1, 1, 2, 4, 0)))]
 
 
@@ -187,7 +210,7 @@ def _plausible(random: Random, shape: Any) -> bytes:
     if shape is pb.ExtractRequest:
         texts = random.choices(_WORDS, k=random.randrange(5))
         return bytes(shape(spec=_spec(random, name), texts=texts).SerializeToString())
-    if shape in (pb.ScoreRequest, pb.JudgeRequest):
+    if shape in (pb.ScoreRequest, pb.JudgeRequest, jobs_pb2.CreateJobRequest):
         items = _batch(random, name).batch.items
         return bytes(shape(spec=_spec(random, name), items=items).SerializeToString())
     if shape is pb.ScoreStreamRequest:
