@@ -51,15 +51,15 @@ class ApiKey:
     limits: Limits = field(default_factory=Limits)
     """What may be used with it."""
 
-    def state(self, moment: str) -> str:
+    def state(self, moment: str = "") -> str:
         """Return ``revoked``, ``expired`` or ``valid``.
 
         Args:
-            moment: The time, as :func:`now` has it.
+            moment: The time, as :func:`now` has it; empty: now.
         """
         if self.revoked:
             return "revoked"
-        return "expired" if self.expires and self.expires <= moment else "valid"
+        return "expired" if self.expires and self.expires <= (moment or now()) else "valid"
 
     def caller(self) -> Caller:
         """Return the caller who has this key."""

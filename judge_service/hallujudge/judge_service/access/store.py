@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import InvalidInputError, UnauthenticatedError
 from .caller import Caller
-from .keys import KEY_PATTERN, ApiKey, now, read_keys, same_hash, secret_hash
+from .keys import KEY_PATTERN, ApiKey, read_keys, same_hash, secret_hash
 
 __all__ = ["KeyStore"]
 
@@ -57,7 +57,7 @@ class KeyStore:
         )
         if not right or key is None or caller is None:
             raise UnauthenticatedError("the API key is not valid; check it, or ask for another")
-        if (state := key.state(now())) != "valid":
+        if (state := key.state()) != "valid":
             raise UnauthenticatedError(
                 f"the API key {key.id} is {state}; ask the server's administrator for another",
                 metadata={"key": key.id},

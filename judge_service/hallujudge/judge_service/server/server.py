@@ -234,7 +234,13 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
     settings = resolved.server
     # Refuse bad files before a judge is started, which takes minutes.
     open_door(settings)
-    server_credentials(settings)
+    if server_credentials(settings) is None and not is_loopback(settings.host):
+        _LOG.warning(
+            "keys and responses are readable on their way: set tls_cert and tls_key, or let only a "
+            "proxy with TLS reach %s:%d",
+            settings.host,
+            settings.port,
+        )
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
