@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import grpc
 from grpc_status import rpc_status
@@ -74,33 +74,44 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
     def _guard_unary(
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
+        async def served(raws: AsyncIterable[bytes], context: _Context) -> object:
+            async with self._admitted(rule, context) as memory:
+                requests = reader.each(raws, memory, self._pace)
+                request = requests if many else await reader.only(raws, memory)
+                return await call(request, context)
+
         async def guarded(raws: AsyncIterable[bytes], context: _Context) -> object:
             try:
-                async with self._admitted(rule, context) as memory:
-                    requests = reader.each(raws, memory, self._pace)
-                    request = requests if many else await reader.only(raws, memory)
-                    return await call(request, context)
+                return await served(raws, context)
             except Exception as err:
-                await _abort(err, context)
+                failure = _failure_of(err)
+            await failure.abort(context)
 
         return guarded
 
     def _guard_stream(
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
+        async def served(raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
+            async with self._admitted(rule, context) as memory:
+                requests = reader.each(raws, memory, self._pace)
+                request = requests if many else await reader.only(raws, memory)
+                responses = call(request, context)
+                if hasattr(responses, "__aiter__"):
+                    async for response in responses:
+                        yield response
+                else:  # a method that writes its responses to the context, as health's Watch
+                    await responses
+
         async def guarded(raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
             try:
-                async with self._admitted(rule, context) as memory:
-                    requests = reader.each(raws, memory, self._pace)
-                    request = requests if many else await reader.only(raws, memory)
-                    responses = call(request, context)
-                    if hasattr(responses, "__aiter__"):
-                        async for response in responses:
-                            yield response
-                    else:  # a method that writes its responses to the context, as health's Watch
-                        await responses
+                async for response in served(raws, context):
+                    yield response
+                return
             except Exception as err:
-                await _abort(err, context)
+                failure = _failure_of(err)
+            response = None
+            await failure.abort(context)
 
         return guarded
 
@@ -145,7 +156,24 @@ def _behaviour(handler: _Handler) -> Callable[..., Any]:
     return call
 
 
-async def _abort(error: Exception, context: _Context) -> NoReturn:
+class _Failure(NamedTuple):
+    """How a call ends that failed.
+
+    It has no exception: gRPC keeps the error of an aborted call in a cycle of references, and an
+    exception's frames would keep the call's messages with it.
+    """
+
+    code: grpc.StatusCode
+    details: str
+    trailers: tuple[tuple[str, str | bytes], ...]
+
+    async def abort(self, context: _Context) -> NoReturn:
+        """End the call."""
+        await context.abort(self.code, self.details, trailing_metadata=self.trailers)
+        raise AssertionError("abort returned")
+
+
+def _failure_of(error: Exception) -> _Failure:
     if isinstance(error, grpc.aio.AbortError):
         raise error
     if not isinstance(error, HallujudgeError):
@@ -153,9 +181,7 @@ async def _abort(error: Exception, context: _Context) -> NoReturn:
     status = rpc_status.to_status(status_of(error))
     record_failure(status.code.name, str(error))
     # abort_with_status would omit the pushback trailer.
-    trailers = (*status.trailing_metadata, *pushback(error))
-    await context.abort(status.code, status.details, trailing_metadata=trailers)
-    raise AssertionError("abort returned")
+    return _Failure(status.code, status.details, (*status.trailing_metadata, *pushback(error)))
 
 
 def _internal(error: Exception) -> InternalError:
