@@ -62,15 +62,20 @@ class ObservingInterceptor(grpc.aio.ServerInterceptor):
 
     def _unary(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
         async def observed(raws: object, context: _Context) -> object:
-            with self._observed(name, context):
-                return await call(raws, context)
+            observing, answer = self._observed(name, context), call(raws, context)
+            # gRPC keeps the frames of a refused call: they must not hold its messages.
+            del raws, context
+            with observing:
+                return await answer
 
         return observed
 
     def _stream(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
         async def observed(raws: object, context: _Context) -> AsyncIterator[object]:
-            with self._observed(name, context):
-                async for response in call(raws, context):
+            observing, responses = self._observed(name, context), call(raws, context)
+            del raws, context  # as above
+            with observing:
+                async for response in responses:
                     yield response
 
         return observed
