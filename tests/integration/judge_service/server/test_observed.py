@@ -6,7 +6,7 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent import futures
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -22,6 +22,7 @@ from support import scripted_llm as llm
 from support.rpc import health_stub, raw_call
 from support.threads import PATIENCE
 
+from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access.caller import Scope
@@ -30,11 +31,13 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.errors import HallujudgeError, InvalidInputError
+from hallujudge.judge_service.jobs.service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.metrics import ChairItem
+from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.items import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, Secret
@@ -193,6 +196,50 @@ async def test_the_queue_is_seen() -> None:
         engine.may_open.set()
         await asyncio.gather(*calls)
         assert await waiting() == 0
+
+
+class HangingEngine(Engine):
+    """An engine whose sessions never give a result."""
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        session = await super().open(spec)
+
+        async def evaluate(items: Sequence[Item]) -> list[ItemResult]:
+            await asyncio.Event().wait()
+            return []
+
+        session.evaluate = evaluate  # type: ignore[method-assign]  # the point of the stand-in
+        return session
+
+
+async def test_items_of_a_job_from_before_a_restart_are_counted(tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def with_jobs(engine: Engine) -> AsyncIterator[RunningServer]:
+        jobs = JobService(str(tmp_path / "jobs.sqlite"), engine, WireCodec())
+        server = await start(ServerSettings(port=0, metrics_port=0), engine, jobs)
+        try:
+            yield server
+        finally:
+            await server.stop(0)
+
+    item = ChairItem(id="1", group_id="1", response="A dog.", reference_objects=("dog",))
+    request = jobs_pb2.CreateJobRequest(
+        spec=spec_to_proto(ScoreSpec(metric="chair")), items=[item_to_proto(item)], request_id="r"
+    )
+    async with (
+        with_jobs(HangingEngine()) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        stub: Any = jobs_pb2_grpc.ScoringJobServiceStub(channel)
+        await stub.CreateJob(request, timeout=PATIENCE)
+    async with with_jobs(Engine()) as server:
+
+        async def counted() -> bool:
+            return ("hallujudge_items_total", "chair/scored") in await samples(server)
+
+        async with asyncio.timeout(PATIENCE):
+            while not await counted():
+                await asyncio.sleep(0.01)
 
 
 async def test_health_follows_the_check() -> None:
