@@ -60,6 +60,16 @@ def test_lines_are_written_when_it_is_closed(tmp_path: Path) -> None:
     assert len((tmp_path / "access.jsonl").read_text(encoding="utf-8").splitlines()) == 100
 
 
+def test_a_full_disk_is_told_once_and_stops_no_call(caplog: pytest.LogCaptureFixture) -> None:
+    log = AccessLog("/dev/full")
+    for _ in range(3):
+        log.call_ended(record())
+    log.close()
+    assert [message.getMessage() for message in caplog.records] == [
+        "the access log loses lines: No space left on device"
+    ]
+
+
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="access_log"):
         AccessLog(str(tmp_path / "none" / "access.jsonl"))
