@@ -52,3 +52,12 @@ def test_one_question_file_refuses_the_answers_of_other_categories(tmp_path: Pat
     assert len(read_items("pope", answers_of("random"), file)) == 2
     with pytest.raises(ArchiveError, match="questions that the references lack: popular:1"):
         read_items("pope", answers_of("random", "popular"), file)
+
+
+def test_answers_without_a_category_get_none_from_the_name_of_the_question_file(
+    tmp_path: Path,
+) -> None:
+    [file] = pope_files(tmp_path, "coco_pope_random.json")
+    answers = [{"question_id": n, "text": "Yes"} for n in (1, 2)]
+    items = list(read_items("pope", answers, file))
+    assert [(item.id, dict(item.fields)) for item in items] == [("1", {}), ("2", {})]

@@ -10,7 +10,7 @@ from ..formats import read_format
 from ..inputs import InputOptions, ItemSource, Reader, References, Responses
 from ..qa import kept
 from .answers import Answers
-from .questions import categorised, joined_labels, read_questions
+from .questions import categorised, have_category, joined_labels, read_questions
 
 __all__ = ["READERS", "read_pope"]
 
@@ -35,8 +35,11 @@ def read_pope(
         return Answers(responses, None, options, group_by).checked()
     if _are_files(references):
         paths = [Path(path) for path in references]  # type: ignore[arg-type, union-attr]  # paths
-        references = joined_labels([categorised(p, read_format(p).source) for p in paths])
-    elif isinstance(references, (str, Path)):
+        sources = [(path, read_format(path).source) for path in paths]
+        if have_category(responses):
+            sources = [(path, categorised(path, source)) for path, source in sources]
+        references = joined_labels([source for _, source in sources])
+    elif isinstance(references, (str, Path)) and have_category(responses):
         references = categorised(Path(references), Path(references))
     questions = read_questions(references, responses, options, group_by)
     return Answers(responses, questions, options, group_by).checked()

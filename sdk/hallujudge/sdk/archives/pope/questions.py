@@ -21,6 +21,7 @@ __all__ = [
     "Question",
     "Questions",
     "categorised",
+    "have_category",
     "id_of",
     "joined_labels",
     "label_of",
@@ -55,6 +56,12 @@ def categorised(path: Path, source: Source) -> Source:
     return Records(
         lambda: (replace(r, values={**added, **r.values}) for r in read_records(source)), str(path)
     )
+
+
+def have_category(answers: Responses) -> bool:
+    """Return whether answers tell the category of their question, judged by the first."""
+    first = next(read_records(answers), None)
+    return first is not None and _category_of(first)
 
 
 def joined_labels(sources: Sequence[Path | Iterable[object]]) -> list[Record]:
@@ -200,9 +207,13 @@ def read_questions(
 
 
 def _have_category(answer: Record, question: Record) -> bool:
-    """Return whether both have a category. VLMEvalKit's have several, and ids of their own."""
-    categories = [record.values.get("category") for record in (answer, question)]
-    return all(isinstance(each, str) and "," not in each for each in categories)
+    return _category_of(answer) and _category_of(question)
+
+
+def _category_of(record: Record) -> bool:
+    """Return whether a record has one category. VLMEvalKit's have several, and ids of their own."""
+    category = record.values.get("category")
+    return isinstance(category, str) and "," not in category
 
 
 def _question_records(references: References) -> Iterator[Record]:
