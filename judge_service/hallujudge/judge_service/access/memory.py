@@ -99,6 +99,11 @@ class CallMemory:
         self._budget.add(size)
         self._results.append(size)
 
+    @property
+    def busy(self) -> bool:
+        """Whether a message has no answer yet."""
+        return bool(self._messages)
+
     def answered(self) -> None:
         """Give back what the oldest message and result held: the answer is sent."""
         for sizes in (self._messages, self._results):

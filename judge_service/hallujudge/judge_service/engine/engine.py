@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
 
+from ..access.turns import check_wanted, in_thread, map_cpu
 from ..errors import UnsupportedError
 from ..imports import import_in_thread
 from ..observe.recorder import record_items, recorder
@@ -16,7 +18,7 @@ from ..version import __version__
 from .entry import Pipeline
 from .progress import RunProgress
 from .registry import metric_entry, open_pipeline
-from .resources import Resources
+from .resources import Resources, has_long_graph
 from .spec import ScoreSpec
 
 if TYPE_CHECKING:
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
     from .judge_factory import JudgeFactory
 
 __all__ = ["Engine", "ScoringSession"]
+
+_T = TypeVar("_T")
+
+# Results that are added to a report in about half a millisecond.
+_PART = 200
+# Reports of fewer items take some milliseconds.
+_LONG_REPORT = 2_000
 
 
 class Engine:
@@ -49,7 +58,9 @@ class Engine:
             await factory.prepare()
         # Models, graphs and their libraries may take seconds to load; the event loop serves other
         # calls meanwhile.
-        pipeline = await asyncio.to_thread(open_pipeline, spec, self.resources)
+        pipeline = await _in_some_thread(
+            partial(open_pipeline, spec, self.resources), long=has_long_graph(*spec.graphs.values())
+        )
         await import_in_thread("numpy")  # needed by the first batch
         judges = self.resources.judges if metric_entry(spec.metric).calls_models(spec) else None
         return ScoringSession(spec, pipeline, judges)
@@ -85,6 +96,7 @@ class ScoringSession:
         self._spec = spec
         self._pipeline = pipeline
         self._tally = Tally(pipeline.metric, spec.group_by)
+        self._added = 0
 
     @property
     def statistic_names(self) -> tuple[str, ...]:
@@ -125,12 +137,14 @@ class ScoringSession:
     async def score(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, and add them to the report."""
         results = await self.evaluate(items)
-        self.add(results)
+        parts = [results[at : at + _PART] for at in range(0, len(results), _PART)]
+        await map_cpu(self.add, parts, chars=len)
         return results
 
     def add(self, results: Sequence[ItemResult]) -> None:
         """Add results that were evaluated before to the report."""
         self._tally.add_all(results)
+        self._added += len(results)
 
     async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
         """Return the calls that language models would get, with tokens and cost, without calling.
@@ -146,11 +160,20 @@ class ScoringSession:
         estimates: list[Estimate] = await estimate(items)
         return estimates
 
+    async def make_report(self) -> Report:
+        """Return the report, made in a thread; the end of the call ends it between two groups."""
+        return await _in_some_thread(self.report, long=self._added > _LONG_REPORT)
+
     def report(self) -> Report:
         """Return the report over all items scored so far."""
-        report = self._tally.finish(self._spec.interval, version=__version__)
+        report = self._tally.finish(self._spec.interval, version=__version__, check=check_wanted)
         return replace(
             report,
             settings=self.settings,
             notes=(*self.notes, *report.notes),
         )
+
+
+async def _in_some_thread(work: Callable[[], _T], *, long: bool) -> _T:
+    """Run work in a thread; work of some milliseconds does not queue behind longer work."""
+    return await (in_thread(work) if long else asyncio.to_thread(work))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from ..access.turns import in_thread
 from ..errors import UnsupportedError
 from .entry import FoundClaim
 from .registry import checked_entry, metric_entry
-from .resources import Resources
+from .resources import Resources, has_long_graph
 from .spec import GraphSource, ScoreSpec
 
 __all__ = ["extract", "normalize"]
@@ -40,4 +41,6 @@ async def normalize(
         graph = resources.graph(source)
         return graph.label, [graph.roots_of(word) for word in words]
 
+    if has_long_graph(source):
+        return await in_thread(look_up)
     return await asyncio.to_thread(look_up)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.definitions import OptionDefinition
 
+from ..access.turns import map_cpu
 from ..errors import InvalidInputError
-from .cpu import run_cpu
 from .entry import LLM_JUDGES, MetricEntry
 from .items import checked
 from .pipelines import MetricT, TextPipeline
@@ -78,9 +78,10 @@ class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
         chosen = dict(
             zip(questions, await self.judge.choose(list(questions.values())), strict=True)
         )
-        return await run_cpu(
-            lambda: [self.judged(item, chosen.get(index)) for index, item in enumerate(mine)],
-            chars=self.size(mine),
+        return await map_cpu(
+            lambda index: self.judged(mine[index], chosen.get(index)),
+            range(len(mine)),
+            chars=lambda index: self.size(mine[index]),
         )
 
     async def estimate(self, items: Sequence[Item]) -> list[Estimate]:

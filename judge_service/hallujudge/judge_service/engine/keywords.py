@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..access.turns import RULES_EFFORT, map_cpu
 from ..errors import InvalidInputError
 from ..extractors.values import DescriptionPair, Keyword, Keywords, PairKeywords
-from .cpu import run_cpu
 from .entry import FoundClaim
 from .resources import Resources
 
@@ -106,12 +106,15 @@ class PairExtractor:
             )
         if self._llm is not None:
             return [_pair_of(result) for result in await self._llm.try_many(pairs)]
-        texts = dict.fromkeys(text for pair in pairs for text in (pair.reference, pair.predicted))
-        # The rules take about a hundred times as long per character as run_cpu's estimate.
-        chars = 100 * sum(map(len, texts))
-        found = await run_cpu(
-            lambda: {text: _found(self._rules.extract(text)) for text in texts}, chars=chars
+        texts = list(
+            dict.fromkeys(text for pair in pairs for text in (pair.reference, pair.predicted))
         )
+        keywords = await map_cpu(
+            lambda text: _found(self._rules.extract(text)),
+            texts,
+            chars=lambda text: RULES_EFFORT * len(text),
+        )
+        found = dict(zip(texts, keywords, strict=True))
         return [
             FoundPair(reference=found[pair.reference], predicted=found[pair.predicted])
             for pair in pairs

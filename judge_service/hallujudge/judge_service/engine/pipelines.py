@@ -12,7 +12,7 @@ from hallujudge.metrics.framework.base import MetricBase
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import Evidence, ScoredItem
 
-from .cpu import run_cpu
+from ..access.turns import map_cpu
 from .items import checked, scored, unscored
 from .responses import Problem, ResponseCheck
 
@@ -55,7 +55,7 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order."""
         mine: list[_ItemT] = checked(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
-        return await run_cpu(lambda: list(map(self.result, mine)), chars=self.size(mine))
+        return await map_cpu(self.result, mine, chars=self.size)
 
     def result(self, item: _ItemT) -> ItemResult:
         """Return the result of one item."""
@@ -68,9 +68,9 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
         result = unscored(item, *self.unread(item), made.evidence)
         return replace(result, statistics=made.statistics) if self.counts_unread else result
 
-    def size(self, items: Sequence[_ItemT]) -> int:
-        """Return the number of characters that scoring items reads."""
-        return sum([len(getattr(item, "response", None) or "") for item in items])
+    def size(self, item: _ItemT) -> int:
+        """Return the number of characters that scoring an item reads."""
+        return len(getattr(item, "response", None) or "")
 
     def problem(self, item: _ItemT) -> Problem | None:
         """Return why an item cannot be scored, or None."""

@@ -19,14 +19,15 @@ from hallujudge.synonym_graphs import (
 )
 
 from ..access.memory import MemoryBudget
+from ..access.turns import LONG_CHARS
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
 from .offers import Offers
-from .spec import GraphSource, ShippedGraph
+from .spec import GraphSource, InlineGraph, ShippedGraph
 
 if TYPE_CHECKING:
     from .judge_factory import JudgeFactory
 
-__all__ = ["Resources", "read_graph"]
+__all__ = ["Resources", "has_long_graph", "read_graph"]
 
 # The size of the cache of graphs; the least recently used graph is dropped first.
 _KEPT_GRAPHS = 32
@@ -128,6 +129,13 @@ class Resources:
 def _size(source: GraphSource) -> int:
     """Return the memory of a graph, at most; shipped ones are the server's own."""
     return 0 if isinstance(source, ShippedGraph) else _GRAPH_FACTOR * len(source.text)
+
+
+def has_long_graph(*sources: GraphSource) -> bool:
+    """Return whether a graph among these takes more than some milliseconds to read."""
+    return any(
+        isinstance(source, InlineGraph) and len(source.text) > LONG_CHARS for source in sources
+    )
 
 
 def _no_models() -> JudgeFactory:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 
 from hallujudge.metrics.framework.triplets import Sentence, Triplet, TripletError, triplet_of
 
+from ..access.turns import map_cpu
 from .asking import SHOWN_CHARS, Extraction, LlmExtractor, list_under, with_keys
 from .places import Places, root_form
 from .values import DescriptionPair, ExtractedTriplet, Keywords, PairKeywords, Span
@@ -134,8 +134,8 @@ class SentenceExtractor:
         return found
 
     async def extract_many(self, texts: Sequence[str]) -> list[list[tuple[Sentence, Span]]]:
-        """Return the sentences of each text, found in a thread."""
-        return await asyncio.to_thread(lambda: [self.extract(text) for text in texts])
+        """Return the sentences of each text, while a server serves other calls."""
+        return await map_cpu(self.extract, texts, chars=len)
 
     def _ends(self, text: str, match: re.Match[str]) -> bool:
         before = text[max(0, match.start() - 12) : match.start()]

@@ -59,6 +59,11 @@ class JobRunner:
                 _LOG.exception("the runner of jobs failed; it goes on")
             await scoring.changes.wait(change, POLL_SECONDS)
 
+    def hurry(self) -> None:
+        """Stop the work on all jobs now."""
+        for _, task in self._running.values():
+            task.cancel()
+
     async def stop(self, grace: float) -> None:
         """Let chunks that are being scored finish, then stop.
 

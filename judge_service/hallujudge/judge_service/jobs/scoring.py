@@ -7,10 +7,12 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Outcome
 
+from ..access.turns import in_thread
 from ..engine.ordered import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
 from .values import Answer, Job, JobCodec
@@ -84,7 +86,7 @@ class JobScoring:
                 self.changes.notify()
         if self.draining.is_set():
             raise StoppedError
-        report = await asyncio.to_thread(self._report, job, session)
+        report = await in_thread(partial(self._report, job, session))
         await self.threads.run(self.progress.finish, job.number, report, self.now())
         self.changes.notify()
 

@@ -80,6 +80,7 @@ class JobService:
         self._draining = asyncio.Event()
         self._opening = asyncio.Lock()
         self._opened: _Opened | None = None
+        self._closing: _Opened | None = None
         self._waking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -101,6 +102,11 @@ class JobService:
         self._draining.set()
         self._changes.notify()
 
+    def hurry(self) -> None:
+        """End the wait of :meth:`close` for items that are being scored."""
+        if self._closing is not None:
+            self._closing.runner.hurry()
+
     async def close(self, grace: float = 0.0) -> None:
         """Stop the work on jobs and close the database.
 
@@ -114,6 +120,7 @@ class JobService:
         async with self._opening:
             opened, self._opened = self._opened, None
         if opened is not None:
+            self._closing = opened
             await opened.task
             await opened.runner.stop(grace)
         # A call whose caller was cancelled may still use a connection.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Callable
+
+from ..access.caller import current_caller
+from ..access.fair import FairQueue
 
 __all__ = ["AdaptiveLimiter"]
 
@@ -24,8 +25,7 @@ class AdaptiveLimiter:
         self._most = most
         self._limit = float(most)
         self._clock = clock
-        self._in_flight = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._queue = FairQueue(most)
         self._shrunk_at = float("-inf")
         self._paused_until = float("-inf")
 
@@ -37,12 +37,12 @@ class AdaptiveLimiter:
     @property
     def running(self) -> int:
         """Calls under way."""
-        return self._in_flight
+        return self._queue.inside
 
     @property
     def waiting(self) -> int:
         """Calls that wait for a place."""
-        return len(self._waiting)
+        return self._queue.waiting
 
     @property
     def pause_left(self) -> float:
@@ -50,17 +50,11 @@ class AdaptiveLimiter:
         return max(0.0, self._paused_until - self._clock())
 
     async def acquire(self) -> float:
-        """Wait for a free place and return the time, for :meth:`release`."""
-        while self._in_flight >= self.limit:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    self._wake()
-                raise
-        self._in_flight += 1
+        """Wait for a free place and return the time, for :meth:`release`.
+
+        Callers get places in turn, however many calls each of them waits with.
+        """
+        await self._queue.enter(current_caller().id, cost=1.0)
         return self._clock()
 
     def release(self, started: float, *, limited: bool, retry_after: float | None = None) -> None:
@@ -71,13 +65,12 @@ class AdaptiveLimiter:
             limited: Whether the server reported a rate limit.
             retry_after: Seconds for which it asked not to be called.
         """
-        self._in_flight -= 1
         if limited:
             self._shrink(started, retry_after)
         else:
             self._limit = min(self._most, self._limit + 1.0 / max(1.0, self._limit))
-        for _ in range(max(0, self.limit - self._in_flight)):
-            self._wake()
+        self._queue.resize(self.limit)
+        self._queue.leave(current_caller().id)
 
     def _shrink(self, started: float, retry_after: float | None) -> None:
         if started >= self._shrunk_at:
@@ -85,10 +78,3 @@ class AdaptiveLimiter:
             self._shrunk_at = self._clock()
         if retry_after is not None:
             self._paused_until = max(self._paused_until, self._clock() + retry_after)
-
-    def _wake(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from hallujudge.metrics.framework.claims import ClaimVerdict
 
+from ..access.turns import in_thread
 from .values import ClaimQuery
 
 __all__ = ["in_rounds"]
@@ -26,5 +27,5 @@ async def in_rounds(
     """
     verdicts: list[ClaimVerdict] = []
     for first in range(0, len(claims), size):
-        verdicts += await asyncio.to_thread(judge, claims[first : first + size])
+        verdicts += await in_thread(partial(judge, claims[first : first + size]), short=True)
     return verdicts

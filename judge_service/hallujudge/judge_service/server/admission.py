@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..access.caller import Caller
+from ..access.fair import FairQueue
 from ..access.rates import CallerLimits
 from ..errors import OverloadedError
 
@@ -15,6 +16,9 @@ __all__ = ["Admission"]
 
 class Admission:
     """Limits the number of running calls and of calls that wait for them.
+
+    Callers get places in turn. None has more than three quarters of them, so that there is always
+    room for another caller.
 
     gRPC's own limits respond with a bare CANCELLED or without details, so that callers could not
     distinguish a busy server from a broken one.
@@ -26,10 +30,13 @@ class Admission:
     """
 
     def __init__(self, *, running: int, waiting: int, retry_after: float = 0.5) -> None:
-        self._room = asyncio.Semaphore(running)
+        self._queue = FairQueue(running)
         self._limit = running + waiting
+        self._share = _share(running)
+        self._own_limit = _share(running) + _share(waiting)
         self._inside = 0
-        self._idle = 0
+        self._own: dict[str, FairQueue] = {}
+        self._idle: Counter[str] = Counter()
         self._retry_after = retry_after
         self.limits = CallerLimits()
         """What each caller uses of its own limits."""
@@ -47,32 +54,52 @@ class Admission:
             OverloadedError: The caller is at a limit of its own, or the queue is full.
         """
         with self.limits.call(caller):
-            async with self._idle_place() if idle else self._place():
+            async with self._idle_place(caller) if idle else self._place(caller):
                 yield
 
     @asynccontextmanager
-    async def _idle_place(self) -> AsyncIterator[None]:
-        self._check(self._idle)
-        self._idle += 1
+    async def _idle_place(self, caller: Caller) -> AsyncIterator[None]:
+        self._check("the server has", self._idle.total(), self._limit)
+        self._check(f"{caller.name} has", self._idle[caller.id], self._own_limit)
+        self._idle[caller.id] += 1
         try:
             yield
         finally:
-            self._idle -= 1
-
-    def _check(self, inside: int) -> None:
-        if inside >= self._limit:
-            raise OverloadedError(
-                f"{inside} calls are running or waiting; try again in {self._retry_after:g} s",
-                metadata={"limit": str(self._limit)},
-                retry_after=self._retry_after,
-            )
+            self._idle[caller.id] -= 1
+            self._idle += Counter()  # forgets callers who have none
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
-        self._check(self._inside)
+    async def _place(self, caller: Caller) -> AsyncIterator[None]:
+        own = self._own.get(caller.id) or FairQueue(self._share)
+        self._check("the server has", self._inside, self._limit)
+        self._check(f"{caller.name} has", own.inside + own.waiting, self._own_limit)
         self._inside += 1
+        self._own[caller.id] = own
         try:
-            async with self._room:
+            async with _entered(own, caller), _entered(self._queue, caller):
                 yield
         finally:
             self._inside -= 1
+            if not own.inside and not own.waiting:
+                self._own.pop(caller.id, None)
+
+    def _check(self, who: str, inside: int, limit: int) -> None:
+        if inside >= limit:
+            raise OverloadedError(
+                f"{who} {inside} calls running or waiting; try again in {self._retry_after:g} s",
+                metadata={"limit": str(limit)},
+                retry_after=self._retry_after,
+            )
+
+
+@asynccontextmanager
+async def _entered(queue: FairQueue, caller: Caller) -> AsyncIterator[None]:
+    await queue.enter(caller.id, cost=1.0)
+    try:
+        yield
+    finally:
+        queue.leave(caller.id)
+
+
+def _share(places: int) -> int:
+    return places - places // 4

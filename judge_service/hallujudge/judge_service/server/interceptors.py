@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
@@ -13,10 +14,12 @@ from grpc_status import rpc_status
 
 from ..access.caller import Caller, begin_call, current_caller
 from ..access.memory import CallMemory, MemoryBudget, begin_memory
+from ..access.turns import Turns, begin_turns
 from ..errors import HallujudgeError, InternalError
 from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
 from ..wire.errors import pushback, status_of
 from .admission import Admission
+from .call_clock import CallClock, CallTimes
 from .door import Door
 from .methods import MethodRule, rule_of
 from .requests import RequestReader
@@ -42,12 +45,23 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         door: Tells who calls.
         admission: The limits of concurrent calls.
         memory: The memory budget of the process.
+        times: How long calls may take.
+        turns: How callers share the processor.
     """
 
-    def __init__(self, door: Door, admission: Admission, memory: MemoryBudget) -> None:
+    def __init__(
+        self,
+        door: Door,
+        admission: Admission,
+        memory: MemoryBudget,
+        times: CallTimes,
+        turns: Turns | None = None,
+    ) -> None:
         self._door = door
         self._admission = admission
         self._memory = memory
+        self._times = times
+        self._turns = turns or Turns()
 
     async def intercept_service(  # type: ignore[override]  # the stub is generic by call
         self,
@@ -75,9 +89,10 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
         async def served(raws: AsyncIterable[bytes], context: _Context) -> object:
-            async with self._admitted(rule, context) as memory:
-                requests = reader.each(raws, memory, self._pace)
+            async with self._admitted(rule, context) as memory, self._clock(many) as clock:
+                requests = reader.each(_noted(raws, clock), memory, self._pace)
                 request = requests if many else await reader.only(raws, memory)
+                clock.moved()
                 return await call(request, context)
 
         async def guarded(raws: AsyncIterable[bytes], context: _Context) -> object:
@@ -95,13 +110,17 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
         async def served(raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
-            async with self._admitted(rule, context) as memory:
-                requests = reader.each(raws, memory, self._pace)
+            async with self._admitted(rule, context) as memory, self._clock(many) as clock:
+                requests = reader.each(_noted(raws, clock), memory, self._pace)
                 request = requests if many else await reader.only(raws, memory)
+                if not many:
+                    clock.moved()
                 responses = call(request, context)
                 if hasattr(responses, "__aiter__"):
                     async for response in responses:
                         yield response
+                        if memory.busy:
+                            clock.moved()
                 else:  # a method that writes its responses to the context, as health's Watch
                     await responses
 
@@ -133,12 +152,16 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                 yield memory
                 return
             caller = self._known(rule, context)
+            begin_turns(self._turns)
             record_waiting()
             async with self._admission.admitted(caller, idle=rule.idle):
                 record_running()
                 yield memory
         finally:
             memory.close()
+
+    def _clock(self, many: bool) -> CallClock:
+        return CallClock(self._times, many=many)
 
     async def _pace(self) -> None:
         await self._admission.limits.message(current_caller())
@@ -150,6 +173,12 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
             caller.require(rule.scope)
         begin_call(caller)
         return caller
+
+
+async def _noted(raws: AsyncIterable[bytes], clock: CallClock) -> AsyncIterator[bytes]:
+    async for raw in raws:
+        clock.moved()
+        yield raw
 
 
 def _behaviour(handler: _Handler) -> Callable[..., Any]:
@@ -174,10 +203,17 @@ class _Failure(NamedTuple):
     trailers: tuple[tuple[str, str | bytes], ...]
 
     async def abort(self, context: _Context) -> NoReturn:
-        """End the call."""
+        """End the call.
+
+        Raises:
+            CancelledError: The client has gone, and takes no status.
+        """
         ending = context.abort(self.code, self.details, trailing_metadata=self.trailers)
         del context
-        await ending
+        try:
+            await ending
+        except grpc.aio.InternalError as err:
+            raise asyncio.CancelledError from err
         raise AssertionError("abort returned")
 
 

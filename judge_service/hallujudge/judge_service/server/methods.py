@@ -21,7 +21,8 @@ class MethodRule:
     open: bool = False
     """Whether anybody may call it, and without a place among the limited calls."""
     idle: bool = False
-    """Whether its calls wait most of the time, so that they take no place of calls that work."""
+    """Whether its calls wait most of the time or do no work, so that they take no place of others.
+    """
 
 
 METHODS: Mapping[str, MethodRule] = {
@@ -30,8 +31,8 @@ METHODS: Mapping[str, MethodRule] = {
     "/hallujudge.judge.v1.JudgeService/Extract": MethodRule(scope=Scope.EXTRACT),
     "/hallujudge.judge.v1.JudgeService/Judge": MethodRule(scope=Scope.JUDGE),
     "/hallujudge.judge.v1.JudgeService/Normalize": MethodRule(scope=Scope.EXTRACT),
-    "/hallujudge.judge.v1.JudgeService/ListMetrics": MethodRule(),
-    "/hallujudge.judge.v1.JudgeService/GetServerInfo": MethodRule(),
+    "/hallujudge.judge.v1.JudgeService/ListMetrics": MethodRule(idle=True),
+    "/hallujudge.judge.v1.JudgeService/GetServerInfo": MethodRule(idle=True),
     "/hallujudge.judge.v1.ScoringJobService/CreateJob": MethodRule(scope=Scope.SCORE),
     "/hallujudge.judge.v1.ScoringJobService/AddJobItems": MethodRule(scope=Scope.SCORE),
     "/hallujudge.judge.v1.ScoringJobService/GetJob": MethodRule(scope=Scope.SCORE),

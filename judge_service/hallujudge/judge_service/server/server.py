@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -21,6 +21,7 @@ from hallujudge.judge.v1 import (
 
 from ..access.memory import MemoryBudget
 from ..access.spending import Ledger
+from ..access.turns import Turns, begin_turns
 from ..engine import Engine
 from ..engine.offers import Offers
 from ..engine.resources import Resources
@@ -34,6 +35,7 @@ from ..settings.server import (
     state_folder,
 )
 from .admission import Admission
+from .call_clock import CallTimes
 from .door import is_loopback, open_door
 from .interceptors import GuardInterceptor
 from .job_settings import job_service, with_verdict_cache
@@ -41,6 +43,7 @@ from .jobs_servicer import JobsServicer
 from .observed import ObservingInterceptor
 from .observing import Observation, observe
 from .servicer import JudgeServicer
+from .shutdown import Shutdown
 from .tls import server_credentials
 
 if TYPE_CHECKING:
@@ -59,6 +62,7 @@ except ModuleNotFoundError as err:
 __all__ = ["RunningServer", "serve", "start"]
 
 _LOG = logging.getLogger(__name__)
+_SWITCH_SECONDS = 0.001
 _SERVICES = tuple(
     file.services_by_name[name].full_name
     for file, name in (
@@ -112,23 +116,37 @@ class RunningServer:
         for name in _HEALTH_NAMES:
             await self._checks.set(name, _SERVING if well else _NOT_SERVING)
 
-    async def stop(self, grace: float | None = None) -> None:
+    async def stop(self, grace: float | None = None, hurry: asyncio.Event | None = None) -> None:
         """Reject new calls, wait for running ones to finish, then stop.
 
         Args:
             grace: The longest wait, in seconds; None: the setting ``drain_seconds``.
+            hurry: Ends the wait when it is set; None: nothing does.
         """
         grace = self._settings.drain_seconds if grace is None else grace
         self._observation.check.draining = True
         if self._watch is not None:
             self._watch.cancel()
         await self._checks.enter_graceful_shutdown()
-        if self._jobs is None:
-            await self._server.stop(grace)
-        else:
+        ends = [self._end_calls(grace, hurry or asyncio.Event())]
+        if self._jobs is not None:
             self._jobs.drain()
-            await asyncio.gather(self._server.stop(grace), self._jobs.close(grace))
+            ends.append(self._jobs.close(grace))
+        await asyncio.gather(*ends)
         await asyncio.to_thread(self._observation.close)
+
+    async def _end_calls(self, grace: float, hurry: asyncio.Event) -> None:
+        ending = asyncio.ensure_future(self._server.stop(grace))
+        hurried = asyncio.ensure_future(hurry.wait())
+        await asyncio.wait({ending, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        if not ending.done():
+            # A second stop would wait for the first one.
+            ending.cancel()
+            await asyncio.gather(ending, return_exceptions=True)
+            if self._jobs is not None:
+                self._jobs.hurry()
+            await self._server.stop(0)
+        hurried.cancel()
 
 
 async def start(
@@ -148,13 +166,14 @@ async def start(
     door, credentials = open_door(settings), server_credentials(settings)
     engine = engine or Engine(Resources(offers=_offers(settings), memory=_memory(settings)))
     admission = Admission(running=settings.max_running_calls, waiting=settings.max_waiting_calls)
+    turns = Turns()
     # gRPC cancels calls above its own limit without details, so admission must reject them first.
     pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
     observation = observe(settings, engine)
     server = grpc.aio.server(
         interceptors=[
             ObservingInterceptor(observation.recorder),
-            GuardInterceptor(door, admission, engine.resources.memory),
+            GuardInterceptor(door, admission, engine.resources.memory, _times(settings), turns),
         ],
         options=[
             ("grpc.max_receive_message_length", settings.max_message_bytes),
@@ -164,6 +183,7 @@ async def start(
             ("grpc.so_reuseport", 0),
             # Clients ask a server at work whether it is alive; gRPC's default calls that abuse.
             ("grpc.http2.min_ping_interval_without_data_ms", 500),
+            *_keepalive(settings),
         ],
     )
     judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(
@@ -185,16 +205,38 @@ async def start(
         raise
     await server.start()
     if jobs is not None:
-        await asyncio.create_task(_recorded(jobs, observation.recorder))
+        await asyncio.create_task(_started(jobs, observation.recorder, turns))
     running = RunningServer(server, checks, settings, port, observation, jobs)
     await running._tell(True)
     return running
 
 
-async def _recorded(jobs: JobService, recorder: Recorder) -> None:
-    """Start jobs in a task that records, as the tasks that it starts do."""
+async def _started(jobs: JobService, recorder: Recorder, turns: Turns) -> None:
+    """Start jobs in a task that records and takes turns, as the tasks that it starts do."""
     begin_recording(recorder)
+    begin_turns(turns)
     await jobs.start()
+
+
+def _times(settings: ServerSettings) -> CallTimes:
+    return CallTimes(
+        first_message=settings.first_message_seconds,
+        idle=settings.idle_seconds,
+        total=settings.max_call_seconds,
+    )
+
+
+def _keepalive(settings: ServerSettings) -> tuple[tuple[str, int], ...]:
+    """Return the options by which clients that vanished are noticed."""
+    milliseconds = int(settings.keepalive_seconds * 1000)
+    return (
+        ("grpc.keepalive_time_ms", milliseconds),
+        ("grpc.keepalive_timeout_ms", milliseconds),
+        # The limit that holds while data waits to be sent.
+        ("grpc.http2.ping_timeout_ms", milliseconds),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+    )
 
 
 def _bind(
@@ -241,25 +283,21 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
             settings.host,
             settings.port,
         )
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    async with _judges(resolved, stopping) as resources:
-        if not stopping.is_set():
+    # Threads that work let the event loop go on after a millisecond, not after five.
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    shutdown = Shutdown(settings.drain_seconds)
+    shutdown.listen()
+    async with _judges(resolved, shutdown.stopping) as resources:
+        if not shutdown.stopping.is_set():
             engine = Engine(resources)
             running = await start(settings, engine, job_service(resolved, engine))
             running.watch()
             if running.metrics_address:
                 _LOG.info("metrics at http://%s/metrics", running.metrics_address)
             announce(running.address)
-            await stopping.wait()
-            _LOG.info("draining for up to %g s", settings.drain_seconds)
-            await running.stop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # A second signal during shutdown would print a traceback about a closed loop.
-        loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_IGN)
+            await shutdown.stopping.wait()
+            await running.stop(hurry=shutdown.hurry)
+    shutdown.ignore()
 
 
 @asynccontextmanager

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 
 from ..access.memory import call_memory
+from ..access.turns import map_cpu
 from ..engine import Engine, ScoringSession, metric_names
 from ..engine.extraction import extract, normalize
 from ..engine.ordered import ordered_map
@@ -23,14 +24,17 @@ from ..wire import convert as _convert
 from ..wire.metrics import metric_info
 from ..wire.reports import pieces_of, shrink
 from ..wire.scene_graphs import without_graphs
+from .costs import GroupLimit, check_texts
 from .counts import check_count
-from .specs import admitted_spec
+from .specs import admitted_spec, check_graph
+from .window import Held, Window
 
 if TYPE_CHECKING:
     import grpc
 
-    from hallujudge.metrics import Item
+    from hallujudge.metrics import Item, ItemResult
 
+    from ..engine.entry import FoundClaim
     from ..engine.spec import ScoreSpec
     from ..settings.server import ServerSettings
 
@@ -42,6 +46,8 @@ _MAX_CONCURRENCY = 8
 _REPORT_BYTES = 1 << 20
 # What a message takes in memory for each of its bytes on the wire.
 _RESULT_FACTOR = 4
+# Converting a claim takes about as long as matching so many characters.
+_CLAIM_CHARS = 100
 
 
 class JudgeServicer(pb_grpc.JudgeServiceServicer):
@@ -62,12 +68,13 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         """Score a small batch in one call."""
         spec = admitted_spec(request.spec)
         session = await self._engine.open(spec)
-        items = self._items(spec, request.items, "items")
+        items = await self._items(spec, request.items, "items")
         _convert.check_unique(items)
-        results = without_graphs(await session.score(items))
-        report = await asyncio.to_thread(session.report)
+        self._group_limit(spec, session).add(items)
+        results = await _messages(await session.score(items))
+        report = await session.make_report()
         response = pb.ScoreResponse(
-            results=[_convert.result_to_proto(result) for result in results],
+            results=results,
             report=_convert.report_to_proto(report),
             statistic_names=session.statistic_names,
         )
@@ -106,17 +113,23 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         report: bool,
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Yield the results of each batch, then the report if it is wanted."""
+        window = Window(self._settings.max_unread_bytes, self._settings.max_batch_items)
+        groups = self._group_limit(spec, session)
 
-        async def work(request: pb.ScoreStreamRequest) -> pb.ScoreStreamResponse:
-            return await self._score_batch(spec, session, request)
+        async def work(one: tuple[pb.ScoreStreamRequest, Held]) -> pb.ScoreStreamResponse:
+            request, batch = one
+            response = await self._score_batch(spec, session, groups, request)
+            window.made(batch, response.ByteSize())
+            return response
 
-        async with aclosing(ordered_map(requests, work, limit=_MAX_CONCURRENCY)) as responses:
+        paced = window.paced(requests)
+        async with aclosing(ordered_map(paced, work, limit=_MAX_CONCURRENCY)) as responses:
             async for response in responses:
                 yield response
+                window.sent()
         if not report:
             return
-        # Intervals over many items take seconds; the event loop serves other calls meanwhile.
-        made = await asyncio.to_thread(session.report)
+        made = await session.make_report()
         size = min(_REPORT_BYTES, self._settings.max_message_bytes // 2)
         for piece in pieces_of(_convert.report_to_proto(made), size):
             yield piece
@@ -126,30 +139,27 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     ) -> pb.ExtractResponse:
         """Extract claims from texts."""
         check_count(self._settings.max_batch_items, len(request.texts), "texts")
+        check_texts(request.texts)
         spec = admitted_spec(request.spec)
         texts = await extract(spec, request.texts, self._engine.resources)
-        return pb.ExtractResponse(
-            texts=[
-                pb.TextClaims(claims=[_convert.found_claim_to_proto(claim) for claim in claims])
-                for claims in texts
-            ]
-        )
+        claims = await map_cpu(_text_claims, texts, chars=lambda found: _CLAIM_CHARS * len(found))
+        return pb.ExtractResponse(texts=claims)
 
     async def Judge(
         self, request: pb.JudgeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.JudgeResponse:
         """Judge claims without aggregating."""
         spec = admitted_spec(request.spec)
-        items = self._items(spec, request.items, "items")
+        items = await self._items(spec, request.items, "items")
         _convert.check_unique(items)
-        results = without_graphs(await self._engine.judge(spec, items))
-        return pb.JudgeResponse(results=[_convert.result_to_proto(result) for result in results])
+        return pb.JudgeResponse(results=await _messages(await self._engine.judge(spec, items)))
 
     async def Normalize(
         self, request: pb.NormalizeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.NormalizeResponse:
         """Return the roots of words."""
         check_count(self._settings.max_batch_items, len(request.words), "words")
+        check_graph(request.graph)
         graph = _convert.graph_from_proto(request.graph)
         label, roots = await normalize(graph, request.words, self._engine.resources)
         return pb.NormalizeResponse(
@@ -182,24 +192,42 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         )
 
     async def _score_batch(
-        self, spec: ScoreSpec, session: ScoringSession, request: pb.ScoreStreamRequest
+        self,
+        spec: ScoreSpec,
+        session: ScoringSession,
+        groups: GroupLimit,
+        request: pb.ScoreStreamRequest,
     ) -> pb.ScoreStreamResponse:
         if request.WhichOneof("message") != "batch":
             raise InvalidInputError("after the spec, every message of a stream must be a batch")
-        items = self._items(spec, request.batch.items, "batch.items")
-        results = without_graphs(await session.score(items))
-        response = pb.ScoreStreamResponse(
-            batch=pb.ResultBatch(results=[_convert.result_to_proto(result) for result in results])
-        )
+        items = await self._items(spec, request.batch.items, "batch.items")
+        groups.add(items)
+        results = await _messages(await session.score(items))
+        response = pb.ScoreStreamResponse(batch=pb.ResultBatch(results=results))
         call_memory().result(_RESULT_FACTOR * response.ByteSize())
         return response
 
-    def _items(self, spec: ScoreSpec, messages: Sequence[pb.Item], within: str) -> list[Item]:
+    async def _items(self, spec: ScoreSpec, messages: Sequence[pb.Item], within: str) -> list[Item]:
         """Return the items of a request for the metric of its spec."""
         check_count(self._settings.max_batch_items, len(messages), within)
-        return _convert.items_from_proto(
-            messages, metric_entry(spec.metric).item_type, within=within
-        )
+        read = partial(_convert.read_item, item_type=metric_entry(spec.metric).item_type)
+        return _convert.items_of(await map_cpu(read, messages, chars=_message_size), within=within)
+
+    def _group_limit(self, spec: ScoreSpec, session: ScoringSession) -> GroupLimit:
+        return GroupLimit(spec.group_by, session.metric, self._settings.max_report_groups)
+
+
+def _message_size(message: pb.Item) -> int:
+    return message.ByteSize()
+
+
+async def _messages(results: Sequence[ItemResult]) -> list[pb.ItemResult]:
+    """Return results as messages, without the scene graphs of their items."""
+    return await map_cpu(_convert.result_to_proto, without_graphs(results), chars=lambda _: 0)
+
+
+def _text_claims(claims: Sequence[FoundClaim]) -> pb.TextClaims:
+    return pb.TextClaims(claims=[_convert.found_claim_to_proto(claim) for claim in claims])
 
 
 def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:

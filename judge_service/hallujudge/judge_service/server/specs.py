@@ -12,12 +12,14 @@ from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, Violation
 from ..wire import convert as _convert
 
-__all__ = ["admitted_spec"]
+__all__ = ["MAX_GRAPH", "admitted_spec", "check_graph"]
 
 # No option of a metric comes near these; longer values would only fill logs and error messages.
 _MAX_NAME = 200
 _MAX_VALUE = 1 << 16
 _MAX_ENTRIES = 64
+# Shipped graphs have 30 KB. Reading this much takes seconds.
+MAX_GRAPH = 2 << 20
 
 
 def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
@@ -34,6 +36,22 @@ def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
     if metric_entry(spec.metric).calls_models(spec):
         current_caller().require(Scope.JUDGE)
     return spec
+
+
+def check_graph(source: scoring_pb2.GraphSource, field: str = "graph") -> None:
+    """Refuse a graph that takes too long to read.
+
+    Raises:
+        InvalidInputError: It is too large.
+    """
+    if violations := tuple(_too_large(source, field)):
+        raise InvalidInputError(violations[0].description, violations=violations)
+
+
+def _too_large(source: scoring_pb2.GraphSource, field: str) -> Iterator[Violation]:
+    if (size := len(source.inline.text)) > MAX_GRAPH:
+        problem = f"has {size} characters; send a synonym graph of at most {MAX_GRAPH}"
+        yield _violation(field, problem)
 
 
 def _too_long(message: scoring_pb2.ScoreSpec) -> Iterator[Violation]:
@@ -56,6 +74,8 @@ def _too_long(message: scoring_pb2.ScoreSpec) -> Iterator[Violation]:
     for field, text in names:
         if len(text) > _MAX_NAME:
             yield _violation(field, f"has {len(text)} characters; send at most {_MAX_NAME}")
+    for role, source in message.graphs.items():
+        yield from _too_large(source, f"spec.graphs[{role[:_MAX_NAME]!r}]")
     for name, value in message.options.items():
         if len(value) > _MAX_VALUE:
             yield _violation(

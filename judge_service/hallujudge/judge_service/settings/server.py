@@ -58,6 +58,28 @@ class ServerSettings:
     """The maximum number of running calls."""
     max_waiting_calls: int = _setting(256, "maximum number of waiting calls", high=100_000)
     """The maximum number of waiting calls; further ones are rejected with a time to retry."""
+    first_message_seconds: float = _setting(
+        30.0, "time for the first message of a call", low=0.001, high=86_400
+    )
+    """How long the first message of a call may take, in seconds."""
+    idle_seconds: float = _setting(
+        600.0, "time after which a stream that nobody uses ends", low=0.001, high=2**21
+    )
+    """How long a stream may be without a message from its client, or one that it reads."""
+    max_call_seconds: float = _setting(
+        86_400.0, "maximum duration of a call", low=0.001, high=2**21
+    )
+    """How long a call may take, in seconds."""
+    keepalive_seconds: float = _setting(
+        60.0, "how often clients are asked whether they are there", low=0.1, high=2**21
+    )
+    """How often a client is asked whether it is there, and how long its answer may take."""
+    max_unread_bytes: int = _setting(
+        8 << 20, "results of a stream that its client has not read, in bytes", low=1 << 16
+    )
+    """The maximum size of a stream's results that its client has not read, in bytes."""
+    max_report_groups: int = _setting(10_000, "maximum number of groups of a report", low=1)
+    """The maximum number of groups of a report, for each field."""
     tls_cert: str = _setting("", "PEM file of the server's certificate chain; empty: plain text")
     """PEM file of the server's certificate and its chain; empty: connections are plain text."""
     tls_key: str = _setting("", "PEM file of the certificate's private key")

@@ -58,6 +58,7 @@ __all__ = [
     "item_from_proto",
     "item_to_proto",
     "items_from_proto",
+    "items_of",
     "report_from_proto",
     "report_to_proto",
     "result_from_proto",
@@ -195,15 +196,31 @@ def items_from_proto(
     Raises:
         InvalidInputError: Some messages are not valid; each has a violation.
     """
-    items: list[Item] = []
-    problems: list[MalformedError] = []
-    for index, message in enumerate(messages):
-        try:
-            items.append(_checked(_item(message), item_type))
-        except MalformedError as err:
-            problems.append(err.within(f"{within}[{index}]"))
-    if problems:
-        raise _all_invalid(problems, len(messages))
+    return items_of([read_item(message, item_type) for message in messages], within=within)
+
+
+def read_item(message: pb.Item, item_type: type[Item]) -> Item | MalformedError:
+    """Return the item of a message, or what is wrong with it, for :func:`items_of`."""
+    try:
+        return _checked(_item(message), item_type)
+    except MalformedError as err:
+        return err
+
+
+def items_of(read: Sequence[Item | MalformedError], *, within: str) -> list[Item]:
+    """Return items that were read one by one.
+
+    Raises:
+        InvalidInputError: Some are not valid; each has a violation.
+    """
+    items = [item for item in read if isinstance(item, Item)]
+    if len(items) < len(read):
+        problems = [
+            problem.within(f"{within}[{index}]")
+            for index, problem in enumerate(read)
+            if isinstance(problem, MalformedError)
+        ]
+        raise _all_invalid(problems, len(read))
     return items
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -128,12 +129,19 @@ class Tally:
         table = self._repeated(Table(self._metric, rows.keys, rows.weights, rows.columns))
         return table.by_cluster()
 
-    def finish(self, intervals: IntervalSettings, *, version: str) -> Report:
+    def finish(
+        self,
+        intervals: IntervalSettings,
+        *,
+        version: str,
+        check: Callable[[], None] = lambda: None,
+    ) -> Report:
         """Return the report over all items added so far; more may be added later.
 
         Args:
             intervals: How intervals are made.
             version: The version of Hallujudge, for the signature.
+            check: Called before each group; what it raises ends the report.
         """
         metric, rows = self._metric, self._rows
         rows.settle()
@@ -146,7 +154,7 @@ class Tally:
             ("unscored", str(coverage.unscored)),
             ("v", version),
         )
-        groups = self._groups_of(table, intervals)
+        groups = self._groups_of(table, intervals, check)
         return Report(
             metric=metric.name,
             variant=metric.variant,
@@ -168,14 +176,14 @@ class Tally:
         )
 
     def _groups_of(
-        self, table: Table, intervals: IntervalSettings
+        self, table: Table, intervals: IntervalSettings, check: Callable[[], None]
     ) -> dict[str, dict[str, tuple[dict[str, Score], int]]]:
         """Return every group's scores and number of clusters, by field and value."""
         return {
             key: {
                 value: (part.scores(intervals), part.clusters)
                 for value in codes.values
-                for part in [table.where(codes.mask(value, numbers))]
+                for part in [_part(table, codes, value, numbers, check)]
             }
             for (key, codes), numbers in zip(self._groups.items(), self._rows.codes, strict=True)
             # A field that no scored item has gives no groups.
@@ -204,6 +212,13 @@ class Tally:
             reasons=dict(sorted(self._reasons.items())),
             bounds=table.bounds(self._unscored_times, self._rows.largest),
         )
+
+
+def _part(
+    table: Table, codes: GroupCodes, value: str, numbers: array[int], check: Callable[[], None]
+) -> Table:
+    check()
+    return table.where(codes.mask(value, numbers))
 
 
 def cluster_key(group_id: str) -> int:

@@ -23,6 +23,8 @@ _LONGEST_PAUSE = 5.0
 _LOST = frozenset({"SERVER_UNREACHABLE", "SERVER_DRAINING", "CALL_CANCELLED"})
 # Many clients come back to a server at once.
 _LATER = frozenset({"SERVER_OVERLOADED"})
+# The server ended a stream for which the run had nothing to send for a while.
+_ENDED = frozenset({"STREAM_IDLE", "CALL_TOO_LONG"})
 
 
 class Reconnecting:
@@ -73,6 +75,9 @@ class Reconnecting:
             HallujudgeError: The error itself, if trying again does not help, or a server that was
                 away for too long.
         """
+        if error.reason in _ENDED and self._seconds:
+            self.back()
+            return _FIRST_PAUSE
         again = error.reason in _LOST or (self._lost_at is not None and error.reason in _LATER)
         if not again or not self._seconds:
             raise error

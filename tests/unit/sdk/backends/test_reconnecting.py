@@ -7,6 +7,7 @@ import pytest
 from hallujudge.sdk.backends.reconnecting import Reconnecting
 from hallujudge.sdk.errors import (
     CancelledError,
+    DeadlineError,
     HallujudgeError,
     InvalidInputError,
     OverloadedError,
@@ -58,6 +59,14 @@ def test_a_server_that_is_full_when_it_is_back_is_given_time() -> None:
         reconnecting.lost(FULL)
     reconnecting.lost(LOST)
     assert reconnecting.lost(FULL) == 9.0
+
+
+def test_a_stream_that_the_server_ended_for_silence_is_no_outage() -> None:
+    clock = Clock()
+    reconnecting = Reconnecting("host:1", 60, clock)
+    for _ in range(3):
+        assert reconnecting.lost(DeadlineError("nothing was sent", reason="STREAM_IDLE")) < 1
+        clock.now += 3600
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
@@ -13,6 +13,7 @@ from hallujudge.metrics.amber.words import Similar
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import Evidence, ScoredItem
 
+from ...access.turns import RULES_EFFORT
 from ..entry import MetricEntry, Trial
 from ..offers import Offers
 from ..pipelines import TextPipeline
@@ -24,8 +25,6 @@ __all__ = ["ENTRIES", "AmberPipeline"]
 
 
 GIVEN = "given"
-# Finding nouns takes about a hundred times as long per character as run_cpu's estimate.
-_EFFORT = 100
 
 
 class NounExtractor(Protocol):
@@ -105,10 +104,10 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
             del found["vectors"]
         return found
 
-    def size(self, items: Sequence[AmberItem]) -> int:
-        """Return the number of characters that scoring items reads, weighted by their effort."""
-        size = super().size(items)
-        return size if self._source.extractor is None else _EFFORT * size
+    def size(self, item: AmberItem) -> int:
+        """Return the number of characters that scoring an item reads, weighted by their effort."""
+        size = super().size(item)
+        return size if self._source.extractor is None else RULES_EFFORT * size
 
     def problem(self, item: AmberItem) -> Problem | None:
         """Return why an item can't be scored; None: it can."""

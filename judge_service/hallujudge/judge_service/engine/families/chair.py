@@ -11,7 +11,7 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import ScoredItem
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 
-from ..cpu import run_cpu
+from ...access.turns import map_cpu
 from ..entry import FoundClaim, MetricEntry, Trial
 from ..pipelines import TextPipeline
 from ..resources import Resources
@@ -121,12 +121,10 @@ async def _extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
 ) -> list[list[FoundClaim]]:
     matcher = (await asyncio.to_thread(_open, spec, resources)).matcher
-    return await run_cpu(
-        lambda: [
-            [FoundClaim(start=m.start, end=m.end, claim=m) for m in matcher.find(text)]
-            for text in texts
-        ],
-        chars=sum(len(text) for text in texts),
+    return await map_cpu(
+        lambda text: [FoundClaim(start=m.start, end=m.end, claim=m) for m in matcher.find(text)],
+        texts,
+        chars=len,
     )
 
 

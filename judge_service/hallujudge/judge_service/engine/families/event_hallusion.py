@@ -42,9 +42,9 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
     item_type = EventHallusionItem
     counts_unread = True
 
-    def size(self, items: Sequence[EventHallusionItem]) -> int:
-        """Return the number of characters that scoring items reads."""
-        return sum(len(text) for item in items for text in self.texts(item) if text)
+    def size(self, item: EventHallusionItem) -> int:
+        """Return the number of characters that scoring an item reads."""
+        return sum(len(text) for text in self.texts(item) if text)
 
     def texts(self, item: EventHallusionItem) -> Sequence[str | None]:
         """Return what the model answered, and what was said about its description."""

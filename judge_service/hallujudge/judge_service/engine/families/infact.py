@@ -30,9 +30,9 @@ class InfactPipeline(TextPipeline[InfactItem, InfactMetric]):
     item_type = InfactItem
     counts_unread = True
 
-    def size(self, items: Sequence[InfactItem]) -> int:
-        """Return the number of characters that scoring items reads."""
-        return sum(len(text) for item in items for text in self.texts(item) if text)
+    def size(self, item: InfactItem) -> int:
+        """Return the number of characters that scoring an item reads."""
+        return sum(len(text) for text in self.texts(item) if text)
 
     def texts(self, item: InfactItem) -> Sequence[str | None]:
         """Return the answers under all operators."""

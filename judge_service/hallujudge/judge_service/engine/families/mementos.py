@@ -25,10 +25,10 @@ from hallujudge.synonym_graphs import (
     compile_keywords,
 )
 
+from ...access.turns import map_cpu
 from ...errors import InvalidInputError
 from ...extractors.values import DescriptionPair
 from ..agreement import keywords_note
-from ..cpu import run_cpu
 from ..entry import FoundClaim, MetricEntry, Trial
 from ..items import checked, scored, unscored
 from ..keywords import GIVEN, FoundKeywords, FoundPair, PairExtractor
@@ -142,14 +142,16 @@ class MementosPipeline:
             if problem is None and (pair := _descriptions(item)) is not None
         }
         found = dict(zip(needed, await self._source.extract(list(needed)), strict=True))
-        chars = sum(len(word) for item in sequences for words in _lists(item) for word in words)
-        return await run_cpu(
-            lambda: [
-                unscored(item, *problem) if problem else self._score(item, found)
-                for item, problem in zip(sequences, problems, strict=True)
-            ],
-            # Matching costs about ten times as much per character as run_cpu's estimate.
-            chars=10 * chars,
+
+        def result(index: int) -> ItemResult:
+            item, problem = sequences[index], problems[index]
+            return unscored(item, *problem) if problem else self._score(item, found)
+
+        return await map_cpu(
+            result,
+            range(len(sequences)),
+            # A character of a keyword takes about ten times as long as one of a caption.
+            chars=lambda index: 10 * _characters(sequences[index]),
         )
 
     def _problem(self, item: MementosItem) -> Problem | None:
@@ -207,6 +209,10 @@ def _with_domain(item: MementosItem, default: str) -> MementosItem:
     if item.fields.get("domain") == domain:
         return item
     return replace(item, fields={**item.fields, "domain": domain})
+
+
+def _characters(item: MementosItem) -> int:
+    return sum(len(word) for words in _lists(item) for word in words)
 
 
 def _lists(item: MementosItem) -> list[tuple[str, ...]]:

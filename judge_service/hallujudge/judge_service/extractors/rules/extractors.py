@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
+from ...access.turns import RULES_EFFORT, map_cpu
 from ..values import ExtractedTriplet, Keywords
 from .analysis import Analyser, shared_analyser
 from .keywords import KeywordRules
@@ -40,8 +40,8 @@ class _RuleExtractor(ABC, Generic[_FoundT]):
         """Return what is found in one text."""
 
     async def extract_many(self, texts: Sequence[str]) -> list[_FoundT]:
-        """Return what is found in each text, in a thread to keep a server responsive."""
-        return await asyncio.to_thread(lambda: [self.extract(text) for text in texts])
+        """Return what is found in each text, while a server serves other calls."""
+        return await map_cpu(self.extract, texts, chars=lambda text: RULES_EFFORT * len(text))
 
     def analyser(self) -> Analyser:
         """Return the analyser; the shipped one is loaded on first use."""

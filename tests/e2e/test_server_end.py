@@ -1,0 +1,60 @@
+"""A server process ends: at the second signal, and in spite of a thread that works on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import grpc
+from support.running import ServerProcess, errors_of
+from support.threads import PATIENCE
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge.v1 import scoring_pb2
+
+STUBBORN = """
+import asyncio, os, signal, threading
+from hallujudge.judge_service.server.shutdown import Shutdown
+
+def work_on():
+    while True:
+        pass
+
+async def main():
+    shutdown = Shutdown(0.1, margin=0.1)
+    shutdown.listen()
+    threading.Thread(target=work_on).start()
+    os.kill(os.getpid(), signal.SIGTERM)
+    await shutdown.stopping.wait()
+
+asyncio.run(main())
+"""
+
+
+def test_a_second_signal_ends_the_drain() -> None:
+    server = ServerProcess("--drain-seconds", "3000")
+    with grpc.insecure_channel(server.address) as channel:
+        spec = pb.ScoreStreamRequest(spec=scoring_pb2.ScoreSpec(metric="chair"))
+        silent = pb_grpc.JudgeServiceStub(channel).ScoreStream(_and_silence(spec), timeout=PATIENCE)
+        assert next(silent).HasField("accepted")
+        server.process.send_signal(signal.SIGTERM)
+        code, errors = server.stop()
+        silent.cancel()
+    assert code == 0, errors
+    assert "Traceback" not in errors
+
+
+def _and_silence(first: pb.ScoreStreamRequest) -> Iterator[pb.ScoreStreamRequest]:
+    yield first
+    threading.Event().wait(PATIENCE)
+
+
+def test_a_thread_that_works_on_does_not_keep_the_process() -> None:
+    process = subprocess.Popen([sys.executable, "-c", STUBBORN], stderr=subprocess.PIPE, text=True)
+    errors = errors_of(process)
+    assert process.returncode == 1
+    assert "work_on" in errors

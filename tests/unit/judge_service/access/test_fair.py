@@ -1,0 +1,203 @@
+"""Who is next, in which order slices of work are served, and what a cancelled call frees."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.threads import until
+
+from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.access.fair import FairQueue
+from hallujudge.judge_service.access.turns import (
+    Turns,
+    begin_turns,
+    check_wanted,
+    in_thread,
+    map_cpu,
+)
+from hallujudge.judge_service.llm.limiter import AdaptiveLimiter
+
+ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
+
+
+async def served(queue: FairQueue, requests: list[tuple[str, float]]) -> str:
+    """Let requests wait at once behind another one; return the callers in order of service."""
+    order: list[str] = []
+
+    async def request(caller: str, cost: float) -> None:
+        await queue.enter(caller, cost=cost)
+        order.append(caller)
+        queue.leave(caller)
+
+    await queue.enter("first")
+    tasks = [asyncio.ensure_future(request(*one)) for one in requests]
+    await until(lambda: queue.waiting == len(requests))
+    queue.leave("first")
+    await asyncio.gather(*tasks)
+    return "".join(order)
+
+
+async def test_callers_take_turns_whatever_they_wait_with() -> None:
+    assert await served(FairQueue(), [("a", 1.0)] * 6 + [("b", 1.0)] * 2) == "ababaaaa"
+
+
+async def test_a_cheap_request_is_served_before_the_second_costly_one() -> None:
+    assert await served(FairQueue(), [("a", 9.0)] * 2 + [("b", 1.0)] * 4) == "abbbba"
+
+
+async def test_time_away_is_no_credit() -> None:
+    queue = FairQueue()
+    for _ in range(50):
+        await queue.enter("a", cost=1.0)
+        queue.leave("a")
+    # Caller b was never here, and has no claim to fifty turns.
+    assert await served(queue, [("a", 1.0)] * 3 + [("b", 1.0)] * 3) == "ababab"
+
+
+async def test_a_cost_told_afterwards_counts() -> None:
+    queue, order = FairQueue(), ""
+    await queue.enter("a")
+    waiting = {caller: asyncio.ensure_future(queue.enter(caller)) for caller in "ab"}
+    await until(lambda: queue.waiting == 2)
+    queue.leave("a", cost=5.0)
+    while waiting:
+        done, _ = await asyncio.wait(waiting.values(), return_when=asyncio.FIRST_COMPLETED)
+        order += next(caller for caller, task in waiting.items() if task in done)
+        del waiting[order[-1]]
+        queue.leave(order[-1])
+    assert order == "ba"
+
+
+async def test_a_cancelled_request_leaves_no_place_behind() -> None:
+    queue = FairQueue()
+    await queue.enter("a")
+    first, second = (asyncio.ensure_future(queue.enter("b")) for _ in range(2))
+    await until(lambda: queue.waiting == 2)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert (queue.waiting, queue.waiting_of("b")) == (1, 1)
+    # This one gets the place and is cancelled before it runs on.
+    queue.leave("a")
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    assert (queue.inside, queue.waiting) == (0, 0)
+
+
+async def test_more_places_admit_those_who_wait() -> None:
+    queue = FairQueue(1)
+    await queue.enter("a")
+    waiting = asyncio.ensure_future(queue.enter("b"))
+    await until(lambda: queue.waiting == 1)
+    queue.resize(2)
+    await waiting
+    assert (queue.inside, queue.inside_of("b")) == (2, 1)
+
+
+def scripted(step: float) -> Callable[[], float]:
+    """Return a clock that goes on by a step whenever it is read."""
+    times: Iterator[int] = iter(range(1_000_000))
+    return lambda: next(times) * step
+
+
+async def test_a_small_batch_waits_for_a_slice_and_not_for_a_large_batch() -> None:
+    order: list[str] = []
+    # Each value takes half a millisecond, so a slice has two.
+    turns = Turns(scripted(0.0005))
+
+    async def work(caller: Caller, count: int) -> None:
+        with acting_as(caller):
+            begin_turns(turns)
+            await map_cpu(order.append, [caller.name] * count, chars=len)
+
+    await asyncio.gather(work(ANA, 20), work(BEN, 1))
+    assert order.index("ben") <= 4
+    assert len(order) == 21
+
+
+async def test_results_keep_their_order_across_slices_and_threads() -> None:
+    begin_turns(Turns(scripted(0.0005)))
+    values = list(range(40))
+    main, places = threading.get_ident(), dict[int, bool]()
+
+    def work(value: int) -> int:
+        places[value] = threading.get_ident() == main
+        return -value
+
+    results = await map_cpu(work, values, chars=lambda value: 50_000 if value % 10 == 3 else 1)
+    assert results == [-value for value in values]
+    assert [value for value in values if not places[value]] == [3, 13, 23, 33]
+
+
+async def test_a_thread_keeps_its_place_until_its_work_ends() -> None:
+    begin_turns(Turns())
+    begun, go_on, ended = threading.Semaphore(0), threading.Event(), list[str]()
+
+    def unwanted() -> None:
+        begun.release()
+        go_on.wait()
+        try:
+            check_wanted()
+        finally:
+            ended.append("unwanted")
+
+    tasks = [asyncio.ensure_future(in_thread(unwanted)) for _ in range(2)]
+    for _ in tasks:
+        await asyncio.to_thread(begun.acquire)
+    third = asyncio.ensure_future(in_thread(lambda: ended.append("third")))
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert not ended
+    assert not third.done()
+    go_on.set()
+    await third
+    # Both places were taken until one of the threads was done.
+    assert "unwanted" in ended[: ended.index("third")]
+
+
+async def test_work_whose_call_has_ended_is_told() -> None:
+    begin_turns(Turns())
+    begun, stopped = threading.Event(), threading.Event()
+
+    def endless() -> None:
+        begun.set()
+        try:
+            while True:
+                check_wanted()
+        finally:
+            stopped.set()
+
+    task = asyncio.ensure_future(in_thread(endless))
+    await asyncio.to_thread(begun.wait)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await asyncio.to_thread(stopped.wait)
+
+
+async def test_an_error_of_the_work_reaches_the_caller() -> None:
+    begin_turns(Turns())
+    with pytest.raises(ZeroDivisionError):
+        await map_cpu(lambda value: 1 // value, [1, 0], chars=lambda _: 1)
+    with pytest.raises(ZeroDivisionError):
+        await in_thread(lambda: 1 // 0)
+    assert await map_cpu(lambda value: value, [2], chars=lambda _: 1) == [2]
+
+
+async def test_judge_calls_of_callers_take_turns() -> None:
+    limiter, order = AdaptiveLimiter(1, lambda: 0.0), list[str]()
+
+    async def call(caller: Caller) -> None:
+        with acting_as(caller):
+            started = await limiter.acquire()
+            order.append(caller.name)
+            limiter.release(started, limited=False)
+
+    first = await limiter.acquire()
+    calls = [asyncio.ensure_future(call(caller)) for caller in [ANA] * 5 + [BEN] * 2]
+    await until(lambda: limiter.waiting == len(calls))
+    limiter.release(first, limited=False)
+    await asyncio.gather(*calls)
+    assert order == ["ana", "ben", "ana", "ben", "ana", "ana", "ana"]

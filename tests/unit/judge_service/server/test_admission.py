@@ -1,0 +1,127 @@
+"""Places for calls, and how much of a stream is let through."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+from support.threads import until
+
+from hallujudge.judge.v1 import chair_pb2
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge_service.access.caller import Caller
+from hallujudge.judge_service.engine import Engine, ScoreSpec
+from hallujudge.judge_service.errors import OverloadedError
+from hallujudge.judge_service.server.admission import Admission
+from hallujudge.judge_service.server.servicer import JudgeServicer
+from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.wire.convert import spec_to_proto
+
+ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
+
+
+async def test_no_caller_has_all_places() -> None:
+    admission = Admission(running=4, waiting=4)
+    async with AsyncExitStack() as held:
+        for _ in range(3):
+            await held.enter_async_context(admission.admitted(ANA))
+        fourth = asyncio.ensure_future(held.enter_async_context(admission.admitted(ANA)))
+        await held.enter_async_context(admission.admitted(BEN))
+        assert not fourth.done()
+        fourth.cancel()
+        await asyncio.gather(fourth, return_exceptions=True)
+    # Nothing is left behind: the fourth call of the same caller waits, and then runs.
+    async with AsyncExitStack() as held:
+        for _ in range(3):
+            await held.enter_async_context(admission.admitted(ANA))
+
+
+async def test_waiting_calls_of_one_caller_leave_room_for_those_of_another() -> None:
+    admission = Admission(running=1, waiting=4)
+    waiting: list[asyncio.Future[None]] = []
+
+    async def call(caller: Caller) -> None:
+        async with admission.admitted(caller):
+            await asyncio.Event().wait()
+
+    waiting = [asyncio.ensure_future(call(ANA)) for _ in range(4)]
+    await asyncio.sleep(0)
+    with pytest.raises(OverloadedError, match="ana has 4 calls running or waiting"):
+        await call(ANA)
+    waiting.append(asyncio.ensure_future(call(BEN)))
+    await asyncio.sleep(0)
+    assert not waiting[-1].done()
+    with pytest.raises(OverloadedError, match="the server has 5 calls running or waiting") as full:
+        await call(BEN)
+    assert full.value.retry_after == 0.5
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_calls_that_do_no_work_have_places_of_their_own() -> None:
+    admission = Admission(running=1, waiting=0)
+    async with admission.admitted(ANA), admission.admitted(ANA, idle=True):
+        with pytest.raises(OverloadedError):
+            await admission.admitted(ANA, idle=True).__aenter__()
+
+
+class Reader:
+    """A client that sends many batches and reads when the test wants it."""
+
+    def __init__(self, batches: int, items: int, **settings: int) -> None:
+        self.sent = 0
+        self._batches, self._items = batches, items
+        servicer = JudgeServicer(Engine(), ServerSettings(**settings))  # type: ignore[arg-type]  # whole numbers
+        self.responses = servicer.ScoreStream(self._requests(), None)  # type: ignore[arg-type]  # is not used
+
+    async def _requests(self) -> AsyncIterator[pb.ScoreStreamRequest]:
+        yield pb.ScoreStreamRequest(spec=spec_to_proto(ScoreSpec(metric="chair")))
+        task = chair_pb2.ChairTask(response="A dog, a cat and a cow." * 100)
+        task.reference_objects.values.append("dog")
+        for batch in range(self._batches):
+            self.sent += 1
+            items = [pb.Item(id=f"{batch}-{n}", chair=task) for n in range(self._items)]
+            yield pb.ScoreStreamRequest(batch=pb.ItemBatch(items=items))
+
+    async def read(self) -> pb.ScoreStreamResponse:
+        async for response in self.responses:
+            if response.WhichOneof("message") != "progress":
+                return response
+        raise AssertionError("the stream has ended")
+
+    async def settled(self) -> int:
+        """Return how many batches were taken when no more are."""
+        before = -1
+        while self.sent != before:
+            before = self.sent
+            for _ in range(200):
+                await asyncio.sleep(0)
+        return self.sent
+
+
+@pytest.mark.parametrize(
+    "settings", [{"max_unread_bytes": 1 << 16}, {"max_batch_items": 10}], ids=["bytes", "items"]
+)
+async def test_a_client_that_does_not_read_is_sent_no_more(settings: dict[str, int]) -> None:
+    reader = Reader(batches=20, items=10, **settings)
+    assert (await reader.read()).HasField("accepted")
+    assert len((await reader.read()).batch.results) == 10
+    # The first is read, the second is in work, and the third waits to be let through.
+    assert await reader.settled() <= 3
+    seen = 1
+    while (response := await reader.read()).HasField("batch"):
+        seen += 1
+    assert seen == 20
+    assert response.report.coverage.items == 200
+    await reader.responses.aclose()
+
+
+async def test_a_client_that_reads_has_several_batches_in_work() -> None:
+    reader = Reader(batches=20, items=1)
+    await reader.read()
+    await reader.read()
+    await until(lambda: reader.sent >= 8)
+    await reader.responses.aclose()
