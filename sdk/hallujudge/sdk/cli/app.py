@@ -41,6 +41,7 @@ class ExitCode(enum.IntEnum):
 _COMMANDS = (
     "score",
     "archive",
+    "audit",
     "report",
     "view",
     "merge",

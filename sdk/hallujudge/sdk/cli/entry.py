@@ -45,6 +45,7 @@ def command_tree() -> typer.Typer:
     from . import (  # noqa: F401
         analyze,
         archive,
+        audit,
         batch,
         calibrate,
         compare,

@@ -1,0 +1,19 @@
+"""Audits of printed numbers: why a tool's score of an archive and ours differ."""
+
+from __future__ import annotations
+
+from .audit import HARNESSES, audit
+from .result import Audit
+from .values import AuditOptions, Cause, ItemShare, Printed, Row, ScoreAudit
+
+__all__ = [
+    "HARNESSES",
+    "Audit",
+    "AuditOptions",
+    "Cause",
+    "ItemShare",
+    "Printed",
+    "Row",
+    "ScoreAudit",
+    "audit",
+]
