@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import grpc
@@ -100,9 +100,9 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                 return await served(raws, context)
             except Exception as err:
                 failure = _failure_of(err)
-            ending = failure.abort(context)
-            del raws, context  # see _Failure
-            await ending
+            finally:
+                await _let_go(raws)
+            await failure.abort(context)
 
         return guarded
 
@@ -131,10 +131,9 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                 return
             except Exception as err:
                 failure = _failure_of(err)
-            ending = failure.abort(context)
-            del raws, context  # see _Failure
-            response = None
-            await ending
+            finally:
+                await _let_go(raws)
+            await failure.abort(context)
 
         return guarded
 
@@ -189,13 +188,22 @@ def _behaviour(handler: _Handler) -> Callable[..., Any]:
     return call
 
 
+async def _let_go(raws: AsyncIterable[bytes]) -> None:
+    """Free the last message of a call.
+
+    gRPC's receiver of messages and its generator refer to each other, so that they and the message
+    would live until Python's garbage collector runs, which counts objects and not their bytes.
+    """
+    received: Any = aiter(raws)
+    with suppress(RuntimeError):  # a cancelled task still waits for the next message
+        await received.aclose()
+
+
 class _Failure(NamedTuple):
     """How a call ends that failed.
 
-    It has no exception, and the frames that end a call let go of everything: gRPC keeps the error
-    with which a call is aborted in the call's state, and an error's frames keep their variables.
-    Together with the call's context that is a cycle that Python can't collect. It held the last
-    message of every refused call, for as long as the server ran.
+    It has no exception, since gRPC keeps the error with which a call is aborted, and the frames of
+    an error's causes would keep the call's messages with it.
     """
 
     code: grpc.StatusCode

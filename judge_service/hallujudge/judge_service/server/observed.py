@@ -62,20 +62,15 @@ class ObservingInterceptor(grpc.aio.ServerInterceptor):
 
     def _unary(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
         async def observed(raws: object, context: _Context) -> object:
-            observing, answer = self._observed(name, context), call(raws, context)
-            # gRPC keeps the frames of a refused call: they must not hold its messages.
-            del raws, context
-            with observing:
-                return await answer
+            with self._observed(name, context):
+                return await call(raws, context)
 
         return observed
 
     def _stream(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
         async def observed(raws: object, context: _Context) -> AsyncIterator[object]:
-            observing, responses = self._observed(name, context), call(raws, context)
-            del raws, context  # as above
-            with observing:
-                async for response in responses:
+            with self._observed(name, context):
+                async for response in call(raws, context):
                     yield response
 
         return observed
