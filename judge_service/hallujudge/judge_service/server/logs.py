@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 
-__all__ = ["ShortFormatter", "set_up_logging"]
+__all__ = ["ShortFormatter", "is_news", "set_up_logging"]
 
 _MAX_MESSAGE = 2_000
 _MAX_TRACEBACK = 20_000
@@ -41,6 +41,19 @@ def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
 
 
+def is_news(record: logging.LogRecord) -> bool:
+    """Return whether a record is worth a line.
+
+    gRPC writes a traceback for every header that is not UTF-8, before a call is admitted: one
+    client could fill a disk with them.
+    """
+    return not (
+        record.name.startswith("grpc._cython")
+        and isinstance(record.msg, str)
+        and record.msg.startswith("Invalid encoding")
+    )
+
+
 def set_up_logging(level: str) -> None:
     """Log to standard error.
 
@@ -49,4 +62,5 @@ def set_up_logging(level: str) -> None:
     """
     handler = logging.StreamHandler()
     handler.setFormatter(ShortFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.addFilter(is_news)
     logging.basicConfig(level=level.upper(), handlers=[handler])

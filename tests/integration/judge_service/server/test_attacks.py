@@ -173,6 +173,16 @@ def test_headers_that_never_end(watched: Watched) -> None:
             connection.sendall(frame(CONTINUATION, 0, 1, b"\x00\x01a\x7f\x81\x7e" + b"v" * 16_000))
 
 
+def test_headers_that_are_not_utf_8_leave_no_lines_in_the_log(watched: Watched) -> None:
+    connection = connected(watched.server.address)
+    bad = b"\x00\x01a\x7f\x81\x7e" + b"v" * 253
+    with connection, contextlib.suppress(OSError):
+        block = headers(f"{_SERVICE}/Score") + bad
+        connection.sendall(frame(HEADERS, END_HEADERS, 1, block))
+        connection.recv(1)
+    assert watched.is_healthy()
+
+
 def _length(data: bytes) -> bytes:
     number, out = len(data), bytearray()
     while number > 127:

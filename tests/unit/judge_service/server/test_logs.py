@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from hallujudge.judge_service.server.logs import ShortFormatter
+from hallujudge.judge_service.server.logs import ShortFormatter, is_news
 
 
 def line(message: str, *arguments: object, error: BaseException | None = None) -> str:
@@ -36,3 +36,12 @@ def test_the_middle_of_a_long_traceback_is_left_out() -> None:
     assert text.endswith(r"\x1b[2Jend")
     assert "characters …" in text
     assert len(text) < 21_000
+
+
+def test_headers_of_callers_that_are_not_utf_8_are_no_news() -> None:
+    def record(name: str, message: str) -> logging.LogRecord:
+        return logging.LogRecord(name, logging.ERROR, "p", 1, message, (b"\x81",), None)
+
+    assert not is_news(record("grpc._cython.cygrpc", "Invalid encoding on %s"))
+    assert is_news(record("grpc._cython.cygrpc", "Unexpected [%s]"))
+    assert is_news(record("hallujudge.judge_service", "Invalid encoding on %s"))
