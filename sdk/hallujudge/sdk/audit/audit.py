@@ -136,7 +136,7 @@ def _judged_beside(file: ArchiveFile) -> Path | None:
     """Return VLMEvalKit's judged copy of a table of predictions; None if there is none."""
     if file.reader not in vlmevalkit.READERS or "extracted" in file.first:
         return None
-    stem = file.file.path.name.partition(file.file.path.suffix)[0]
+    stem = file.file.path.stem
     copies = (file.file.path.with_name(f"{stem}_auxmatch{suffix}") for suffix in _TABLES)
     return next((path for path in copies if path.is_file()), None)
 

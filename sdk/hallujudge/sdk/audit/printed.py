@@ -136,7 +136,7 @@ def _results_files(path: Path) -> Iterator[Path]:
 
 def _of_table(archive: ArchiveFile, category: str, scores: Sequence[str]) -> dict[str, Printed]:
     path = archive.file.path
-    stem = path.name.partition(path.suffix)[0].removesuffix("_auxmatch")
+    stem = path.name.removesuffix(path.suffix).removesuffix("_auxmatch")
     tables = (path.with_name(f"{stem}{end}{s}") for end in ("_score", "_acc") for s in _TABLES)
     table = next((path for path in tables if path.is_file()), None)
     if table is None:

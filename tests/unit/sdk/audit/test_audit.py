@@ -89,6 +89,13 @@ def test_vlmevalkits_verdicts_categories_and_failures(tmp_path: Path) -> None:
     assert any("auxmatch" in note for note in found.notes)
 
 
+def test_a_file_without_a_suffix_is_read(tmp_path: Path) -> None:
+    path = kit_archive(tmp_path).replace(tmp_path / "answers")
+    found = audit(path)
+    assert found.harness == "vlmevalkit"
+    assert all(score.printed is None for score in found.scores)
+
+
 def test_our_vlmevalkit_variant_keeps_the_categories(tmp_path: Path) -> None:
     found = audit(kit_archive(tmp_path), AuditOptions(variant="vlmevalkit"))
     assert "categories" not in [cause.name for cause in found.causes]
