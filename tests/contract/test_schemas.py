@@ -14,7 +14,7 @@ from support.tri_he_samples import judge_step
 
 from hallujudge.metrics import ItemResult, Report
 from hallujudge.sdk import Client
-from hallujudge.sdk.schemas import calibration_schema, item_schema, report_schema
+from hallujudge.sdk.schemas import calibration_schema, item_schema, judge_card_schema, report_schema
 
 
 def scored(client: Client, metric: str, **arguments: Any) -> tuple[Report, list[ItemResult]]:
@@ -42,7 +42,7 @@ def client() -> Iterator[Client]:
 
 
 def test_schemas_are_valid() -> None:
-    for schema in (report_schema(), item_schema(), calibration_schema()):
+    for schema in (report_schema(), item_schema(), calibration_schema(), judge_card_schema()):
         assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
         Draft202012Validator.check_schema(schema)
 

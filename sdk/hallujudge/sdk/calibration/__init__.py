@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from ..runs.calibrated import read_calibration
 from .calibrate import CalibrateOptions, calibrate, calibrate_items
+from .card import JudgeCard, judge_card
 from .stored import LABELS, PLAN, write_calibration
 
 __all__ = [
     "LABELS",
     "PLAN",
     "CalibrateOptions",
+    "JudgeCard",
     "calibrate",
     "calibrate_items",
+    "judge_card",
     "read_calibration",
     "write_calibration",
 ]

@@ -48,6 +48,7 @@ _COMMANDS = (
     "rescore",
     "label",
     "calibrate",
+    "judge",
     "compare",
     "gate",
     "leaderboard",

@@ -53,6 +53,7 @@ def command_tree() -> typer.Typer:
         gate,
         graph,
         jobs,
+        judge,
         keys,
         label,
         leaderboard,

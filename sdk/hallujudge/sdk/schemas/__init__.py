@@ -6,12 +6,17 @@ import json
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["calibration_schema", "item_schema", "report_schema"]
+__all__ = ["calibration_schema", "item_schema", "judge_card_schema", "report_schema"]
 
 
 def calibration_schema() -> dict[str, Any]:
     """Return the schema of ``calibration.json``."""
     return _schema("calibration")
+
+
+def judge_card_schema() -> dict[str, Any]:
+    """Return the schema of a judge's report card."""
+    return _schema("judge-card")
 
 
 def report_schema() -> dict[str, Any]:

@@ -1,0 +1,305 @@
+"""A judge's report card: how its verdicts on a run compare with labels or with another judge."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
+from hallujudge.metrics.calibration.reliability import (
+    Reliability,
+    reliability,
+    stated_probabilities,
+)
+from hallujudge.metrics.framework.agreement import spearman
+from hallujudge.metrics.framework.result import JsonValue
+
+from ..comparison.runs import read_folder
+from ..errors import InvalidInputError
+from ..labels import Label, LabelPlan, match_labels, read_labels, read_plan
+from ..labels.planning import units_of
+from ..runs.read import StoredRun
+from ..verdicts import DecidedItem, read_verdicts
+from .calibrate import calibrate_items
+from .samples import Sample, sampling_of
+from .stored import PLAN
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hallujudge.metrics.framework.metric import FloatArray
+
+__all__ = ["JudgeCard", "JudgeCosts", "LengthBias", "YesBias", "judge_card"]
+
+SCHEMA = "hallujudge.judge-card/1"
+_NOT_MEASURED = ("flips on repetition", "flips on rewording", "flips on claim order")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YesBias:
+    """Whether a judge says "supported" too often."""
+
+    judge: float
+    """Share of claims that the judge calls supported."""
+    truth: float
+    """Share of the same claims that are supported."""
+    difference: float
+    """The first minus the second: above 0, the judge is too lenient."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthBias:
+    """Whether a judge is more lenient with long responses."""
+
+    correlation: float | None
+    """Spearman's correlation of a response's words with the judge's leniency on its claims: 1 where
+    it wrongly supports, -1 where it wrongly rejects; None if either never varies."""
+    short: YesBias | None
+    """Yes-bias in responses of at most the median number of words."""
+    long: YesBias | None
+    """Yes-bias in longer ones."""
+    median_words: float
+    """The median, over claims."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCosts:
+    """What a judge's calls cost, of those that the run kept."""
+
+    judge: str
+    """Name of the judge."""
+    claims: int
+    """Claims that it decided."""
+    calls: int
+    """Calls that were answered."""
+    latency_seconds: float
+    """Time of its calls, a claim."""
+    prompt_tokens: float
+    """Tokens sent, a claim."""
+    completion_tokens: float
+    """Tokens received, a claim."""
+    cost: float | None
+    """Cost, a claim; None without prices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCard:
+    """How a judge's verdicts compare with labels, or with a reference judge."""
+
+    metric: str
+    """The metric."""
+    run_signature: str
+    """Signature of the run whose judge it is."""
+    compared_with: str
+    """``labels``, or the signature of the reference run."""
+    labels_sha256: str
+    """Hash of the labels."""
+    claims: int
+    """Claims with a verdict."""
+    labels: int
+    """Claims of them that are labelled."""
+    accuracy: JudgeAccuracy
+    """Agreement, sensitivity, specificity and precision, with intervals."""
+    kappa: float | None
+    """Cohen's kappa; None if it is undefined."""
+    yes_bias: YesBias
+    """Whether it supports too often."""
+    length_bias: LengthBias | None
+    """The same by length of responses; None if the run does not keep them."""
+    margins: str
+    """What margins are: ``log-probability``, ``distance``, ``mixed``, or empty without any."""
+    reliability: Reliability
+    """Agreement by margin."""
+    costs: tuple[JudgeCosts, ...]
+    """Costs by judge; empty if no calls were kept."""
+    notes: tuple[str, ...] = ()
+    """Warnings, one sentence each."""
+
+    @property
+    def sha256(self) -> str:
+        """Return the hash of the card's content."""
+        return hashlib.sha256(json.dumps(self._content(), sort_keys=True).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the card as an object, with its hash."""
+        return {**self._content(), "sha256": self.sha256}
+
+    def to_text(self) -> str:
+        """Return the card as JSON, which is deterministic; ends with a line feed."""
+        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def _content(self) -> dict[str, JsonValue]:
+        content = cast("dict[str, JsonValue]", asdict(self))
+        return {"schema": SCHEMA, **content, "not_measured": list(_NOT_MEASURED)}
+
+
+def judge_card(
+    folder: str | Path,
+    *,
+    labels: Sequence[str | Path] = (),
+    reference: str | Path | None = None,
+) -> JudgeCard:
+    """Return how the judge of a run does, without judging again.
+
+    Args:
+        folder: The run's folder.
+        labels: Files of human labels.
+        reference: Folder of a run of the same responses by a judge that is taken as the truth.
+
+    Raises:
+        InvalidInputError: Neither or both of labels and reference are given, or nothing matches.
+        UnsupportedError: The metric has no verdicts that could be compared.
+        ArchiveError: A file can't be read.
+    """
+    if bool(labels) == (reference is not None):
+        raise InvalidInputError(
+            "give --labels with files of human labels, or --reference with another run; not both"
+        )
+    run = read_folder(folder)
+    items = list(read_verdicts(run))
+    other = None if reference is None else read_folder(reference)
+    if other is not None and other.report.metric != run.report.metric:
+        raise InvalidInputError(
+            f"{other.folder}: a run of {other.report.metric}, not of {run.report.metric}"
+        )
+    truths = read_labels(*map(Path, labels)) if other is None else list(_verdicts_as_labels(other))
+    plan_path = run.folder / PLAN
+    plan = read_plan(plan_path) if other is None and plan_path.exists() else None
+    plan = plan if plan is not None and plan.signature == run.signature else None
+    found = calibrate_items(run.report, run.metric, items, truths, plan=plan, interval=run.interval)
+    sample, lengths = _sample(run, items, truths, plan)
+    kind, costs = _judges(run)
+    return JudgeCard(
+        metric=run.report.metric,
+        run_signature=run.signature,
+        compared_with="labels" if other is None else other.signature,
+        labels_sha256=found.labels_sha256,
+        claims=len(sample.claims.labels),
+        labels=int(sample.claims.labelled.sum()),
+        accuracy=found.accuracy,
+        kappa=found.kappa,
+        yes_bias=_yes_bias(sample, sample.claims.labelled),
+        length_bias=_length_bias(sample, lengths),
+        margins=kind if not np.isnan(sample.margins).all() else "",
+        reliability=_reliability(sample, kind),
+        costs=costs,
+        notes=found.notes,
+    )
+
+
+def _verdicts_as_labels(run: StoredRun) -> Iterator[Label]:
+    for item in read_verdicts(run):
+        for claim in item.claims:
+            if claim.hallucinated is not None:
+                yield Label(
+                    item=item.id,
+                    claim=claim.index,
+                    hallucinated=claim.hallucinated,
+                    text=claim.text,
+                )
+
+
+def _sample(
+    run: StoredRun,
+    items: Sequence[DecidedItem],
+    truths: Sequence[Label],
+    plan: LabelPlan | None,
+) -> tuple[Sample, FloatArray]:
+    """Return the verdicts with their labels, and the words of the response of each."""
+    matched = match_labels(truths, items)
+    sampling = sampling_of(items, matched, plan)
+    by_name = {score.name: score for score in run.metric.scores}
+    words = {item.id: float(len(item.response.split())) for item in items}
+    for column in sorted(run.metric.judged, key=lambda column: column.of == "item"):
+        score = by_name[column.scores[0]]
+        found = Sample.of(run.metric, score, column, items, matched, sampling)
+        if found is not None and found.claims.labelled.any():
+            units = units_of(items, column.of)
+            return found, np.array([words[unit.item] for unit in units], dtype=np.float64)
+    raise InvalidInputError(f"{run.folder}: no label is of a claim with a verdict")
+
+
+def _yes_bias(sample: Sample, mask: NDArray[np.bool_]) -> YesBias:
+    claims = sample.claims
+    weights = claims.weights()[mask]
+    judge = float(weights @ ~claims.verdicts[mask]) / float(weights.sum())
+    truth = float(weights @ (claims.labels[mask] == 0)) / float(weights.sum())
+    return YesBias(judge=judge, truth=truth, difference=judge - truth)
+
+
+def _length_bias(sample: Sample, words: FloatArray) -> LengthBias | None:
+    labelled = sample.claims.labelled
+    if not words[labelled].any():
+        return None
+    median = float(np.median(words[labelled]))
+    # 1 where a hallucinated claim was supported, -1 where another one was rejected.
+    lenient = sample.claims.labels[labelled] - sample.claims.verdicts[labelled]
+    halves = (labelled & (words <= median), labelled & (words > median))
+    short, long = (_yes_bias(sample, half) if half.any() else None for half in halves)
+    return LengthBias(
+        correlation=spearman(words[labelled].tolist(), lenient.tolist()),
+        short=short,
+        long=long,
+        median_words=median,
+    )
+
+
+def _reliability(sample: Sample, kind: str) -> Reliability:
+    claims = sample.claims
+    known = claims.labelled & ~np.isnan(sample.margins)
+    margins = sample.margins[known]
+    return reliability(
+        margins,
+        claims.verdicts[known] == (claims.labels[known] == 1),
+        claims.weights()[known],
+        stated_probabilities(margins) if kind == "log-probability" else None,
+    )
+
+
+def _judges(run: StoredRun) -> tuple[str, tuple[JudgeCosts, ...]]:
+    """Return what the margins of a run are, and the costs of its judges."""
+    calls: dict[str, list[Mapping[str, Any]]] = {}
+    decided: set[str] = set()
+    for line in run.lines():
+        evidence = line.get("evidence")
+        evidence = evidence if isinstance(evidence, Mapping) else {}
+        for part in evidence.get("judging", ()):
+            calls.setdefault(str(part["judge"]), []).append(part)
+        decided.update(str(claim.get("judge", "")) for claim in _claims(evidence))
+    models = {name for name, parts in calls.items() if _sum(parts, "completion_tokens")}
+    decided = decided - {""} or {name for name, of in calls.items() if _sum(of, "answered")}
+    kind = "mixed" if decided & models else "distance"
+    return (
+        "log-probability" if decided and decided <= models else kind,
+        tuple(_costs(name, parts) for name, parts in sorted(calls.items())),
+    )
+
+
+def _claims(evidence: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    claims = evidence.get("claims", ())
+    return [claim for claim in claims if isinstance(claim, Mapping)]
+
+
+def _sum(parts: Sequence[Mapping[str, Any]], key: str) -> float:
+    return sum(float(part[key]) for part in parts)
+
+
+def _costs(name: str, parts: Sequence[Mapping[str, Any]]) -> JudgeCosts:
+    claims = int(_sum(parts, "answered"))
+    each = max(claims, 1)
+    priced = all(part["cost"] is not None for part in parts)
+    return JudgeCosts(
+        judge=name,
+        claims=claims,
+        calls=int(_sum(parts, "calls")),
+        latency_seconds=_sum(parts, "latency_seconds") / each,
+        prompt_tokens=_sum(parts, "prompt_tokens") / each,
+        completion_tokens=_sum(parts, "completion_tokens") / each,
+        cost=_sum(parts, "cost") / each if priced else None,
+    )

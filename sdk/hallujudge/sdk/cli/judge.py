@@ -1,0 +1,63 @@
+"""``hallujudge judge``: how well a judge does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import ExitCode, app
+from .compare import Format, check_format
+from .files import write_file
+from .panels import examples, input_option, output_option
+
+__all__: list[str] = []
+
+_judge_app = typer.Typer(
+    help="How well a judge does.",
+    no_args_is_help=True,
+    epilog=examples("hallujudge judge card --on results --labels labels.jsonl"),
+)
+app.add_typer(_judge_app, name="judge")
+
+
+@_judge_app.callback()
+def _judge() -> None:
+    """How well a judge does."""
+
+
+@_judge_app.command(epilog=examples("hallujudge judge card --on results --labels labels.jsonl"))
+def card(
+    run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the judge's run.")],
+    labels: Annotated[
+        list[Path] | None,
+        input_option("--labels", metavar="FILE", help="File of human labels; repeatable."),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        input_option("--reference", metavar="RUN", help="Run of a judge taken as the truth."),
+    ] = None,
+    out: Annotated[
+        Path | None, output_option("--out", "-o", metavar="FILE", help="JSON file of the card.")
+    ] = None,
+    output_format: Format = "table",
+) -> ExitCode:
+    """Print a judge's report card: agreement, biases, margins, costs.
+
+    Nothing is judged again.
+    """
+    from ..calibration import judge_card
+    from ..calibration.card_page import card_page
+    from ..report.grids import PAGE_FORMATS
+
+    check_format(output_format)
+    found = judge_card(run, labels=tuple(labels or ()), reference=reference)
+    if out is not None:
+        write_file(out, found.to_text())
+        typer.echo(f"written to {out}", err=True)
+    if output_format == "json":
+        typer.echo(found.to_text(), nl=False)
+    else:
+        typer.echo(PAGE_FORMATS[output_format](card_page(found)), nl=False)
+    return ExitCode.OK

@@ -1,0 +1,38 @@
+"""Agreement by margin, expected calibration error and Brier score."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from hallujudge.metrics.calibration.reliability import reliability, stated_probabilities
+
+
+def test_bins_grow_with_the_margin_and_weights_count() -> None:
+    margins = np.array([0.1, 0.2, 0.3, 0.4])
+    right = np.array([False, True, True, True])
+    found = reliability(margins, right, np.array([1.0, 3.0, 1.0, 1.0]), bins=2)
+    assert [(bin.low, bin.high, bin.n) for bin in found.bins] == [(0.1, 0.2, 2), (0.3, 0.4, 2)]
+    assert [bin.agreement for bin in found.bins] == [0.75, 1]
+    assert found.ece is found.brier is None
+
+
+def test_errors_of_stated_probabilities() -> None:
+    margins = np.array([math.log(3), math.log(3), math.log(9), math.log(9)])
+    stated = stated_probabilities(margins)
+    assert stated == pytest.approx([0.75, 0.75, 0.9, 0.9])
+    right = np.array([True, False, True, True])
+    found = reliability(margins, right, np.ones(4), stated, bins=2)
+    assert [bin.stated for bin in found.bins] == pytest.approx([0.75, 0.9])
+    assert found.ece == pytest.approx((0.25 + 0.1) / 2)
+    assert found.brier == pytest.approx((0.25**2 + 0.75**2 + 0.01 + 0.01) / 4)
+
+
+def test_equal_margins_share_a_bin_and_none_is_no_bin() -> None:
+    found = reliability(np.ones(5), np.ones(5, dtype=bool), np.ones(5))
+    assert [bin.n for bin in found.bins] == [5]
+    empty = np.array([])
+    assert reliability(empty, empty.astype(bool), empty).bins == ()
+    assert stated_probabilities(np.array([1e9]))[0] == 1
