@@ -169,6 +169,21 @@ def failed(error: HallujudgeError) -> grpc.aio.AioRpcError:
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailers, status.message, None)
 
 
+def test_an_unknown_host_is_said_once() -> None:
+    details = (
+        "errors resolving nowhere.example:50051: [field:hostname lookup error:address lookup "
+        "failed for nowhere.example:50051: Domain name not found]"
+    )
+    error = grpc.aio.AioRpcError(
+        grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), details, None
+    )
+    told = str(error_from_rpc(error, target="nowhere.example:50051"))
+    assert told.startswith(
+        "no Hallujudge server answers at 'nowhere.example:50051' (its host is not known: Domain "
+        "name not found); check the address"
+    )
+
+
 @pytest.mark.parametrize("reason", REASONS)
 def test_every_reason_comes_back_as_the_class_it_was(reason: str) -> None:
     row = REASONS[reason]

@@ -106,6 +106,11 @@ def test_requests_without_a_reply_are_unscored(
         "its reply is an error: HTTP 500: too hot"
         in here("batch", "import", replies, *command).stderr
     )
+    page = {"custom_id": cat["custom_id"], "response": {"status_code": 200, "body": "<html>"}}
+    write_lines(replies, [page])
+    odd = here("batch", "import", replies, *command)
+    assert "its reply is no chat completion" in odd.stderr
+    assert "JUDGE_NO_REPLY" in odd.stderr, "a file is not an outage to be waited for"
     write_lines(replies, replied(rows(requests)))
     assert here("batch", "import", replies, *command).returncode == 0
 

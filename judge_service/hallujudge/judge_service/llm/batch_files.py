@@ -90,6 +90,8 @@ class BatchFiles:
             status = status if isinstance(status, int) and status != 200 else 500
             failure = failure_of_status(status, {}, body, now=time.time())
             raise CallFailedError(FailureKind.NO_REPLY, f"its reply is an error: {failure.detail}")
+        if not isinstance(response.get("body"), dict) or "choices" not in response["body"]:
+            raise CallFailedError(FailureKind.NO_REPLY, "its reply is no chat completion")
         return body
 
 

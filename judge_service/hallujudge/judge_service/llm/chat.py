@@ -186,13 +186,7 @@ def parse_reply(body: bytes) -> ChatReply:
     Raises:
         CallFailedError: It is not a chat completion: truncated, another layout, no choice.
     """
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError) as err:
-        raise CallFailedError(
-            FailureKind.BAD_REPLY,
-            f"the reply is not JSON: its {len(body)} bytes begin {_beginning(body)!r}",
-        ) from err
+    content = _content_of(body)
     try:
         return _reply_of(content)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as err:
@@ -200,6 +194,21 @@ def parse_reply(body: bytes) -> ChatReply:
             FailureKind.BAD_REPLY,
             f"the reply is not a chat completion ({type(err).__name__}: {str(err)[:100]})",
         ) from err
+
+
+def _content_of(body: bytes) -> dict[str, object]:
+    """The JSON object of a chat completion. Anything else is not from the API."""
+    problem = "is JSON, but has no 'choices'"
+    try:
+        content = json.loads(body)
+        if isinstance(content, dict) and "choices" in content:
+            return content
+    except (ValueError, RecursionError):
+        problem = "is not JSON" if body else "is empty"
+    raise CallFailedError(
+        FailureKind.NOT_THE_API,
+        f"the reply {problem}: its {len(body)} bytes begin {_beginning(body)!r}",
+    )
 
 
 def _beginning(body: bytes) -> str:

@@ -44,8 +44,10 @@ class FailureKind(enum.Enum):
     """There is no connection, or it broke."""
     TIMEOUT = "JUDGE_TIMEOUT"
     """The reply was not complete in time."""
+    NOT_THE_API = "JUDGE_NOT_THE_API"
+    """The reply is not of the chat API at all, such as a web page."""
     BAD_REPLY = "JUDGE_BAD_REPLY"
-    """The reply is not a chat completion."""
+    """The reply is of the chat API, but holds no answer."""
     TOO_LONG = "PROMPT_TOO_LONG"
     """The prompt is longer than the model reads."""
     REFUSED_REQUEST = "JUDGE_REQUEST_REFUSED"
@@ -75,7 +77,7 @@ class FailureKind(enum.Enum):
     @property
     def may_be_billed(self) -> bool:
         """Whether the reply may have been generated, and so be charged for, though it was lost."""
-        return self in (FailureKind.CONNECTION, FailureKind.TIMEOUT, FailureKind.BAD_REPLY)
+        return self in _LOST
 
 
 _OUTAGE = frozenset(
@@ -85,6 +87,15 @@ _OUTAGE = frozenset(
         FailureKind.CONNECTION,
         FailureKind.TIMEOUT,
         FailureKind.QUOTA,
+        FailureKind.NOT_THE_API,
+    }
+)
+_LOST = frozenset(
+    {
+        FailureKind.CONNECTION,
+        FailureKind.TIMEOUT,
+        FailureKind.NOT_THE_API,
+        FailureKind.BAD_REPLY,
     }
 )
 _TRANSIENT = (_OUTAGE - {FailureKind.QUOTA}) | {FailureKind.BAD_REPLY}
@@ -165,7 +176,7 @@ def failure_in_reply(body: bytes) -> CallFailedError | None:
     status = int(code) if code in map(str, range(400, 600)) else 200
     if code in _QUOTA_CODES:
         status = 429
-    kind = FailureKind.BAD_REPLY if status == 200 else _kind_of(status, code, message)
+    kind = FailureKind.NOT_THE_API if status == 200 else _kind_of(status, code, message)
     return CallFailedError(kind, f"an error in place of a reply: {message or code or 'no message'}")
 
 

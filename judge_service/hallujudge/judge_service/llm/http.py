@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -146,7 +147,7 @@ class HttpEndpoint:
             size += len(piece)
             if size > limit:
                 raise CallFailedError(
-                    FailureKind.BAD_REPLY, f"the reply is larger than {limit} bytes"
+                    FailureKind.NOT_THE_API, f"the reply is larger than {limit} bytes"
                 )
         return b"".join(pieces)
 
@@ -188,6 +189,8 @@ def _connection_problem(err: aiohttp.ClientConnectorError) -> str:
     cause = err.os_error
     if isinstance(cause, ConnectionError) and cause.errno:
         return f"no connection to {err.host}:{err.port}: {os.strerror(cause.errno)}"
+    if isinstance(cause, socket.gaierror):
+        return f"no connection to {err.host}:{err.port}: {cause.strerror or 'no such host'}"
     return _plain(err)
 
 

@@ -183,10 +183,12 @@ class Patience:
         seconds = self._policy.give_up_after
         if call.has_fallback:
             return cause.with_detail(f"{cause.detail} (no answer for {seconds:g} s)")
+        foreign = cause.kind is FailureKind.NOT_THE_API
+        check = "Check that the address is that of an OpenAI-compatible API. " if foreign else ""
         return UnavailableError(
             f"judge {self._judge} answered no call for {seconds:g} s: {cause.detail}; "
-            f"calls answered before: {self._outage.answers}. Start the run again when the judge "
-            "answers; calls that are in the verdict cache are not repeated",
+            f"calls answered before: {self._outage.answers}. {check}Start the run again when the "
+            "judge answers; calls that are in the verdict cache are not repeated",
             reason="JUDGE_NO_PROGRESS",
             metadata={"judge": self._judge, "cause": cause.kind.value},
         )

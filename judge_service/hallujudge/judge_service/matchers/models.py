@@ -37,8 +37,8 @@ _MAX_HEADER_BYTES = 100_000_000
 _FETCHED = ("*.json", "*.txt", "*.model", _WEIGHTS)
 _KNOWN_MODULES = {"Transformer", "Pooling", "Normalize"}
 _HOW = (
-    f"put its files (config.json, tokenizer.json, {_WEIGHTS}; for a sentence encoder also "
-    "modules.json and 1_Pooling) into a folder and give the folder"
+    f"put its files (config.json, tokenizer.json, {_WEIGHTS}; sentence encoders: also "
+    "modules.json and 1_Pooling) into a folder, and give that"
 )
 
 
@@ -143,14 +143,15 @@ def _hub_folder(model_id: str, allow_download: bool) -> Path:
     except (LocalEntryNotFoundError, OSError, ValueError) as err:
         # The hub's errors derive from OSError or ValueError, LocalEntryNotFoundError from both.
         tried = (
-            "is not on this machine and could not be downloaded: the hub cannot be reached, or has "
-            "no such model for you. Check the id and the network"
+            "could not be downloaded: the hub cannot be reached, or has no such model for you. "
+            "Check the id and the network"
             if allow_download
-            else "is not on this machine; allow its download from the hub with the setting "
-            "matcher_download = 1"
+            else "is not on this machine; allow its download from the hub with matcher_download = 1"
         )
+        local = isinstance(err, LocalEntryNotFoundError)
+        cause = "" if local else f" ({type(err).__name__})"
         raise NotFoundError(
-            f"the model {model_id} {tried}, or {_HOW} ({type(err).__name__})",
+            f"the model {model_id} {tried}, or {_HOW}{cause}",
             metadata={"model": model_id},
         ) from err
     return Path(found)

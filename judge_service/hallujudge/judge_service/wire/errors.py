@@ -159,7 +159,7 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
     kind = _BY_CODE.get(code, InternalError)
     if kind is UnavailableError:
         return UnavailableError(
-            f"no Hallujudge server answers at {target!r} ({details or 'no connection'}); "
+            f"no Hallujudge server answers at {target!r} ({_why(details)}); "
             "check the address and port, start one with 'hallujudge serve', "
             "or score in this process, without a server",
             metadata={"target": target},
@@ -177,6 +177,13 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
             reason="MESSAGE_TOO_LARGE",
         )
     return kind(f"{target}: {code.name}: {details}", metadata={"target": target})
+
+
+def _why(details: str) -> str:
+    """What gRPC says of a connection, without the target, which it repeats for unknown hosts."""
+    if details.startswith("errors resolving"):
+        return f"its host is not known: {details.rstrip(']').rpartition(': ')[2]}"
+    return details or "no connection"
 
 
 def _packed(message: Message) -> any_pb2.Any:

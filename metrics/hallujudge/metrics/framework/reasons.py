@@ -234,10 +234,15 @@ class UnscoredReason(enum.StrEnum):
         "The judge did not answer in time.",
         "Raise the timeout, or lower the concurrency.",
     )
+    JUDGE_NOT_THE_API = (
+        "JUDGE_NOT_THE_API",
+        "The judge's server sent something that is not of the chat API, such as a web page.",
+        "Check that the address is that of an OpenAI-compatible API.",
+    )
     JUDGE_BAD_REPLY = (
         "JUDGE_BAD_REPLY",
-        "The judge's server sent something that is not a chat completion.",
-        "Check that the address is an OpenAI-compatible API.",
+        "The judge's server sent a chat completion without an answer in it.",
+        "Read the detail, then choose another model or server.",
     )
     PROMPT_TOO_LONG = (
         "PROMPT_TOO_LONG",

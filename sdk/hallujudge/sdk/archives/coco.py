@@ -18,21 +18,31 @@ __all__ = ["coco_number", "is_coco", "read_coco"]
 _TABLE = "coco-published"
 _HEAD_CHARS = 4096
 _FIRST_KEYS = re.compile(r'\s*\{\s*"(info|images|annotations|licenses|categories|type)"\s*:')
-_FILE_NAME = re.compile(r"(?:.*/)?COCO_[a-z]+\d{4}_0*(\d+)(?:\.\w+)?")
+# COCO_val2014_000000040468.jpg, as of 2014, and 000000040468.jpg, as of 2017.
+_FILE_NAME = re.compile(
+    r"(?:.*[/\\])?(?:COCO_[a-z]+\d{4}_0*(\d+)|(?=0\d{11}(?!\d))0*(\d+))(?:\.[a-z]+)?",
+    re.ASCII | re.IGNORECASE,
+)
+_SHORTEST_NAME = 12
 # All other keys are dropped while a file is read: segmentations alone are 95 % of it.
 _KEPT = frozenset(
-    ["annotations", "caption", "categories", "category_id", "id", "image_id", "images", "name"]
+    [
+        *("annotations", "caption", "categories", "category_id", "file_name", "id", "image_id"),
+        *("images", "name"),
+    ]
 )
 
 
 def coco_number(identifier: str) -> str:
-    """Return the image id in a COCO file name (``COCO_val2014_000000040468.jpg`` is 40468).
+    """Return the image id in a COCO file name.
 
-    Other ids are returned as they are.
+    ``COCO_val2014_000000040468.jpg`` and ``000000040468.jpg`` are 40468. Other ids are returned as
+    they are.
     """
-    # Nearly no id is a file name.
-    match = _FILE_NAME.fullmatch(identifier) if "COCO_" in identifier else None
-    return match[1] if match else identifier
+    # Nearly no id is as long as a file name.
+    if len(identifier) < _SHORTEST_NAME or (match := _FILE_NAME.fullmatch(identifier)) is None:
+        return identifier
+    return match[1] or match[2]
 
 
 def is_coco(path: Path) -> bool:
@@ -54,7 +64,8 @@ def read_coco(paths: Sequence[Path]) -> dict[str, list[str]]:
         paths: The files; of either kind, of any split, in any order.
 
     Raises:
-        ArchiveError: A file is not one of COCO's annotation files.
+        ArchiveError: A file is not one of COCO's annotation files, or its image ids are not the
+            numbers of its file names.
     """
     graph = load_graph(_TABLE)
     find = compile_matcher(graph, variant="published").find
@@ -62,7 +73,7 @@ def read_coco(paths: Sequence[Path]) -> dict[str, list[str]]:
     for path in paths:
         content = _read(path)
         for image in _list(content, "images"):
-            found.setdefault(str(image.get("id")), set())
+            found.setdefault(_id_of(image, path), set())
         names = {entry.get("id"): str(entry.get("name")) for entry in _list(content, "categories")}
         for annotation in _list(content, "annotations"):
             objects = found.setdefault(str(annotation.get("image_id")), set())
@@ -78,6 +89,17 @@ def read_coco(paths: Sequence[Path]) -> dict[str, list[str]]:
                     )
                 objects.add(graph.root_of(name) or name)
     return {image: sorted(objects) for image, objects in found.items()}
+
+
+def _id_of(image: Mapping[str, Any], path: Path) -> str:
+    """The id of an image. A caption may be of its id or of its file name, so both must agree."""
+    identifier, name = str(image.get("id")), str(image.get("file_name") or "")
+    if (number := coco_number(name)) not in (name, identifier):
+        raise ArchiveError(
+            f"{path}: image {identifier} has the file name {name!r:.60}, which is image {number} "
+            "in COCO. Give COCO's own file, or objects by image id in one JSON object"
+        )
+    return identifier
 
 
 def _list(content: Mapping[str, Any], key: str) -> Iterable[Mapping[str, Any]]:

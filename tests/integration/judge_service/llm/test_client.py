@@ -64,17 +64,17 @@ async def test_openai_gets_its_own_names_and_refused_parameters_are_left_out() -
         (llm.always(llm.error(429, "slow down")), FailureKind.RATE),
         (llm.always(llm.Reply(reset=True)), FailureKind.CONNECTION),
         (llm.always(llm.Reply(body=b'{"choices": [', cut=5)), FailureKind.CONNECTION),
-        (llm.always(llm.Reply(body=b'{"choices": [{"mess')), FailureKind.BAD_REPLY),
+        (llm.always(llm.Reply(body=b'{"choices": [{"mess')), FailureKind.NOT_THE_API),
         (llm.always(llm.as_json({"choices": []})), FailureKind.BAD_REPLY),
-        (llm.always(llm.as_json({"answer": "supported"})), FailureKind.BAD_REPLY),
+        (llm.always(llm.as_json({"answer": "supported"})), FailureKind.NOT_THE_API),
         (
             llm.always(llm.as_json({"choices": [{"message": {"content": 7}}]})),
             FailureKind.BAD_REPLY,
         ),
         (llm.always(llm.as_json({"choices": [{"message": {}}]})), FailureKind.BAD_REPLY),
-        (llm.always(llm.as_json([1, 2])), FailureKind.BAD_REPLY),
-        (llm.always(llm.Reply(body=b"<html>hello</html>")), FailureKind.BAD_REPLY),
-        (llm.always(llm.Reply(body=b"[" * 200_000)), FailureKind.BAD_REPLY),
+        (llm.always(llm.as_json([1, 2])), FailureKind.NOT_THE_API),
+        (llm.always(llm.Reply(body=b"<html>hello</html>")), FailureKind.NOT_THE_API),
+        (llm.always(llm.Reply(body=b"[" * 200_000)), FailureKind.NOT_THE_API),
     ],
 )
 async def test_transient_faults_are_retried_and_no_more_often_than_allowed(
@@ -234,7 +234,7 @@ async def test_an_endless_answer_is_not_read_to_its_end() -> None:
             server, max_reply_bytes=100_000, retry=RetryPolicy(attempts=1, outage_seconds=0)
         )
         failure = await failure_of(client)
-    assert failure.kind is FailureKind.BAD_REPLY
+    assert failure.kind is FailureKind.NOT_THE_API
     assert "100000" in failure.detail
 
 

@@ -19,6 +19,9 @@ DOWN = [
     llm.error(500, "boom"),
     llm.error(429, "slow down"),
     llm.Reply(reset=True),
+    llm.Reply(body=b"<html>Please log in</html>"),
+    llm.Reply(),
+    llm.as_json({"status": "ok"}),
 ]
 
 
@@ -67,6 +70,39 @@ async def test_a_run_without_any_answer_ends_after_a_stated_time(reply: llm.Repl
     assert caught.value.reason == "JUDGE_NO_PROGRESS"
     assert "calls answered before: 1." in str(caught.value)
     assert 300 <= world.now < 320
+
+
+async def test_a_web_page_in_place_of_the_api_is_said_to_be_one() -> None:
+    page = llm.Reply(body=b"<html>Please log in</html>")
+    async with llm.ScriptedLlm(llm.always(page)) as server:
+        client = client_of(server, World(), retry=RetryPolicy(outage_seconds=1000))
+        outcomes = await asyncio.gather(
+            *(client.ask(REQUEST) for _ in range(200)), return_exceptions=True
+        )
+        await client.close()
+    assert {type(outcome) for outcome in outcomes} == {UnavailableError}
+    told = str(outcomes[0])
+    assert "the reply is not JSON: its 26 bytes begin '<html>Please log in" in told
+    assert "Check that the address is that of an OpenAI-compatible API." in told
+    assert server.chats < 200, "a service that sends no answers is asked less and less often"
+
+
+async def test_an_unreadable_reply_among_answers_concerns_its_own_call() -> None:
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        return llm.Reply(body=b"oops") if body["max_tokens"] == 9 else llm.completion("ok")
+
+    world = World()
+    odd = type(REQUEST)(messages=REQUEST.messages, max_tokens=9)
+    async with llm.ScriptedLlm(step) as server:
+        client = client_of(server, world)
+        failing = asyncio.ensure_future(client.ask(odd))
+        while not failing.done():
+            await client.ask(REQUEST)
+        await client.close()
+    failure = failing.exception()
+    assert isinstance(failure, CallFailedError)
+    assert failure.kind is FailureKind.NOT_THE_API
+    assert world.now < 20
 
 
 async def test_why_nothing_moves_is_logged_every_half_minute(

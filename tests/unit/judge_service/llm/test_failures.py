@@ -40,9 +40,9 @@ def test_a_status_has_its_kind_and_the_message_of_the_server(
     [
         ({"code": 429, "message": "Slow down"}, FailureKind.RATE, "Slow down"),
         ({"code": "insufficient_quota", "message": "Pay"}, FailureKind.QUOTA, "Pay"),
-        ({"message": "No provider"}, FailureKind.BAD_REPLY, "No provider"),
-        ("No provider", FailureKind.BAD_REPLY, "No provider"),
-        ({"code": "odd"}, FailureKind.BAD_REPLY, "odd"),
+        ({"message": "No provider"}, FailureKind.NOT_THE_API, "No provider"),
+        ("No provider", FailureKind.NOT_THE_API, "No provider"),
+        ({"code": "odd"}, FailureKind.NOT_THE_API, "odd"),
     ],
 )
 def test_gateways_send_errors_with_the_status_of_a_reply(

@@ -67,12 +67,51 @@ def test_they_are_references_and_file_names_join_numbers(files: list[Path], coun
         ("COCO_val2014_000000040468.jpg", "40468"),
         ("val2014/COCO_val2014_000000040468", "40468"),
         ("40468", "40468"),
-        ("000000040468.jpg", "000000040468.jpg"),
+        ("000000040468.jpg", "40468"),
+        ("val2017/000000040468.JPG", "40468"),
+        ("val2017\\000000040468.png", "40468"),
+        ("http://images.cocodataset.org/val2017/000000040468.jpg", "40468"),
+        ("000000040468", "40468"),
+        ("000000000000.jpg", "0"),
+        ("123456789012.jpg", "123456789012.jpg"),
+        ("00000040468.jpg", "00000040468.jpg"),
+        ("0000000040468.jpg", "0000000040468.jpg"),
+        ("000000040468_blurred.jpg", "000000040468_blurred.jpg"),
+        ("000000040468.jpg.1", "000000040468.jpg.1"),
+        ("x000000040468.jpg", "x000000040468.jpg"),
+        ("\u0660" * 11 + "\u0664.jpg", "\u0660" * 11 + "\u0664.jpg"),
         ("my_COCO_image", "my_COCO_image"),
     ],
 )
 def test_numbers_of_file_names(identifier: str, number: str) -> None:
     assert coco_number(identifier) == number
+
+
+@pytest.mark.parametrize("name", ["000000040468.jpg", "COCO_val2014_000000040468.jpg"])
+def test_names_of_either_year_join_numbers_and_each_other(files: list[Path], name: str) -> None:
+    [item] = read_items("chair", {name: "A dog."}, files)
+    assert item.id == "40468"
+    other = {"40468": ["dog"], "val2017/000000000007.jpg": ["tv"]}
+    items = list(read_items("chair", {name: "A dog.", "7": "A tv."}, other))
+    assert [item.id for item in items] == ["40468", "7"]
+
+
+def test_two_names_of_one_image_are_refused(files: list[Path]) -> None:
+    names = ["000000040468.jpg", "COCO_val2014_000000040468.jpg"]
+    with pytest.raises(ArchiveError, match="duplicate image ids: 40468"):
+        list(read_items("chair", dict.fromkeys(names, "A dog."), files))
+    with pytest.raises(ArchiveError, match="duplicate image ids in the references: 40468"):
+        list(read_items("chair", {"40468": "A dog."}, {name: ["dog"] for name in names}))
+
+
+def test_a_file_of_other_ids_than_its_file_names_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "instances_mine.json"
+    images = [{"id": 1, "file_name": "000000040468.jpg"}, {"id": 2, "file_name": "cat.jpg"}]
+    path.write_text(json.dumps({"images": images[1:], "annotations": []}))
+    assert read_coco([path]) == {"2": []}
+    path.write_text(json.dumps({"images": images, "annotations": []}))
+    with pytest.raises(ArchiveError, match=r"image 1 has the file name '000000040468\.jpg', which"):
+        read_coco([path])
 
 
 def test_files_that_do_not_belong_together_are_refused(files: list[Path], tmp_path: Path) -> None:
