@@ -271,6 +271,41 @@ def test_nothing_is_wider_than_the_window(
     page.close()
 
 
+def test_charts_fill_their_rows(chromium: Browser, report: Path) -> None:
+    for width in (1280, 2560):
+        page = chromium.new_page(viewport={"width": width, "height": 900})
+        Watched(page).open(report)
+        grid = page.locator(".chart-grid").bounding_box()
+        boxes = [chart.bounding_box() for chart in page.locator(".chart").all()]
+        assert grid
+        assert boxes
+        rows: dict[float, float] = {}
+        for box in boxes:
+            assert box
+            rows[box["y"]] = max(rows.get(box["y"], 0), box["x"] + box["width"])
+        ends = [grid["x"] + grid["width"]] * len(rows)
+        assert list(rows.values()) == pytest.approx(ends, abs=1)
+        page.close()
+
+
+def test_on_a_phone_a_tap_opens_the_item_and_shows_where_to_label(
+    chromium: Browser, report: Path
+) -> None:
+    page = chromium.new_page(viewport={"width": 390, "height": 844})
+    Watched(page).open(report)
+    page.click(".row")
+    page.wait_for_selector(".detail")
+    box = page.locator(".detail").bounding_box()
+    assert box
+    assert box["y"] < 422, "it is in sight"
+    claim = page.locator(".claims tbody tr").first
+    claim.get_by_text("label", exact=True).click()
+    claim.get_by_text("disagree").click()
+    contains(page, ".label-panel summary", "Labels: 1 label on 1 item")
+    assert page.locator(".why").is_visible()
+    page.close()
+
+
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: run make page")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_page_is_accessible(chromium: Browser, tmp_path: Path, scheme: Any) -> None:

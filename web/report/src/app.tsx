@@ -24,6 +24,9 @@ const SORTS: [SortKey, string][] = [
   ["order", "order of the run"], ["id", "id"],
 ];
 
+/** Share of the window's height below which an opened item is as good as out of sight. */
+const MOSTLY = 0.6;
+
 export function App({ head, columns, details }: AppProps): JSX.Element {
   const two = columns.sides.length > 1;
   const [view, setView] = useView(two ? "change" : "count");
@@ -51,6 +54,14 @@ export function App({ head, columns, details }: AppProps): JSX.Element {
   const [active, setActive] = useState(-1);
   useEffect(() => setActive(-1), [selected]);
   const open = useCallback((index: number) => setView((v) => ({ ...v, item: columns.ids[index] ?? "" })), [columns]);
+
+  const pane = useRef<HTMLDivElement>(null);
+  const choose = useCallback((index: number) => {
+    open(index);
+    // On a narrow window the item is below the list, and a tap would seem to do nothing.
+    const box = pane.current as HTMLDivElement;
+    if (box.getBoundingClientRect().top > innerHeight * MOSTLY) box.scrollIntoView({ block: "start" });
+  }, [open]);
 
   const label = (claim: number, answer: Answer): void => {
     const about = sides?.[0]?.claims[claim];
@@ -97,8 +108,8 @@ export function App({ head, columns, details }: AppProps): JSX.Element {
       </p>
       <LabelPanel head={head} columns={columns} labels={labels} view={view} set={set} redraw={redraw} />
       <div class="browser">
-        <ItemList head={head} columns={columns} side={view.side} order={order} selected={selected} labels={labels} open={open} />
-        <div class="pane">
+        <ItemList head={head} columns={columns} side={view.side} order={order} selected={selected} labels={labels} open={choose} />
+        <div ref={pane} class="pane">
           {selected >= 0 && sides ? (
             <ItemDetail key={selected} id={columns.ids[selected] ?? ""} group={columns.groups[selected] ?? ""} sides={sides} image={opened?.image ?? ""}
               words={head.words} titles={two ? head.runs.map((run) => run.title) : [""]}

@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import type { ComponentChildren, JSX } from "preact";
 import { counted, figure, percent, type Bar, type Bin } from "./summaries.ts";
 
-const WIDTH = 300, HEIGHT = 84, FLOOR = 66;
+const WIDTH = 300, FLOOR = 66;
 
 function Frame(props: { title: string; active: boolean; clear: () => void; children: ComponentChildren }): JSX.Element {
   return (
@@ -52,7 +52,7 @@ export function Histogram(props: HistogramProps): JSX.Element | null {
   return (
     <Frame title={props.title} active={range !== null} clear={() => choose(null)}>
       <svg
-        ref={svg} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} class="histogram" role="img"
+        ref={svg} viewBox={`0 0 ${WIDTH} ${FLOOR}`} preserveAspectRatio="none" class="histogram" role="img"
         aria-label={`${props.title}: ${all.map((bin) => `${figure(bin.low)} to ${figure(bin.high)}: ${bin.count}`).join("; ")}`}
         onPointerDown={(event) => {
           (event.currentTarget as SVGSVGElement).setPointerCapture(event.pointerId);
@@ -76,10 +76,12 @@ export function Histogram(props: HistogramProps): JSX.Element | null {
         })}
         <line x1={0} x2={WIDTH} y1={FLOOR} y2={FLOOR} class="axis" />
         {chosen && <rect x={Math.max(0, chosen[0] as number)} y={1} width={Math.max(2, Math.min(WIDTH, chosen[1] as number) - Math.max(0, chosen[0] as number))} height={FLOOR - 1} class="brush" />}
-        <text x={0} y={HEIGHT - 4}>{figure(low)}</text>
-        <text x={WIDTH} y={HEIGHT - 4} text-anchor="end">{`${figure(high)}${props.unit ? ` ${props.unit}` : ""}`}</text>
-        <text x={WIDTH / 2} y={HEIGHT - 4} text-anchor="middle">{`highest bar: ${most.toLocaleString("en-US")}`}</text>
       </svg>
+      <p class="scale" aria-hidden="true">
+        <span>{figure(low)}</span>
+        <span>{`highest bar: ${most.toLocaleString("en-US")}`}</span>
+        <span>{`${figure(high)}${props.unit ? ` ${props.unit}` : ""}`}</span>
+      </p>
       <details>
         <summary>Range and table</summary>
         <RangeFields title={props.title} low={range?.[0] ?? low} high={range?.[1] ?? high} choose={choose} />
@@ -118,6 +120,7 @@ export function Bars(props: BarsProps): JSX.Element | null {
   if (!props.bars.length) return null;
   const value = (bar: Bar): number => (props.rates ? bar.rate ?? 0 : bar.count);
   const most = Math.max(...props.bars.map(value), 1e-9);
+  const rated = props.bars.some((bar) => bar.rate !== null);
   return (
     <Frame title={props.title} active={props.chosen.length > 0} clear={props.clear}>
       <ul class="bars">
@@ -135,7 +138,8 @@ export function Bars(props: BarsProps): JSX.Element | null {
       </ul>
       <details>
         <summary>Table</summary>
-        <DataTable head={["value", "items", "rate"]} rows={props.bars.map((bar) => [bar.label || "(none)", figure(bar.count), bar.rate === null ? "" : percent(bar.rate)])} />
+        <DataTable head={["value", "items", ...(rated ? ["share wrong"] : [])]}
+          rows={props.bars.map((bar) => [bar.label || "(none)", figure(bar.count), ...(rated ? [bar.rate === null ? "" : percent(bar.rate)] : [])])} />
       </details>
     </Frame>
   );

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { JSX } from "preact";
 import { RIGHT, UNSCORED, WRONG, type Claim, type Detail, type Listing, type Passage, type Verdict } from "./data.ts";
 import { ANSWERS, WHOLE, type Answer, type Labels } from "./labels.ts";
+import { meaningOf } from "./meanings.ts";
 import { SceneGraph } from "./scenegraph.tsx";
 import { spansOf } from "./spans.ts";
 
@@ -118,9 +119,15 @@ function Why(props: { claim: Claim; words: [string, string] }): JSX.Element {
   return (
     <div class={`why ${STYLE[claim.verdict]}`} role="status">
       <p><b>{claim.text}</b> – {wordOf(claim.verdict, props.words)}</p>
-      <dl class="facts">{claim.reasons.map(([name, value], i) => [<dt key={`n${i}`}>{name}</dt>, <dd key={`v${i}`}>{value}</dd>])}</dl>
+      <dl class="facts">{claim.reasons.map(([name, value], i) => [<dt key={`n${i}`}><Term name={name} /></dt>, <dd key={`v${i}`}>{value}</dd>])}</dl>
     </div>
   );
+}
+
+/** A reason's name, with what it means where that is not plain. */
+function Term(props: { name: string }): JSX.Element {
+  const meaning = meaningOf(props.name);
+  return meaning ? <abbr title={meaning}>{props.name}</abbr> : <>{props.name}</>;
 }
 
 interface ClaimTableProps {
@@ -144,7 +151,11 @@ function ClaimTable(props: ClaimTableProps): JSX.Element {
             <tr key={i} class={i === props.active ? "active" : ""} onClick={() => props.activate(i)}>
               <th scope="row"><button type="button" class="link plain" aria-pressed={i === props.active} onClick={() => props.activate(i)}>{claim.text}</button></th>
               <td><span class={`verdict ${STYLE[claim.verdict]}`}>{wordOf(claim.verdict, props.words)}</span></td>
-              {props.labels && <td><LabelButtons labels={props.labels} item={props.item} claim={i} choose={(answer) => props.label(i, answer)} what={claim.text} /></td>}
+              {props.labels && <td>
+                {i !== props.active && !props.labels.get(props.item, i) && <button type="button" class="link narrow" aria-label={`Label ${claim.text}`}
+                  onClick={() => props.activate(i)}>label</button>}
+                <LabelButtons labels={props.labels} item={props.item} claim={i} choose={(answer) => props.label(i, answer)} what={claim.text} />
+              </td>}
             </tr>
           ))}
         </tbody>

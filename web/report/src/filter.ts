@@ -110,7 +110,8 @@ export function sorted(columns: Columns, view: View, indices: number[]): number[
   const by: Record<View["sort"], (i: number) => number | string> = {
     order: (i) => -i,
     count: (i) => side.wrong[i] ?? 0,
-    rate: (i) => rateOf(side, i),
+    // Items without claims have no rate: they come last in either order.
+    rate: (i) => (side.total[i] ? rateOf(side, i) : sign * 2),
     length: (i) => side.measures["words"]?.[i] ?? 0,
     id: (i) => columns.ids[i] ?? "",
     // Items that only one run has right come first.

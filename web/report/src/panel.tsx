@@ -4,10 +4,11 @@ import type { JSX } from "preact";
 import { Bars, Histogram } from "./charts.tsx";
 import type { Columns, Facet, Head, Named, Side } from "./data.ts";
 import { FLIP, type Selection } from "./filter.ts";
+import { useRows } from "./rows.ts";
 import { toggled, type View } from "./state.ts";
 import { byFacet, histogram, positionBins, topTerms, type Bin } from "./summaries.ts";
 
-const TOP = 12;
+const TOP = 12, FEW = 5;
 
 interface PanelProps {
   head: Head;
@@ -21,14 +22,18 @@ interface PanelProps {
 export function ChartPanel(props: PanelProps): JSX.Element {
   const { head, columns } = props;
   const facets = columns.sides.length > 1 ? [{ name: FLIP, label: "Which run is right", rates: false }, ...head.facets] : head.facets;
+  const grid = useRows();
+  // High charts stand beside high ones: short lists of values come after the histograms.
+  const last = head.terms.length ? facets.filter((facet) => (columns.facetValues[facet.name]?.length ?? FEW + 1) <= FEW) : [];
   return (
     <details class="charts" open>
       <summary>Charts and filters</summary>
-      <div class="chart-grid">
-        {facets.map((facet) => <FacetChart key={facet.name} {...props} facet={facet} />)}
+      <div ref={grid} class="chart-grid">
+        {facets.filter((facet) => !last.includes(facet)).map((facet) => <FacetChart key={facet.name} {...props} facet={facet} />)}
         {head.terms.map((kind) => <TermChart key={kind.name} {...props} kind={kind} />)}
         {head.measures.map((measure) => <MeasureChart key={measure.name} {...props} measure={measure} />)}
         <PositionChart {...props} />
+        {last.map((facet) => <FacetChart key={facet.name} {...props} facet={facet} />)}
       </div>
     </details>
   );

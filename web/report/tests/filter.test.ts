@@ -40,6 +40,7 @@ test("items are sorted by number, share, length and id", () => {
   const order = (change: Partial<View>): number[] => sorted(columns(), { ...emptyView(), ...change }, [0, 1, 2, 3]);
   assert.deepEqual(order({}), [2, 0, 1, 3]);
   assert.deepEqual(order({ sort: "rate" }), [2, 0, 1, 3]);
+  assert.deepEqual(order({ sort: "rate", ascending: true }), [1, 0, 2, 3], "an item without claims is last");
   assert.deepEqual(order({ sort: "order" }), [0, 1, 2, 3]);
   assert.deepEqual(order({ sort: "order", ascending: true }), [3, 2, 1, 0]);
   assert.deepEqual(order({ sort: "id" }).map((i) => columns().ids[i]), ["9", "10", "img 2", "x"]);

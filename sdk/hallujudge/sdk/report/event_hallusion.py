@@ -11,9 +11,13 @@ from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence, 
 from .answers import declined_facts
 from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
 from .text import counted
+from .token_probability import token_probability
 from .views import ANSWER_WORDS, View
 
 __all__ = ["VIEWS"]
+
+# The judge says yes or no: the description has the event, or not.
+_ANSWERS = 2
 
 
 def _shade(correct: bool | None) -> Shade:
@@ -38,6 +42,9 @@ def _claims(evidence: EventHallusionEvidence) -> Iterator[Claim]:
             ("judgement", evidence.judgement or "unreadable"),
             ("given judgement", evidence.given or ""),
             ("margin", "" if evidence.margin is None else f"{evidence.margin:.4f}"),
+            *token_probability(
+                "right", evidence.margin, given=evidence.description_correct, answers=_ANSWERS
+            ),
             *declined_facts(evidence.judging),
         ]
         yield Claim(text="description", shade=_shade(evidence.description_correct), reasons=reasons)

@@ -9,6 +9,7 @@ from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
 
 from .answers import declined_facts
 from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
+from .token_probability import token_probability
 from .views import ANSWER_WORDS, View
 
 __all__ = ["VIEWS"]
@@ -43,6 +44,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         ("label", evidence.label),
         ("verdict of", evidence.how),
         ("margin", "" if evidence.margin is None else f"{evidence.margin:.4f}"),
+        *token_probability("right", evidence.margin, given=word == "right", answers=len(_WORDS)),
         ("given label", "" if evidence.given is None else _WORDS[evidence.given]),
         *declined_facts(evidence.judging),
     ]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.triplets import Sentence, Triplet
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 
 from .item_view import Claim, ItemView, Listing, Mark, Passage, Shade, facts
 from .text import counted
+from .token_probability import token_probability
 from .views import View
 
 __all__ = ["VIEWS"]
@@ -23,8 +23,8 @@ _SHADES = {
     Verdict.UNSCORED: Shade.UNSCORED,
 }
 _REFERENCES = 12
-# The exponential of more is a number that nobody reads.
-_LARGEST_MARGIN = 50
+# Supported, or not; of a triplet also which of its three parts is wrong.
+_SENTENCE_ANSWERS, _TRIPLET_ANSWERS = 2, 4
 _SUBJECT, _RELATION, _OBJECT = range(3)
 
 
@@ -44,15 +44,17 @@ def _reasons(claim: ClaimVerdict) -> Iterator[tuple[str, str]]:
     if claim.score is not None:
         yield "similarity", f"{claim.score:.4f}"
     if claim.margin is not None:
-        yield "margin", f"{claim.margin:.4f}{_likelier(claim)}"
+        yield "margin", f"{claim.margin:.4f}"
+    yield from _probability(claim)
     yield "judge", claim.judge
 
 
-def _likelier(claim: ClaimVerdict) -> str:
-    """Return what a language model's margin, a difference of log-probabilities, means."""
-    if claim.score is not None or claim.margin is None or abs(claim.margin) > _LARGEST_MARGIN:
-        return ""
-    return f" (its answer is {math.exp(claim.margin):,.1f} times as likely as the next one)"
+def _probability(claim: ClaimVerdict) -> Iterator[tuple[str, str]]:
+    """Yield what a language model's margin means; that of a matcher is a distance."""
+    if claim.score is None:
+        given = claim.verdict is Verdict.SUPPORTED
+        answers = _SENTENCE_ANSWERS if isinstance(claim.triplet, Sentence) else _TRIPLET_ANSWERS
+        yield from token_probability("supported", claim.margin, given=given, answers=answers)
 
 
 def _judges(judging: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

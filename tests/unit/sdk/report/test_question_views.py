@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,6 +10,10 @@ from support import amber_samples
 from support.event_hallusion_samples import VIDEOS
 from support.hallusion_bench_samples import record
 
+from hallujudge.metrics import ItemResult, Outcome
+from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
+from hallujudge.metrics.event_hallusion.items import EventHallusionItem
+from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
 from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.report.item_view import ItemView, Shade
@@ -35,6 +40,12 @@ def shades(view: ItemView) -> list[Shade]:
     return [claim.shade for claim in view.claims]
 
 
+def reasons_of(evidence: HallusionBenchEvidence | EventHallusionEvidence) -> dict[str, str]:
+    result = ItemResult(id="a", group_id="a", outcome=Outcome.SCORED, evidence=evidence)
+    item = EventHallusionItem(id="a", split="entire", questions=(), event="")
+    return dict(view_item(item, result).claims[0].reasons)
+
+
 def test_an_answer_of_hallusion_bench() -> None:
     row = record("VD_map_0_1_0", 0, gt_answer="0", gt_answer_details="It is to the north.")
     view = views_of("hallusion-bench", responses=[row])["VD_map_0_1_0"]
@@ -49,6 +60,17 @@ def test_an_answer_of_hallusion_bench() -> None:
     assert dict(claim.reasons)["verdict of"] == "vlmevalkit"
     assert dict(claim.reasons)["given label"] == "wrong"
     assert view.facets["figure"] == "an edited figure"
+
+
+def test_judges_of_answers_and_descriptions_tell_their_token_probability() -> None:
+    answered = HallusionBenchEvidence(
+        answer="yes", label="no", correctness=0, correct=False, how="llm", margin=math.log(3)
+    )
+    described = EventHallusionEvidence(
+        answers=(), judgement="yes", description_correct=True, margin=math.log(3)
+    )
+    assert reasons_of(answered)["token probability"] == "right: at most 25.0 %"
+    assert reasons_of(described)["token probability"] == "right: 75.0 %"
 
 
 def test_a_video_of_event_hallusion() -> None:
