@@ -134,6 +134,26 @@ def test_popes_published_numbers_are_rederived(goldens: Path, split: str) -> Non
         assert abs(score.shares["rounding"]) <= Fraction(1, 2000)
 
 
+def test_a_lost_answer_shifts_the_labels_of_scripts_that_join_by_order(
+    goldens: Path, tmp_path: Path
+) -> None:
+    asked = rows_of(goldens / "pope" / "coco_popular.questions.jsonl")
+    answers = [row for row in rows_of(answers_of(goldens, "popular")) if row["question_id"] != 1500]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in answers))
+    questions = goldens / "pope" / "coco_popular.questions.jsonl"
+    found = audit(path, AuditOptions(references=(questions,)))
+    read = YES_NO_PARSERS["published"]
+    said = [read(row["text"]) for row in answers]
+    shifted = sum(s == q["label"] for s, q in zip(said, asked, strict=False))
+    accuracy = by_name(found)["accuracy"]
+    assert accuracy.rederived == Fraction(shifted, 2999)
+    assert accuracy.rederived == Fraction(1492, 2999)
+    assert accuracy.ours == Fraction(2576, 2999)
+    assert accuracy.shares["labels by order"] == accuracy.ours - accuracy.rederived
+    items_add_up(found, "accuracy")
+
+
 def test_vlmevalkits_table_is_rederived(goldens: Path, tmp_path: Path) -> None:
     path = QUESTION_LAYOUTS["VLMEvalKit json"](tmp_path, questions(goldens))
     rows, read = json.loads(path.read_text()), YES_NO_PARSERS["vlmevalkit"]

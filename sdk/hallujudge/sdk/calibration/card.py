@@ -108,6 +108,10 @@ class JudgeCard:
     """Agreement, sensitivity, specificity and precision, with intervals."""
     kappa: float | None
     """Cohen's kappa; None if it is undefined."""
+    kappa_low: float | None
+    """Lower end of its interval; None without an interval."""
+    kappa_high: float | None
+    """Upper end of its interval."""
     yes_bias: YesBias
     """Whether it supports too often."""
     length_bias: LengthBias | None
@@ -184,6 +188,8 @@ def judge_card(
         labels=int(sample.claims.labelled.sum()),
         accuracy=found.accuracy,
         kappa=found.kappa,
+        kappa_low=found.kappa_low,
+        kappa_high=found.kappa_high,
         yes_bias=_yes_bias(sample, sample.claims.labelled),
         length_bias=_length_bias(sample, lengths),
         margins=kind if not np.isnan(sample.margins).all() else "",

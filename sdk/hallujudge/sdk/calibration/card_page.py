@@ -61,7 +61,7 @@ def _rates(card: JudgeCard) -> Grid:
     names = ("agreement", "sensitivity", "specificity", "precision")
     rates: dict[str, Rate] = {name: getattr(card.accuracy, name) for name in names}
     rows = [(name, r.value, r.ci_low, r.ci_high, r.n) for name, r in rates.items()]
-    rows.append(("Cohen's kappa", card.kappa, None, None, card.labels))
+    rows.append(("Cohen's kappa", card.kappa, card.kappa_low, card.kappa_high, card.labels))
     return Grid(
         title="Agreement",
         headings=("rate", "value", "interval", "n"),

@@ -48,6 +48,11 @@ def test_biases_are_those_of_the_labels(folder: Path, labels: Path) -> None:
     assert (card.claims, card.labels, card.compared_with) == (80, 80, "labels")
     assert card.accuracy.agreement.value == 0.75
     assert card.accuracy.sensitivity.value == pytest.approx(2 / 3)
+    assert card.kappa is not None
+    assert card.kappa == pytest.approx(0.5)
+    assert card.kappa_low is not None
+    assert card.kappa_high is not None
+    assert card.kappa_low < card.kappa < card.kappa_high
     assert (card.yes_bias.judge, card.yes_bias.truth, card.yes_bias.difference) == (0.5, 0.25, 0.25)
     assert card.length_bias is not None
     assert card.length_bias.short is not None
