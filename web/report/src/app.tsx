@@ -1,5 +1,5 @@
 // The interactive part of the page: charts, filters, list and details, around one state.
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import { Details, type Columns, type Detail, type Head } from "./data.ts";
 import { ItemDetail } from "./detail.tsx";
@@ -25,7 +25,7 @@ const SORTS: [SortKey, string][] = [
 ];
 
 /** Share of the window's height below which an opened item is as good as out of sight. */
-const MOSTLY = 0.6;
+const MOSTLY = 0.5;
 
 export function App({ head, columns, details }: AppProps): JSX.Element {
   const two = columns.sides.length > 1;
@@ -56,12 +56,17 @@ export function App({ head, columns, details }: AppProps): JSX.Element {
   const open = useCallback((index: number) => setView((v) => ({ ...v, item: columns.ids[index] ?? "" })), [columns]);
 
   const pane = useRef<HTMLDivElement>(null);
+  const tapped = useRef(false);
   const choose = useCallback((index: number) => {
+    tapped.current = true;
     open(index);
-    // On a narrow window the item is below the list, and a tap would seem to do nothing.
-    const box = pane.current as HTMLDivElement;
-    if (box.getBoundingClientRect().top > innerHeight * MOSTLY) box.scrollIntoView({ block: "start" });
   }, [open]);
+  // On a narrow window the item is below the list, and a tap would seem to do nothing.
+  useLayoutEffect(() => {
+    const box = pane.current as HTMLDivElement;
+    if (sides && tapped.current && box.getBoundingClientRect().top > innerHeight * MOSTLY) box.scrollIntoView({ block: "start" });
+    if (sides) tapped.current = false;
+  }, [sides]);
 
   const label = (claim: number, answer: Answer): void => {
     const about = sides?.[0]?.claims[claim];
