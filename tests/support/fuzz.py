@@ -95,7 +95,7 @@ class Fuzz:
             seconds: How long new calls are begun.
             width: Calls at the same time.
         """
-        tally, numbers, end = Tally(), itertools.count(), time.monotonic() + seconds
+        tally, numbers = Tally(), itertools.count()
 
         def work(channel: grpc.Channel) -> None:
             while time.monotonic() < end:
@@ -112,6 +112,7 @@ class Fuzz:
             ThreadPoolExecutor(width) as pool,
         ):
             self._make_jobs(channel)
+            end = time.monotonic() + seconds
             for done in [pool.submit(work, channel) for _ in range(width)]:
                 done.result()
         return tally

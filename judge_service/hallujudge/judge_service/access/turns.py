@@ -75,14 +75,16 @@ class Turns:
 
     async def _slice(self, work: _Work[_T, _R]) -> None:
         caller = current_caller().id
-        if work.results:
-            await asyncio.sleep(0)
         await self._slices.enter(caller)
-        began = self._clock()
+        began = used = self._clock()
         try:
             work.go_on(_SLICE_SECONDS)
+            used = self._clock()
+            if not work.done:
+                # Other calls go on, and queue for the next slice while this one has its place.
+                await asyncio.sleep(0)
         finally:
-            self._slices.leave(caller, cost=self._clock() - began)
+            self._slices.leave(caller, cost=used - began)
 
     async def in_thread(self, work: Callable[[], _T], *, short: bool = False) -> _T:
         """Run work in a thread.

@@ -31,6 +31,8 @@ _T = TypeVar("_T")
 
 # Results that are added to a report in about half a millisecond.
 _PART = 200
+# Reports of so many items take about a millisecond, as changing to a thread and back does.
+_SHORT_REPORT = 64
 # Reports of fewer items take some milliseconds.
 _LONG_REPORT = 2_000
 
@@ -161,7 +163,9 @@ class ScoringSession:
         return estimates
 
     async def make_report(self) -> Report:
-        """Return the report, made in a thread; the end of the call ends it between two groups."""
+        """Return the report; the end of the call ends a long one between two groups."""
+        if self._added <= _SHORT_REPORT and not self._spec.group_by:
+            return self.report()
         return await _in_some_thread(self.report, long=self._added > _LONG_REPORT)
 
     def report(self) -> Report:

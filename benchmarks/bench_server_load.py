@@ -1,0 +1,225 @@
+"""Load and fairness of a server, as ratios within one run.
+
+Load: 1, 8 and 32 clients call ``Score`` with one caption, and a bare grpc.aio server that returns
+the bytes it gets, in turns. Fairness: a client that calls ``Score`` with one caption, and health,
+alone and beside another key's client that floods the server with messages of 1,000 captions. The
+servers and the flood have processes of their own.
+
+Run with: python benchmarks/bench_server_load.py [--rounds 5] [--calls 400] [--flooders 1 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import needs
+
+needs.packages("grpc_health")
+
+import grpc  # noqa: E402
+from grpc_health.v1 import health_pb2  # noqa: E402
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb  # noqa: E402
+from hallujudge.judge_service.access.caller import Scope  # noqa: E402
+from hallujudge.judge_service.access.keys import create_key  # noqa: E402
+from hallujudge.judge_service.engine import ScoreSpec  # noqa: E402
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto  # noqa: E402
+from hallujudge.metrics import ChairItem  # noqa: E402
+
+Call: TypeAlias = Callable[[], Awaitable[object]]
+
+_SCORE = "/hallujudge.judge.v1.JudgeService/Score"
+_ECHO = "/echo.Echo/Echo"
+_HEALTH = "/grpc.health.v1.Health/Check"
+_CLIENTS = (1, 8, 32)
+_FLOOD_ITEMS = 1_000
+_WARM_UP = 50
+_OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
+
+
+def score(items: int) -> bytes:
+    """Return a request with so many captions."""
+    text = "A dog and a cat sit on a couch next to a person with a laptop, image {}."
+    captions = (
+        ChairItem(id=str(n), response=text.format(n), reference_objects=("dog", "couch"))
+        for n in range(items)
+    )
+    request = pb.ScoreRequest(
+        spec=spec_to_proto(ScoreSpec(metric="chair")), items=map(item_to_proto, captions)
+    )
+    return request.SerializeToString()
+
+
+class _Echo(grpc.GenericRpcHandler):
+    def service(self, handler_call_details: object) -> Any:  # noqa: ARG002 - serves every method
+        async def same(request: bytes, context: object) -> bytes:  # noqa: ARG001
+            return request
+
+        return grpc.unary_unary_rpc_method_handler(same)
+
+
+async def echo() -> None:
+    """Serve echoes until the process ends."""
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((_Echo(),))
+    print(f"echo at 127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}", flush=True)
+    await server.start()
+    await server.wait_for_termination()
+
+
+async def flood(address: str, key: str, flooders: int) -> None:
+    """Send messages of 1,000 captions, several at a time, until the process ends."""
+    raw, told = score(_FLOOD_ITEMS), False
+    async with channel(address) as to:
+        call: Any = to.unary_unary(_SCORE)
+
+        async def one() -> None:
+            nonlocal told
+            while True:
+                await call(raw, metadata=_bearer(key))
+                if not told:
+                    told = True
+                    print("flooding", flush=True)
+
+        await asyncio.gather(*(one() for _ in range(flooders)))
+
+
+@contextmanager
+def process(*command: str | Path, **environment: str) -> Iterator[str]:
+    """Run a process; yield the last word of its first line."""
+    started = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    )
+    try:
+        assert started.stdout is not None
+        yield started.stdout.readline().rpartition(" ")[2].strip()
+    finally:
+        started.kill()
+        started.wait()
+
+
+@asynccontextmanager
+async def channel(address: str) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel with a connection of its own."""
+    async with grpc.aio.insecure_channel(address, options=_OPTIONS) as opened:
+        yield opened
+
+
+def _bearer(key: str) -> tuple[tuple[str, str], ...]:
+    return (("authorization", f"Bearer {key}"),)
+
+
+async def timed(call: Call, count: int) -> list[float]:
+    """Call in turn; return the seconds of each call."""
+    seconds = []
+    for _ in range(count):
+        begun = time.perf_counter()
+        await call()
+        seconds.append(time.perf_counter() - begun)
+    return seconds
+
+
+def share(seconds: list[float], part: float) -> float:
+    """Return a quantile in milliseconds."""
+    return sorted(seconds)[min(len(seconds) - 1, int(part * len(seconds)))] * 1e3
+
+
+async def load(calls: dict[str, list[Call]], rounds: int, count: int) -> None:
+    """Measure each server with 1, 8 and 32 clients, in turns, and print ratios."""
+    for clients in _CLIENTS:
+        rates: dict[str, list[float]] = {name: [] for name in calls}
+        seconds: dict[str, list[float]] = {name: [] for name in calls}
+        for _ in range(rounds):
+            for name, of in calls.items():
+                begun = time.perf_counter()
+                each = await asyncio.gather(
+                    *(timed(call, max(1, count // clients)) for call in of[:clients])
+                )
+                flat = [one for some in each for one in some]
+                rates[name].append(len(flat) / (time.perf_counter() - begun))
+                seconds[name] += flat
+        score_rate, echo_rate = (statistics.median(rates[name]) for name in ("score", "echo"))
+        print(
+            f"{clients:3} clients: score {score_rate:6.0f}/s, echo {echo_rate:6.0f}/s, "
+            f"{echo_rate / score_rate:.2f} times below echo; "
+            f"p99 {share(seconds['score'], 0.99):.1f} ms, echo's {share(seconds['echo'], 0.99):.1f}"
+        )
+
+
+async def fairness(address: str, key: str, other: str, flooders: list[int], count: int) -> None:
+    """Measure a small call and health, alone and beside a flood."""
+    async with channel(address) as to:
+        raw, ask = score(1), health_pb2.HealthCheckRequest().SerializeToString()
+        small: Any = to.unary_unary(_SCORE)
+        health: Any = to.unary_unary(_HEALTH)
+        calls: dict[str, Call] = {
+            "score": lambda: small(raw, metadata=_bearer(key)),
+            "health": lambda: health(ask),
+        }
+        alone = {name: share(await timed(call, count), 0.95) for name, call in calls.items()}
+        for number in flooders:
+            command = (sys.executable, __file__, "--flood", address, other, str(number))
+            with process(*command):
+                for name, call in calls.items():
+                    beside = share(await timed(call, count), 0.95)
+                    print(
+                        f"{name} beside {number} flooding: p95 {beside:.1f} ms, "
+                        f"alone {alone[name]:.1f} ms, {beside / alone[name]:.1f} times"
+                    )
+
+
+async def measure(given: argparse.Namespace, folder: Path) -> None:
+    """Run all measurements."""
+    keys = folder / "keys.json"
+    one, other = (create_key(keys, name, scopes=[Scope.SCORE]) for name in ("one", "other"))
+    command = (Path(sys.executable).parent / "hallujudge", "serve", "--port", "0")
+    with (
+        process(*command, "--keys-file", str(keys), XDG_STATE_HOME=str(folder)) as address,
+        process(sys.executable, __file__, "--echo") as echo_address,
+    ):
+        raw = score(1)
+        async with channel(address) as to, channel(echo_address) as echo_to:
+            scoring: Any = to.unary_unary(_SCORE)
+            echoing: Any = echo_to.unary_unary(_ECHO)
+            calls: dict[str, list[Call]] = {
+                "score": [lambda: scoring(raw, metadata=_bearer(one))] * max(_CLIENTS),
+                "echo": [lambda: echoing(raw, metadata=_bearer(one))] * max(_CLIENTS),
+            }
+            for of in calls.values():
+                await timed(of[0], _WARM_UP)
+            await load(calls, given.rounds, given.calls)
+        await fairness(address, one, other, given.flooders, given.calls)
+
+
+def main() -> None:
+    """Run the benchmark, or one of its processes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=400)
+    parser.add_argument("--flooders", type=int, nargs="*", default=[1, 4])
+    parser.add_argument("--echo", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--flood", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.echo:
+        asyncio.run(echo())
+    elif given.flood:
+        address, key, flooders = given.flood
+        asyncio.run(flood(address, key, int(flooders)))
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            asyncio.run(measure(given, Path(name)))
+
+
+if __name__ == "__main__":
+    main()
