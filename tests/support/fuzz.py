@@ -87,19 +87,20 @@ class Fuzz:
         self._jobs: list[str] = []
         self._shapes = {name: _request_of(name) for name in METHODS} | _REQUESTS
 
-    def run(self, address: str, *, seconds: float, width: int = 4) -> Tally:
-        """Send calls for some seconds and return how they ended.
+    def run(self, address: str, *, calls: int, seconds: float = 0, width: int = 4) -> Tally:
+        """Send calls and return how they ended.
 
         Args:
             address: The server.
-            seconds: How long new calls are begun.
+            calls: How many calls are sent.
+            seconds: How long more calls are begun after them.
             width: Calls at the same time.
         """
         tally, numbers = Tally(), itertools.count()
 
         def work(channel: grpc.Channel) -> None:
-            while time.monotonic() < end:
-                self._call(channel, next(numbers), tally)
+            while (number := next(numbers)) < calls or time.monotonic() < end:
+                self._call(channel, number, tally)
 
         options = [
             ("grpc.enable_retries", 0),

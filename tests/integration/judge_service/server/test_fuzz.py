@@ -11,7 +11,8 @@ from support.running import ServerProcess
 from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.keys import create_key
 
-_SECONDS = float(os.environ.get("HALLUJUDGE_FUZZ_SECONDS", "3"))
+_CALLS = 300
+_SECONDS = float(os.environ.get("HALLUJUDGE_FUZZ_SECONDS", "0"))
 _SEED = int(os.environ.get("HALLUJUDGE_FUZZ_SEED", "1"))
 _MAX_RSS = 1 << 30
 
@@ -30,7 +31,7 @@ def test_whatever_is_sent_is_never_a_defect(tmp_path: Path) -> None:
         *("--keys-file", str(tmp_path / "keys.json")), XDG_STATE_HOME=str(tmp_path)
     )
     try:
-        tally = Fuzz(_SEED, key).run(server.address, seconds=_SECONDS)
+        tally = Fuzz(_SEED, key).run(server.address, calls=_CALLS, seconds=_SECONDS)
         peak = peak_rss(server.process.pid)
     finally:
         code, log = server.stop()
