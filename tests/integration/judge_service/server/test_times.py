@@ -127,12 +127,17 @@ async def test_the_end_of_a_call_ends_its_requests_to_a_judge(by: str) -> None:
         resources = Resources(lambda: JudgeFactory(settings))
         async with stub_of(Engine(resources)) as stub:
             request = pb.ScoreRequest(spec=spec, items=[item_to_proto(item)])
-            call = stub.Score(request, timeout=PATIENCE if by == "client" else 3)
-            await until(lambda: at.in_flight == 1 or call.done())
+            # A busy machine may pass a short deadline before the judge is called.
+            for seconds in (PATIENCE,) if by == "client" else (3, 30):
+                call = stub.Score(request, timeout=seconds)
+                while not at.requests and not call.done():
+                    await asyncio.sleep(0.01)
+                if at.requests:
+                    break
             if by == "client":
                 call.cancel()
             await until(lambda: at.abandoned == 1)
-            assert call.done()
+            await until(call.done)
         await resources.close()
 
 
