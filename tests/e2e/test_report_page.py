@@ -253,6 +253,7 @@ def test_two_runs_are_shown_side_by_side(watched: Watched, tmp_path: Path) -> No
     reads(page, ".row-score", "A right, B wrong, +1")
     page.click(".bars button:has-text('A right, B wrong')")
     contains(page, ".count", "1 of 3 items")
+    assert page.get_by_text("None in the items shown").is_visible(), "A hallucinates nothing here"
     page.click(".row")
     reads(page, ".side >> nth=0 >> h4", "A")
     reads(page, ".side >> nth=1 >> h4", "B")

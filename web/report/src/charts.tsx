@@ -111,23 +111,26 @@ export interface BarsProps {
   rates: boolean;
   style: string;
   chosen: string[];
+  /** Whether the chart stays where the other filters leave nothing to draw, so that nothing moves. */
+  stays?: boolean;
   choose: (label: string) => void;
   clear: () => void;
 }
 
 /** Bars with labels: click one to keep its items. */
 export function Bars(props: BarsProps): JSX.Element | null {
-  if (!props.bars.length) return null;
+  if (!props.bars.length && !props.stays) return null;
   const value = (bar: Bar): number => (props.rates ? bar.rate ?? 0 : bar.count);
   const most = Math.max(...props.bars.map(value), 1e-9);
   const rated = props.bars.some((bar) => bar.rate !== null);
   return (
     <Frame title={props.title} active={props.chosen.length > 0} clear={props.clear}>
+      {!props.bars.length && <p class="muted">None in the items shown.</p>}
       <ul class="bars">
         {props.bars.slice(0, 60).map((bar) => (
           <li key={bar.label}>
             <button type="button" aria-pressed={props.chosen.includes(bar.label)} onClick={() => props.choose(bar.label)}>
-              <span class="bar-label" dir="auto">{bar.label || "(none)"}</span>
+              <span class="bar-label" dir="auto" title={bar.label}>{bar.label || "(none)"}</span>
               <svg class="bar-track" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
                 <rect x="0" y="1" height="8" width={Math.max((value(bar) / most) * 100, value(bar) ? 1 : 0)} class={`fill ${props.style}`} />
               </svg>

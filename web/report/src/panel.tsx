@@ -62,11 +62,12 @@ function TermChart(props: PanelProps & { kind: Named }): JSX.Element | null {
     () => topTerms(columns, view.side, kind.name, selection.without(`t.${kind.name}`), TOP),
     [columns, view.side, kind.name, selection],
   );
+  const known = useMemo(() => columns.sides[view.side]?.terms[kind.name]?.some((terms) => terms.length) ?? false, [columns, view.side, kind.name]);
   const chosen = view.terms[kind.name];
   const without = { ...view.terms };
   delete without[kind.name];
   return (
-    <Bars title={kind.label} bars={bars} rates={false} style={kind.name === "hallucinated" ? "wrong" : "missed"} chosen={chosen === undefined ? [] : [chosen]}
+    <Bars title={kind.label} bars={bars} rates={false} stays={known} style={kind.name === "hallucinated" ? "wrong" : "missed"} chosen={chosen === undefined ? [] : [chosen]}
       choose={(term) => set({ terms: chosen === term ? without : { ...view.terms, [kind.name]: term } })} clear={() => set({ terms: without })} />
   );
 }
