@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator
 
 import pytest
 from support.running import ServerProcess
+from support.threads import PATIENCE
 
 from hallujudge.sdk import AsyncClient, BatchResult, RemoteBackend
 from hallujudge.sdk.errors import UnavailableError
@@ -31,12 +33,14 @@ async def test_a_server_that_freezes_in_the_middle_of_a_run(server: ServerProces
     backend = RemoteBackend(server.address, keepalive=1.0, reconnect_timeout=0)
     async with AsyncClient(backend) as client:
         with pytest.raises(UnavailableError):
-            await client.score(
-                "chair",
-                responses=captions,
-                references={key: ["couch"] for key in captions},
-                on_batch=freeze,
-            )
+            # Without the keepalive the call would go on for a day: fail instead.
+            async with asyncio.timeout(PATIENCE):
+                await client.score(
+                    "chair",
+                    responses=captions,
+                    references={key: ["couch"] for key in captions},
+                    on_batch=freeze,
+                )
 
 
 async def test_a_server_at_work_is_left_alone(server: ServerProcess) -> None:

@@ -134,6 +134,22 @@ def test_settings_that_make_no_judge(settings: dict[str, Any], name: str, words:
         JudgeFactory(JudgeSettings(**settings)).judge(name)
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (LLM | {"llm_url": "foo"}, "'foo' is not a web address"),
+        ({"fallback_url": "foo", "fallback_model": "g"}, "'foo' is not a web address"),
+        (LLM | {"llm_dialect": "klingon"}, "the dialect is 'klingon'"),
+        ({"judge_order": "llm,oracle"}, "judge_order names oracle"),
+    ],
+)
+def test_a_server_refuses_such_settings_before_the_first_run(
+    settings: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        JudgeFactory(JudgeSettings(**settings)).check()
+
+
 async def test_a_cache_that_cannot_be_used_is_refused_before_the_first_call(tmp_path: Path) -> None:
     settings = JudgeSettings(**LLM, verdict_cache=str(tmp_path / "absent" / "c"))
     with pytest.raises(InvalidInputError, match="folder exists"):

@@ -132,3 +132,10 @@ def test_lists_and_objects_under_image_ids_get_a_sentence_of_their_own(tmp_path:
         f"{path}: the image ids 2, 3 hold an object where a list is expected. Write a list of "
         "object names under every image id"
     )
+
+
+def test_a_text_in_place_of_a_list_is_named_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.json"
+    path.write_text('{"1": ["dog"], "2": "cat"}')
+    with pytest.raises(ArchiveError, match="image '2': expected a list of object names, found 'c"):
+        read_items("chair", {"1": "A dog."}, path)
