@@ -165,6 +165,26 @@ def test_an_object_without_an_error_is_an_answer(text: str) -> None:
     assert ResponseCheck({}).problem(text) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<html><head><title>502 Bad Gateway</title></head></html>",
+        "<!doctype html><html><body>Please log in</body></html>",
+        "openai.error.RateLimitError: slow down",
+        "openai.APITimeoutError: Request timed out.",
+        "HTTPSConnectionPool(host='api.example', port=443): Read timed out.",
+        "CUDA out of memory. Tried to allocate 20.00 MiB",
+        "RuntimeError: CUDA error: device-side assert triggered",
+        "ERROR",
+    ],
+)
+def test_web_pages_and_exceptions_are_failures(text: str) -> None:
+    problem = ResponseCheck({}).problem(text)
+    assert problem is not None
+    assert problem[0] is UnscoredReason.RESPONSE_FAILED
+    assert ResponseCheck({}).problem(f"The screen shows: {text}") is None
+
+
 def test_the_shipped_texts_are_found() -> None:
     check = ResponseCheck({})
     assert failure_texts()
