@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 from hypothesis import HealthCheck, settings
 from support.running import ServerProcess
@@ -24,6 +25,16 @@ pytest_plugins = ["support.skips", "support.jobs"]
 # Settings of the suite itself.
 _FOR_TESTS = ("HALLUJUDGE_GOLDENS", "HALLUJUDGE_GOLDEN_ALL", "HALLUJUDGE_EXAMPLES")
 _REPO = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def grpc_stays() -> None:
+    """Keep gRPC's asyncio side up until the end.
+
+    It shuts down with the last object that uses it, and waits for open operations then. Where the
+    garbage collector ends that object, in the middle of another test, the wait had no end.
+    """
+    grpc.aio.init_grpc_aio()
 
 
 @pytest.fixture(scope="session", autouse=True)
