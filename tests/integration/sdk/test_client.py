@@ -147,8 +147,10 @@ async def test_other_work_goes_on_while_a_report_is_made(
     async with (
         AsyncClient.embedded() if kind == "embedded" else AsyncClient(server.address) as client
     ):
+        # Reports by group are made in a thread, however few items there are.
+        row = {"image_id": 1, "caption": "A dog.", "source": "a"}
         scoring = asyncio.ensure_future(
-            client.score("chair", responses={"1": "A dog."}, references={"1": ["dog"]})
+            client.score("chair", responses=[row], references={"1": ["dog"]}, group_by=["source"])
         )
         await gate.reached()
         # The loop answers others while the report waits at the gate.
