@@ -80,7 +80,7 @@ def now() -> str:
 def secret_hash(secret: str) -> str:
     """Return the hash of a secret.
 
-    A plain hash is enough: nobody can try 2^256 secrets, so salt and slowness add nothing.
+    A plain hash is enough: no attacker can try 2^256 secrets, so salt and slowness add nothing.
     """
     return hashlib.sha256(secret.encode()).hexdigest()
 

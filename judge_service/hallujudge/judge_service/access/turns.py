@@ -161,7 +161,7 @@ class _Threads:
             self._queue.leave(caller, cost=self._clock() - began)
 
         def done(_: Future[_T]) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no call waits any more
                 loop.call_soon_threadsafe(leave)
 
         return done

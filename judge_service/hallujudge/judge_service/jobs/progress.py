@@ -27,7 +27,7 @@ _DETAIL_CHARS = 1000
 
 
 class JobProgress:
-    """Progress of jobs, whoever owns them.
+    """Progress of the jobs of all owners.
 
     Args:
         database: The database.
@@ -125,7 +125,7 @@ class JobProgress:
         return self._change(number, {"state": JobState.QUEUED.value, **_told(problem)})
 
     def delete_old(self, now: float, days: float) -> int:
-        """Delete jobs that ended, or that nobody added items to, so many days ago."""
+        """Delete jobs that ended, or that got no more items, so many days ago."""
         ended = jobs_table.c.state.in_([*_FINISHED, JobState.OPEN.value])
         old = jobs_table.c.touched_at < now - days * _SECONDS_OF_DAY
         with self._database.writing() as connection:

@@ -319,7 +319,7 @@ def _owned(connection: sa.Connection, owner: str, job_id: str, *, locked: bool =
     known = job_id.isascii() and job_id.isalnum()
     job = _found(connection, *chosen, locked=locked) if known else None
     if job is None:
-        # The same words for a job of another caller: nobody learns what exists.
+        # The same words for a job of another caller: callers do not learn what exists.
         raise NotFoundError(
             f"you have no job {job_id[:40]!r}; list your jobs to see their ids",
             reason="JOB_UNKNOWN",
