@@ -284,13 +284,10 @@ class JudgeFactory:
                 "the server starts",
                 reason="JUDGE_NOT_CONFIGURED",
             )
-        endpoint = self._llm_endpoint or Endpoint(
-            url=settings.llm_url or _NOWHERE,
-            key=self._keys.llm,
-            timeout_seconds=settings.llm_timeout_seconds,
-        )
+        endpoint, *replicas = self._llm_endpoints()
         chat = ChatSettings(
             endpoint=endpoint,
+            replicas=tuple(replicas),
             model=model,
             reply_models=_names(settings.llm_reply_models),
             dialect=_dialect(settings.llm_dialect),
@@ -308,6 +305,22 @@ class JudgeFactory:
             claims_per_call=settings.llm_claims_per_call,
             revision=settings.llm_revision,
         )
+
+    def _llm_endpoints(self) -> list[Endpoint]:
+        """Return the judge's servers: the one that this process started, or those of the settings.
+
+        Raises:
+            InvalidInputError: An address is not a web address, or is given twice.
+        """
+        if self._llm_endpoint is not None:
+            return [self._llm_endpoint]
+        urls = _names(self.settings.llm_url) or (_NOWHERE,)
+        if len({url.rstrip("/") for url in urls}) < len(urls):
+            raise InvalidInputError(
+                f"llm_url names a server twice: {self.settings.llm_url}; name each once"
+            )
+        seconds = self.settings.llm_timeout_seconds
+        return [Endpoint(url=url, key=self._keys.llm, timeout_seconds=seconds) for url in urls]
 
     def _fallback(self) -> LlmJudge:
         settings = self.settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from hallujudge.metrics import Item, ItemResult
@@ -93,7 +94,11 @@ class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
 
     def _questions(self, items: Sequence[_ItemT]) -> dict[int, Question]:
         asked = ((index, self.question(item)) for index, item in enumerate(items))
-        return {index: question for index, question in asked if question is not None}
+        return {
+            index: replace(question, affinity=items[index].group_id or items[index].id)
+            for index, question in asked
+            if question is not None
+        }
 
     @abstractmethod
     def question(self, item: _ItemT) -> Question | None:

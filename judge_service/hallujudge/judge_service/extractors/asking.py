@@ -100,7 +100,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         async def work(index: int) -> None:
             done[index] = await self._one(sources[index])
 
-        workers = min(self._client.settings.max_concurrency, len(sources))
+        workers = min(self._client.settings.all_concurrency, len(sources))
         await run_bounded(range(len(sources)), work, workers)
         return done
 

@@ -89,7 +89,7 @@ class ChoiceJudge:
             question = questions[index]
             done[index] = await self._recalled(question) or await self._asked(question)
 
-        most = max(judge.client.settings.max_concurrency for judge in self.judges)
+        most = max(judge.client.settings.all_concurrency for judge in self.judges)
         await run_bounded(range(len(questions)), work, min(most, len(questions)))
         return done
 

@@ -13,6 +13,7 @@ from ..errors import HallujudgeError
 from ..llm.chat import ChatReply
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
+from ..llm.servers import ChatServer
 from .llm import LlmJudge
 from .values import JudgeRequestItem
 
@@ -53,7 +54,7 @@ async def check_endpoint(judge: LlmJudge) -> list[Check]:
         judge: The judge as it would be used.
     """
     client = judge.client
-    checks = [await _listed(client)]
+    checks = [await _listed(client, server) for server in client.servers]
     question = judge.questions(_ITEM)[0]
     replies: list[ChatReply] = []
     try:
@@ -81,10 +82,15 @@ async def _tried(check: Callable[[], Awaitable[Check]]) -> Check:
         )
 
 
-async def _listed(client: ChatClient) -> Check:
-    model = client.settings.model
+async def _listed(client: ChatClient, server: ChatServer) -> Check:
+    check = await _listed_there(client.settings.model, server)
+    where = f"{server.endpoint.url}: " if len(client.servers) > 1 else ""
+    return replace(check, detail=f"{where}{check.detail}")
+
+
+async def _listed_there(model: str, server: ChatServer) -> Check:
     try:
-        listed = json.loads(await client.http.get("models"))["data"]
+        listed = json.loads(await server.http.get("models"))["data"]
         names = [str(entry["id"]) for entry in listed]
     except CallFailedError as failure:
         detail = f"the list of models cannot be read ({failure.detail})"

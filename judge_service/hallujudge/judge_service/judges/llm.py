@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from ..llm.chat import ChatRequest
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
 from ..llm.pool import run_bounded
+from ..llm.servers import ChatServer
 from ..llm.templates import Template, load_template
 from ..llm.usage import Usage
 from .prompts import WRONG_PARTS, Question, questions_of
@@ -147,7 +149,7 @@ class LlmJudge:
         await run_bounded(
             self._jobs(drafts),
             lambda job: self._answer(*job, has_fallback=has_fallback),
-            min(self.client.settings.max_concurrency, claims),
+            min(self.client.settings.all_concurrency, claims),
         )
         return [self._judged(draft) for draft in drafts]
 
@@ -205,22 +207,23 @@ class LlmJudge:
         self._declared_server = self._server
 
     async def identify(self) -> None:
-        """Learn the server's version from a vLLM server, or from the cache while it is down."""
-        settings = self.client.settings
-        if self._server or settings.dialect != "vllm":
-            self._label = f"{self.name}: {self.identity}"
-            return
-        url, model = settings.endpoint.url, settings.model
+        """Learn the version of vLLM servers, or take that of the cache for one that is down."""
+        if not self._server and self.client.settings.dialect == "vllm":
+            found = await asyncio.gather(*map(self._version_at, self.client.servers))
+            # Equal servers have one version; replies of several can't be told apart.
+            self._server = "+".join(sorted(set(filter(None, found))))
+        self._label = f"{self.name}: {self.identity}"
+
+    async def _version_at(self, server: ChatServer) -> str:
+        url, model = server.endpoint.url, self.client.settings.model
         try:
-            self._server = _version_of(await self.client.http.get("/version"))
+            version = _version_of(await server.http.get("/version"))
         except CallFailedError:
             # Not fatal: a call, if one is needed, will report what is wrong.
-            kept = await self.cache.server_of(url, model) if self.cache else None
-            self._server = kept or ""
-        else:
-            if self.cache is not None and self._server:
-                await self.cache.remember_server(url, model, self._server)
-        self._label = f"{self.name}: {self.identity}"
+            return (await self.cache.server_of(url, model) if self.cache else None) or ""
+        if self.cache is not None and version:
+            await self.cache.remember_server(url, model, version)
+        return version
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:
         """Return the calls that an item needs, for estimates."""
@@ -235,6 +238,7 @@ class LlmJudge:
             schema=question.schema(),
             pattern=question.pattern(),
             schema_name="verdicts",
+            affinity=question.affinity,
         )
 
     def key_of(self, question: Question) -> str:

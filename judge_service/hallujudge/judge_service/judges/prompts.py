@@ -42,6 +42,8 @@ class Question:
     """What may be answered."""
     keyed: bool
     """Whether the answer is an object with one entry for each claim, rather than one choice."""
+    affinity: str = ""
+    """The image that it is about, in whatever words; empty: it is not known."""
 
     def schema(self) -> dict[str, object]:
         """The JSON schema of the answer, every claim's number a required key."""
@@ -114,4 +116,5 @@ def _question(
         claims=call,
         choices=SENTENCE_CHOICES if isinstance(first, Sentence) else TRIPLET_CHOICES,
         keyed=keyed,
+        affinity=f"{scene}\n{objects}",
     )

@@ -96,6 +96,8 @@ class ChatRequest:
     """The same schema as a regular expression without white space, for servers that take one."""
     schema_name: str = "answer"
     """What the schema is called."""
+    affinity: str = ""
+    """What it has in common with other requests: equal ones go to one server; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A chat client: retries, circuit breaker, adaptive concurrency and budget around one endpoint."""
+"""A chat client: retries, circuit breaker, adaptive concurrency and budget around one model."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from ..errors import HallujudgeError, InvalidInputError
 from ..observe.recorder import Attributes, recorder
 from ..observe.values import JudgeCall, JudgeState
 from .batch_files import BatchFiles
-from .breaker import CircuitBreaker
 from .budget import Budget, Reservation
 from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payload_of
 from .failures import CallFailedError, FailureKind
-from .http import Endpoint, HttpEndpoint
-from .limiter import AdaptiveLimiter
+from .http import Endpoint
 from .model_names import is_asked_model
 from .outage import Outage
 from .patience import Call, Patience, Tools
 from .retry import RetryPolicy
+from .servers import ChatServer, next_server, preferred
 from .usage import Usage
 
 __all__ = ["Answer", "CallStatistics", "ChatClient", "ChatSettings", "Tools"]
@@ -37,6 +36,8 @@ class ChatSettings:
 
     endpoint: Endpoint
     """Where it is."""
+    replicas: tuple[Endpoint, ...] = ()
+    """Further servers of the same model. Prompts of one image go to one of all servers."""
     model: str
     """Its name there."""
     reply_models: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ class ChatSettings:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     """When failed calls are made again."""
     max_concurrency: int = 64
-    """Calls at the same time at most."""
+    """Calls at the same time at most, for each server."""
     circuit_threshold: int = 8
     """Failures in a row after which the model is not called for a while."""
     circuit_seconds: float = 15.0
@@ -66,6 +67,16 @@ class ChatSettings:
         if self.constraint != "auto":
             return self.constraint
         return "structured_outputs" if self.dialect == "vllm" else "json_schema"
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All servers of the model."""
+        return (self.endpoint, *self.replicas)
+
+    @property
+    def all_concurrency(self) -> int:
+        """Calls at the same time at most, for all servers."""
+        return self.max_concurrency * len(self.endpoints)
 
 
 @dataclass(slots=True)
@@ -109,23 +120,26 @@ class ChatClient:
         self.settings = settings
         self.budget = budget or Budget()
         self._tools = tools or Tools()
-        self.http: HttpEndpoint | BatchFiles = settings.offline or HttpEndpoint(
-            settings.endpoint, settings.max_concurrency
+        self.servers = tuple(
+            ChatServer.of(
+                endpoint,
+                max_concurrency=settings.max_concurrency,
+                circuit_threshold=settings.circuit_threshold,
+                circuit_seconds=settings.circuit_seconds,
+                clock=self._tools.clock,
+                offline=settings.offline,
+            )
+            for endpoint in settings.endpoints
         )
-        self.breaker = CircuitBreaker(
-            settings.circuit_threshold, settings.circuit_seconds, self._tools.clock
-        )
-        self.limiter = AdaptiveLimiter(settings.max_concurrency, self._tools.clock)
         self.outage = Outage(self._tools.clock)
         self.statistics = CallStatistics()
         self._rejected: CallFailedError | None = None
         self._rejected_until = float("-inf")
         self._told_model = ""
         self._patience = Patience(
-            judge=f"{settings.model} at {settings.endpoint.url}",
+            judge=f"{settings.model} at {', '.join(e.url for e in settings.endpoints)}",
             policy=settings.retry,
             outage=self.outage,
-            breaker=self.breaker,
             tools=self._tools,
         )
 
@@ -147,7 +161,8 @@ class ChatClient:
         body = payload_of(
             request, settings.model, settings.sampling, settings.dialect, settings.sent_constraint
         )
-        call = Call(request=request, body=body, has_fallback=has_fallback)
+        order = preferred(self.servers, request.affinity or str(request.messages))
+        call = Call(request=request, body=body, has_fallback=has_fallback, servers=order)
         self.outage.call_begins()
         try:
             while True:
@@ -157,6 +172,8 @@ class ChatClient:
                     failure = err
                 if failure.kind.is_fatal:
                     raise self._fatal(failure, call) from failure
+                if self._goes_elsewhere(call, failure):
+                    continue
                 self._patience.note(call, failure)
                 await self._patience.wait(call, failure)
         finally:
@@ -170,17 +187,32 @@ class ChatClient:
     @property
     def state(self) -> JudgeState:
         """The calls at this moment."""
+        limiters = [server.limiter for server in self.servers]
         return JudgeState(
             model=self.settings.model,
-            running=self.limiter.running,
-            waiting=self.limiter.waiting,
-            limit=self.limiter.limit,
-            circuit_open=self.breaker.state == "open",
+            running=sum(limiter.running for limiter in limiters),
+            waiting=sum(limiter.waiting for limiter in limiters),
+            limit=sum(limiter.limit for limiter in limiters),
+            circuit_open=all(server.is_down for server in self.servers),
         )
 
     async def close(self) -> None:
         """Close all connections."""
-        await self.http.close()
+        for server in self.servers:
+            await server.http.close()
+
+    def _goes_elsewhere(self, call: Call, failure: CallFailedError) -> bool:
+        """Whether another server of the model is tried at once, since this one seems to be down."""
+        kind = failure.kind
+        if kind is FailureKind.RATE or not (kind.is_outage or kind is FailureKind.CIRCUIT):
+            return False
+        call.failed_at.append(call.server)
+        left = [server for server in call.servers if server not in call.failed_at]
+        used_up = call.attempts >= self.settings.retry.attempts
+        if used_up or all(server.is_down for server in left):
+            call.failed_at.clear()
+            return False
+        return True
 
     def _fatal(self, failure: CallFailedError, call: Call) -> CallFailedError | HallujudgeError:
         """The error of a rejected key or model; it holds for half a minute, then is tried again."""
@@ -189,7 +221,7 @@ class ChatClient:
             self._rejected_until = self._tools.clock() + _REJECTED_SECONDS
         if call.has_fallback and failure.kind is not FailureKind.AUTH:
             return failure
-        where = self.settings.endpoint.url
+        where = call.server.endpoint.url
         return InvalidInputError(
             f"the judge at {where} cannot be used: {failure.detail}; {self._advice(failure.kind)}",
             reason=failure.kind.value,
@@ -210,10 +242,12 @@ class ChatClient:
         return f"check the address and the model name {self.settings.model!r}"
 
     async def _once(self, call: Call) -> Answer:
-        started = await self.limiter.acquire()
+        call.server = next_server(s for s in call.servers if s not in call.failed_at)
+        limiter = call.server.limiter
+        started = await limiter.acquire()
         failure: CallFailedError | None = None
         try:
-            while (pause := self.limiter.pause_left) > 0:
+            while (pause := limiter.pause_left) > 0:
                 await self._tools.sleep(pause)
             return await self._guarded(call)
         except CallFailedError as err:
@@ -222,7 +256,7 @@ class ChatClient:
         finally:
             limited = failure is not None and failure.kind is FailureKind.RATE
             heeded = failure is not None and not self.settings.retry.asks_too_long(failure)
-            self.limiter.release(
+            limiter.release(
                 started,
                 limited=limited,
                 retry_after=failure.retry_after if failure and limited and heeded else None,
@@ -232,7 +266,8 @@ class ChatClient:
         """One call past the rejection, the circuit and the budget, reporting back to each."""
         if self._rejected is not None and self._tools.clock() < self._rejected_until:
             raise self._rejected
-        if not self.breaker.try_pass():
+        breaker = call.server.breaker
+        if not breaker.try_pass():
             raise self._not_sent()
         reservation = None
         try:
@@ -240,13 +275,13 @@ class ChatClient:
             reservation = await self.budget.reserve(most, call.request.max_tokens)
         finally:
             if reservation is None:
-                self.breaker.abandoned()
+                breaker.abandoned()
         if reservation is None:
             raise CallFailedError(FailureKind.BUDGET, self.budget.exhausted_detail())
         self.statistics.calls += 1
         self.statistics.retries += call.attempts > 0
         call.attempts += 1
-        return await self._sent(call.body, reservation)
+        return await self._sent(call, reservation)
 
     def _not_sent(self) -> CallFailedError:
         if told := self._patience.turned_away:
@@ -258,15 +293,15 @@ class ChatClient:
             f"not sent: {why}; the judge has not answered for {self.outage.seconds:.0f} s",
         )
 
-    async def _sent(self, body: dict[str, object], reservation: Reservation) -> Answer:
-        started = self._tools.clock()
+    async def _sent(self, call: Call, reservation: Reservation) -> Answer:
+        started, server = self._tools.clock(), call.server
         try:
-            with recorder().span(f"chat {self.settings.model}", self._attributes()):
-                reply = parse_reply(await self.http.post("chat/completions", body))
+            with recorder().span(f"chat {self.settings.model}", self._attributes(server)):
+                reply = parse_reply(await server.http.post("chat/completions", call.body))
         except CallFailedError as failure:
             self.statistics.failures[failure.kind.value] += 1
             self._record(failure.kind.value, self._tools.clock() - started)
-            self._report(failure)
+            self._report(server, failure)
             if failure.kind.may_be_billed:
                 self.budget.keep(reservation)
             else:
@@ -274,11 +309,11 @@ class ChatClient:
             raise
         except BaseException:
             # Cancelled, or something is not installed: the answer may be on its way.
-            self.breaker.abandoned()
+            server.breaker.abandoned()
             self.budget.keep(reservation)
             raise
         self.outage.answered()
-        self.breaker.succeeded()
+        server.breaker.succeeded()
         answer = self._counted_answer(reply, reservation, self._tools.clock() - started)
         self._check_model(reply.model)
         return answer
@@ -316,12 +351,12 @@ class ChatClient:
             )
         )
 
-    def _attributes(self) -> Attributes:
+    def _attributes(self, server: ChatServer) -> Attributes:
         """What the span of a call says, in the words of OpenTelemetry."""
         return {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": self.settings.model,
-            "server.address": self.settings.endpoint.url,
+            "server.address": server.endpoint.url,
         }
 
     def _check_model(self, told: str) -> None:
@@ -336,21 +371,21 @@ class ChatClient:
             self._told_model = told
             _LOG.warning("judge %s: replies come from %s", asked, told)
 
-    def _report(self, failure: CallFailedError) -> None:
+    def _report(self, server: ChatServer, failure: CallFailedError) -> None:
         """Tell the circuit and the record of the outage what a failure means for the server."""
         if not failure.kind.is_outage:
             self.outage.answered()
-            self.breaker.succeeded()
+            server.breaker.succeeded()
             return
         self.outage.failed(failure)
         retry = self.settings.retry
         if failure.kind is FailureKind.QUOTA or retry.asks_too_long(failure):
-            self.breaker.failed(at_once=True)
+            server.breaker.failed(at_once=True)
         elif failure.kind is FailureKind.RATE and self.outage.seconds < retry.outage_seconds:
             # The limiter slows down first; only lasting rate limits are an outage.
-            self.breaker.abandoned()
+            server.breaker.abandoned()
         else:
-            self.breaker.failed()
+            server.breaker.failed()
 
 
 _MESSAGE_TOKENS = 16

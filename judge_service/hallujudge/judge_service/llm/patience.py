@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from ..errors import UnavailableError
-from .breaker import CircuitBreaker
 from .chat import ChatRequest
 from .failures import CallFailedError, FailureKind
 from .outage import Outage
 from .retry import RetryPolicy
+from .servers import ChatServer, next_server
 
 __all__ = ["Call", "Patience", "Tools"]
 
@@ -46,12 +46,21 @@ class Call:
     """What is sent."""
     has_fallback: bool
     """Whether another judge is asked if this one fails."""
+    servers: Sequence[ChatServer]
+    """The judge's servers, the preferred one first."""
+    server: ChatServer = field(init=False)
+    """The server that it is sent to now."""
+    failed_at: list[ChatServer] = field(default_factory=list)
+    """Servers that seemed to be down since it last waited."""
     attempts: int = 0
     """How often it was sent."""
     cause: CallFailedError | None = None
     """Its first failure."""
     troubled_at: float | None = None
     """When it first failed, or could not be sent."""
+
+    def __post_init__(self) -> None:
+        self.server = self.servers[0]
 
 
 class Patience:
@@ -61,7 +70,6 @@ class Patience:
         judge: The judge in words, for messages.
         policy: How often and how long.
         outage: The failures since the judge last answered.
-        breaker: The judge's circuit.
         tools: Clock, randomness and sleep.
     """
 
@@ -71,13 +79,11 @@ class Patience:
         judge: str,
         policy: RetryPolicy,
         outage: Outage,
-        breaker: CircuitBreaker,
         tools: Tools,
     ) -> None:
         self._judge = judge
         self._policy = policy
         self._outage = outage
-        self._breaker = breaker
         self._tools = tools
         self._told_at = float("-inf")
 
@@ -163,7 +169,7 @@ class Patience:
         self._tell()
         if failure.kind is FailureKind.CIRCUIT:
             most = min(left, self._patience(call)) if call.has_fallback else left
-            await self._breaker.wait(self._tools.sleep, most)
+            await next_server(call.servers).breaker.wait(self._tools.sleep, most)
             return
         random = self._tools.random()
         wait = self._policy.wait_before_next(failure, call.attempts, random)

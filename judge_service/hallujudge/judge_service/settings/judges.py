@@ -25,8 +25,9 @@ def _setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1
 class JudgeSettings:
     """Which judges there are, and what they may cost."""
 
-    llm_url: str = _setting("", "base address of the judge's server; empty: no llm judge")
-    """Base address of an OpenAI-compatible server, such as ``http://127.0.0.1:8000/v1``."""
+    llm_url: str = _setting("", "base address of the judge's server, or several with commas")
+    """Base address of an OpenAI-compatible server, such as ``http://127.0.0.1:8000/v1``; several
+    servers of one model have commas between; empty: there is no llm judge."""
     llm_model: str = _setting("", "the judge's model, as its server calls it")
     """The model's name there."""
     llm_revision: str = _setting("", "revision of the judge's weights, for signatures")
@@ -37,8 +38,10 @@ class JudgeSettings:
     """How replies are constrained to the choices."""
     llm_claims_per_call: int = _setting(1, "claims in one call", low=1, high=100)
     """Claims in one call at most; 1: one claim at a time, as published."""
-    llm_max_concurrency: int = _setting(64, "calls to the judge at the same time", low=1, high=4096)
-    """Calls at the same time at most."""
+    llm_max_concurrency: int = _setting(
+        64, "calls to each server at the same time", low=1, high=4096
+    )
+    """Calls to each of the judge's servers at the same time at most."""
     llm_timeout_seconds: float = _setting(120.0, "time for one call", low=0.1, high=86_400)
     """Time for one call."""
     llm_attempts: int = _setting(5, "calls for one answer, with retries", low=1, high=100)

@@ -15,7 +15,7 @@ from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 from ..spec import graph_source
 from .app import ExitCode, app
 from .files import write_file
-from .judging import LlmModel, LlmUrl
+from .judging import LlmModel, LlmUrl, llm_options
 from .panels import examples, input_option, metric_option, output_option
 
 if TYPE_CHECKING:
@@ -211,9 +211,7 @@ def suggest(
         for word, count in unknown_words(items, kind, domain).items()
         if count >= least and not opened.roots_of(word)
     }
-    sources = Sources(
-        embeddings=embeddings, wordnet=wordnet, llm={"llm_url": llm_url, "llm_model": llm_model}
-    )
+    sources = Sources(embeddings=embeddings, wordnet=wordnet, llm=llm_options(llm_url, llm_model))
     patch = suggested(opened, counts, kind=kind, limit=limit, sources=sources)
     patch = decided(kept(patch, earlier), accept or (), reject or (), accept_above)
     write_file(out, patch.to_text())

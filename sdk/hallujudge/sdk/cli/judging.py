@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated
 
@@ -14,6 +15,7 @@ __all__ = [
     "LlmModel",
     "LlmUrl",
     "MatcherDownload",
+    "llm_options",
 ]
 
 Estimate = Annotated[
@@ -22,8 +24,8 @@ Estimate = Annotated[
 ]
 
 LlmUrl = Annotated[
-    str | None,
-    judge_option("--llm-url", help="Base URL of the LLM judge's server: http://HOST/v1."),
+    list[str] | None,
+    judge_option("--llm-url", help="Base URL of a server of the LLM judge; repeatable."),
 ]
 LlmModel = Annotated[
     str | None, judge_option("--llm-model", help="Name of the LLM judge's model at its server.")
@@ -34,12 +36,23 @@ MatcherDownload = Annotated[
 ]
 
 
+def llm_options(urls: Sequence[str] | None, model: str | None) -> dict[str, object]:
+    """Return the settings of the LLM judge that were given.
+
+    Args:
+        urls: Base addresses of its servers.
+        model: Its model.
+    """
+    url = {"llm_url": ",".join(urls)} if urls else {}
+    return {**url, **({"llm_model": model} if model is not None else {})}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeOptions:
     """Settings of judges on the command line, without API keys."""
 
     llm_url: LlmUrl = None
-    """Base address of the judge's server."""
+    """Base addresses of the judge's servers."""
     llm_model: LlmModel = None
     """The judge's model."""
     fallback_model: Annotated[
@@ -102,11 +115,13 @@ class JudgeOptions:
 
     def given(self) -> dict[str, object]:
         """Return the options that were given, by name."""
-        return {
+        given = {
             entry.name: value
             for entry in fields(self)
             if (value := getattr(self, entry.name)) is not None
         }
+        given.pop("llm_url", None)
+        return llm_options(self.llm_url, None) | given
 
     def settings(self, server: str | None, **more: object) -> dict[str, object]:
         """Return the settings of judges in this process: the given options and the rest.

@@ -10,7 +10,7 @@ import typer
 from .app import ExitCode, app, config_app
 from .connection import ApiKeyFile, TlsCa, TlsCert, TlsKey, connection_of
 from .groups import grouped
-from .judging import JudgeOptions, LlmModel, LlmUrl
+from .judging import JudgeOptions, LlmModel, LlmUrl, llm_options
 from .panels import access_option, examples, judge_option, output_option, server_option
 
 __all__: list[str] = []
@@ -136,7 +136,7 @@ def doctor(
     from .doctor import examine
 
     connection = connection_of(tls_ca, tls_cert, tls_key, api_key_file) if server else None
-    return examine(server, {"llm_url": llm_url, "llm_model": llm_model}, connection)
+    return examine(server, llm_options(llm_url, llm_model), connection)
 
 
 @config_app.command(epilog=examples("hallujudge config show --format toml"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,7 @@ class Sources:
     """Encoder that compares meanings; empty for none."""
     wordnet: str = ""
     """WordNet's folder; empty to search the usual places; ``none`` to skip WordNet."""
-    llm: Mapping[str, str | None] | None = None
+    llm: Mapping[str, object] = field(default_factory=dict)
     """Given settings of the language model."""
 
 
@@ -90,7 +90,7 @@ def suggested(
 
     words = sorted(counts, key=lambda word: (-counts[word], word))
     wordnet, similarity = _wordnet(sources.wordnet), open_similarity(sources.embeddings)
-    choose = _chooser(sources.llm or {}, kind)
+    choose = _chooser(sources.llm, kind)
     try:
         ranked = suggest_roots(
             graph,
@@ -184,11 +184,10 @@ def _wordnet(folder: str) -> WordNet | None:
         raise InvalidInputError(f"--wordnet {err}") from err
 
 
-def _chooser(given: Mapping[str, str | None], kind: str) -> RootChooser | None:
+def _chooser(given: Mapping[str, object], kind: str) -> RootChooser | None:
     """Return the language model of the settings; None if none is configured."""
-    arguments = {name: value for name, value in given.items() if value is not None}
-    resolved = load_settings(arguments)
-    if not arguments and not (resolved.judges.llm_url and resolved.judges.llm_model):
+    resolved = load_settings(given)
+    if not given and not (resolved.judges.llm_url and resolved.judges.llm_model):
         return None
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.extractors.roots import root_chooser

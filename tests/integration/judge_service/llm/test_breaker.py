@@ -44,7 +44,7 @@ async def test_the_circuit_opens_turns_calls_away_and_closes_after_a_probe() -> 
         world.now += 31
         healthy = True
         assert (await client.ask(REQUEST)).reply.content == "ok"
-        assert client.breaker.state == "closed"
+        assert client.servers[0].breaker.state == "closed"
         await client.close()
 
 

@@ -17,17 +17,17 @@ async def test_rate_limits_shrink_concurrency_and_other_faults_do_not() -> None:
     async with llm.ScriptedLlm(step) as server:
         client = client_of(server, max_concurrency=16)
         await asyncio.gather(*(client.ask(REQUEST) for _ in range(16)))
-        shrunk = client.limiter.limit
+        shrunk = client.servers[0].limiter.limit
         for _ in range(200):
             await client.ask(REQUEST)
         await client.close()
         assert 1 <= shrunk < 16
-        assert client.limiter.limit == 16
+        assert client.servers[0].limiter.limit == 16
     async with llm.ScriptedLlm(llm.always(llm.error(500)), llm.saying("ok")) as server:
         client = client_of(server, max_concurrency=16)
         await client.ask(REQUEST)
         await client.close()
-        assert client.limiter.limit == 16
+        assert client.servers[0].limiter.limit == 16
 
 
 async def test_never_more_in_flight_than_allowed() -> None:

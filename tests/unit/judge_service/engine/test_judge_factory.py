@@ -45,6 +45,18 @@ def test_judges_of_the_settings() -> None:
     assert "llm.claims_per_call=5" in signature["params"]
 
 
+def test_a_judge_may_have_several_servers() -> None:
+    several = {**LLM, "llm_url": "http://gpu1:8000/v1, http://gpu2:8000/v1/"}
+    chat = JudgeFactory(JudgeSettings(**several)).llm().client.settings
+    assert [endpoint.url for endpoint in chat.endpoints] == [
+        "http://gpu1:8000/v1",
+        "http://gpu2:8000/v1/",
+    ]
+    twice = JudgeSettings(**{**several, "llm_url": "http://gpu1/v1,http://gpu1/v1/"})
+    with pytest.raises(InvalidInputError, match="llm_url names a server twice"):
+        JudgeFactory(twice).llm()
+
+
 class WordEncoder:
     """An encoder that counts how often it is made and what it encodes."""
 
