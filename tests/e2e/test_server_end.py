@@ -9,8 +9,9 @@ import threading
 from collections.abc import Iterator
 
 import grpc
+import pytest
 from support.running import ServerProcess, errors_of
-from support.threads import PATIENCE
+from support.threads import PATIENCE, eventually
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
@@ -35,22 +36,32 @@ asyncio.run(main())
 """
 
 
-def test_a_second_signal_ends_the_drain() -> None:
+def test_a_second_signal_ends_the_drain_and_tells_the_clients() -> None:
     server = ServerProcess("--drain-seconds", "3000")
+    over = threading.Event()
     with grpc.insecure_channel(server.address) as channel:
         spec = pb.ScoreStreamRequest(spec=scoring_pb2.ScoreSpec(metric="chair"))
-        silent = pb_grpc.JudgeServiceStub(channel).ScoreStream(_and_silence(spec), timeout=PATIENCE)
+        stub = pb_grpc.JudgeServiceStub(channel)
+        silent = stub.ScoreStream(_and_silence(spec, over), timeout=PATIENCE)
         assert next(silent).HasField("accepted")
         server.process.send_signal(signal.SIGTERM)
+        # Two signals of one kind that wait to be delivered are one.
+        assert eventually(lambda: "draining" in server.errors_so_far())
         code, errors = server.stop()
-        silent.cancel()
+        with pytest.raises(grpc.RpcError) as caught:
+            next(silent)
+        over.set()
     assert code == 0, errors
     assert "Traceback" not in errors
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert "the server stops" in str(caught.value.details())
 
 
-def _and_silence(first: pb.ScoreStreamRequest) -> Iterator[pb.ScoreStreamRequest]:
+def _and_silence(
+    first: pb.ScoreStreamRequest, over: threading.Event
+) -> Iterator[pb.ScoreStreamRequest]:
     yield first
-    threading.Event().wait(PATIENCE)
+    over.wait(PATIENCE)
 
 
 def test_a_thread_that_works_on_does_not_keep_the_process() -> None:

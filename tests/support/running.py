@@ -42,6 +42,11 @@ class ServerProcess:
             raise AssertionError(f"the server said {line!r}, {self._end()}")
         self.address = line.removeprefix(_ADDRESS_LINE).strip()
 
+    def errors_so_far(self) -> str:
+        """Return what the running server has written to standard error."""
+        # Reading at a place leaves the one at which the server writes on.
+        return os.pread(self._errors.fileno(), 1_000_000, 0).decode()
+
     def stop(self, number: int = signal.SIGTERM, timeout: float = 120) -> tuple[int, str]:
         """Send a signal and wait; return the exit code and standard error."""
         if self.process.poll() is None:

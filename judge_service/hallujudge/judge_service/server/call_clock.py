@@ -1,14 +1,16 @@
-"""When a call has lasted too long: no first message, no more messages, or too long in total."""
+"""When a call ends early: no first message, no more messages, too long, or the server stops."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 
-from ..errors import DeadlineError
+from ..errors import DeadlineError, HallujudgeError, UnavailableError
 
-__all__ = ["CallClock", "CallTimes"]
+__all__ = ["CallClock", "CallTimes", "RunningCalls"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +37,19 @@ class CallClock:
         self._times = times
         self._many = many
         self._begun = False
+        self._stopped = False
         self._end = asyncio.get_running_loop().time() + times.total
         self._timeout = asyncio.timeout_at(self._soonest(times.first_message))
 
+    def stop(self) -> None:
+        """End the block now, because the server stops."""
+        self._stopped = True
+        self._timeout.reschedule(asyncio.get_running_loop().time())
+
     def moved(self) -> None:
         """Note that a message arrived, or that the client took one that it waited for."""
+        if self._stopped:
+            return
         self._begun = True
         self._timeout.reschedule(self._soonest(self._times.idle) if self._many else self._end)
 
@@ -58,6 +68,7 @@ class CallClock:
 
         Raises:
             DeadlineError: The call lasted too long.
+            UnavailableError: The server stops.
         """
         try:
             await self._timeout.__aexit__(kind, error, trace)
@@ -67,7 +78,12 @@ class CallClock:
     def _soonest(self, seconds: float) -> float:
         return min(asyncio.get_running_loop().time() + seconds, self._end)
 
-    def _error(self) -> DeadlineError:
+    def _error(self) -> HallujudgeError:
+        if self._stopped:
+            return UnavailableError(
+                "the server stops and ended the call; call again when it is back, or another one",
+                reason="SERVER_DRAINING",
+            )
         if asyncio.get_running_loop().time() >= self._end:
             return DeadlineError(
                 f"the call took longer than {self._times.total:g} s; use a new call for the rest",
@@ -83,3 +99,45 @@ class CallClock:
             "something to send, and read its responses",
             reason="STREAM_IDLE",
         )
+
+
+class RunningCalls:
+    """The calls that are running, so that a server that stops can end them.
+
+    gRPC would cancel them: their clients would get a bare status, and some of them a traceback in
+    the server's log.
+
+    Args:
+        times: How long calls may take.
+    """
+
+    def __init__(self, times: CallTimes) -> None:
+        self._times = times
+        self._clocks: set[CallClock] = set()
+        self._stopped = False
+
+    @asynccontextmanager
+    async def clock(self, *, many: bool) -> AsyncIterator[CallClock]:
+        """Run the block of a call that ends when its time is over or the server stops.
+
+        Args:
+            many: Whether the client sends any number of messages.
+
+        Raises:
+            DeadlineError: The call lasted too long.
+            UnavailableError: The server stops.
+        """
+        async with CallClock(self._times, many=many) as clock:
+            self._clocks.add(clock)
+            try:
+                if self._stopped:
+                    clock.stop()
+                yield clock
+            finally:
+                self._clocks.discard(clock)
+
+    def stop(self) -> None:
+        """End the calls that are running, and those that begin later."""
+        self._stopped = True
+        for clock in tuple(self._clocks):
+            clock.stop()

@@ -19,7 +19,7 @@ from ..errors import HallujudgeError, InternalError
 from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
 from ..wire.errors import pushback, status_of
 from .admission import Admission
-from .call_clock import CallClock, CallTimes
+from .call_clock import CallClock, RunningCalls
 from .door import Door
 from .methods import MethodRule, rule_of
 from .requests import RequestReader
@@ -45,7 +45,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         door: Tells who calls.
         admission: The limits of concurrent calls.
         memory: The memory budget of the process.
-        times: How long calls may take.
+        running: The calls that are running, and how long they may take.
         turns: How callers share the processor.
     """
 
@@ -54,13 +54,13 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         door: Door,
         admission: Admission,
         memory: MemoryBudget,
-        times: CallTimes,
+        running: RunningCalls,
         turns: Turns | None = None,
     ) -> None:
         self._door = door
         self._admission = admission
         self._memory = memory
-        self._times = times
+        self._running = running
         self._turns = turns or Turns()
 
     async def intercept_service(  # type: ignore[override]  # the stub is generic by call
@@ -89,7 +89,10 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
         async def served(raws: AsyncIterable[bytes], context: _Context) -> object:
-            async with self._admitted(rule, context) as memory, self._clock(many) as clock:
+            async with (
+                self._admitted(rule, context) as memory,
+                self._running.clock(many=many) as clock,
+            ):
                 requests = reader.each(_noted(raws, clock), memory, self._pace)
                 request = requests if many else await reader.only(raws, memory)
                 clock.moved()
@@ -110,7 +113,10 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
         async def served(raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
-            async with self._admitted(rule, context) as memory, self._clock(many) as clock:
+            async with (
+                self._admitted(rule, context) as memory,
+                self._running.clock(many=many) as clock,
+            ):
                 requests = reader.each(_noted(raws, clock), memory, self._pace)
                 request = requests if many else await reader.only(raws, memory)
                 if not many:
@@ -158,9 +164,6 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                 yield memory
         finally:
             memory.close()
-
-    def _clock(self, many: bool) -> CallClock:
-        return CallClock(self._times, many=many)
 
     async def _pace(self) -> None:
         await self._admission.limits.message(current_caller())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 
@@ -45,13 +46,15 @@ def is_news(record: logging.LogRecord) -> bool:
     """Return whether a record is worth a line.
 
     gRPC writes a traceback for every header that is not UTF-8, before a call is admitted: one
-    client could fill a disk with them.
+    client could fill a disk with them. It may write another one for a call that is cancelled
+    while it ends, as calls are at the end of a drain.
     """
-    return not (
-        record.name.startswith("grpc._cython")
-        and isinstance(record.msg, str)
-        and record.msg.startswith("Invalid encoding")
-    )
+    if not record.name.startswith("grpc._cython"):
+        return True
+    kind = record.exc_info[0] if record.exc_info else None
+    if kind is not None and issubclass(kind, asyncio.CancelledError):
+        return False
+    return not (isinstance(record.msg, str) and record.msg.startswith("Invalid encoding"))
 
 
 def set_up_logging(level: str) -> None:

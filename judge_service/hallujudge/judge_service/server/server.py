@@ -36,7 +36,7 @@ from ..settings.server import (
     state_folder,
 )
 from .admission import Admission
-from .call_clock import CallTimes
+from .call_clock import CallTimes, RunningCalls
 from .door import is_loopback, open_door
 from .interceptors import GuardInterceptor
 from .job_settings import job_service, with_verdict_cache
@@ -64,6 +64,8 @@ __all__ = ["RunningServer", "serve", "start"]
 
 _LOG = logging.getLogger(__name__)
 _SWITCH_SECONDS = 0.001
+# For calls that the server ended: until gRPC cancels what is left of them.
+_ENDING_SECONDS = 2.0
 _SERVICES = tuple(
     file.services_by_name[name].full_name
     for file, name in (
@@ -91,9 +93,11 @@ class RunningServer:
         settings: ServerSettings,
         port: int,
         observation: Observation,
+        calls: RunningCalls,
         jobs: JobService | None = None,
     ) -> None:
         self._server = server
+        self._calls = calls
         self._checks = checks
         self._jobs = jobs
         self._settings = settings
@@ -137,15 +141,18 @@ class RunningServer:
         await asyncio.to_thread(self._observation.close)
 
     async def _end_calls(self, grace: float, hurry: asyncio.Event) -> None:
-        ending = asyncio.ensure_future(self._server.stop(grace))
+        ending = asyncio.ensure_future(self._server.stop(grace + _ENDING_SECONDS))
         hurried = asyncio.ensure_future(hurry.wait())
-        await asyncio.wait({ending, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({ending, hurried}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+        if hurry.is_set() and self._jobs is not None:
+            self._jobs.hurry()
+        if not ending.done():
+            self._calls.stop()
+            await asyncio.wait({ending}, timeout=_ENDING_SECONDS)
         if not ending.done():
             # A second stop would wait for the first one.
             ending.cancel()
             await asyncio.gather(ending, return_exceptions=True)
-            if self._jobs is not None:
-                self._jobs.hurry()
             await self._server.stop(0)
         hurried.cancel()
 
@@ -167,14 +174,14 @@ async def start(
     door, credentials = open_door(settings), server_credentials(settings)
     engine = engine or Engine(Resources(offers=_offers(settings), memory=_memory(settings)))
     admission = Admission(running=settings.max_running_calls, waiting=settings.max_waiting_calls)
-    turns = Turns()
+    turns, running_calls = Turns(), RunningCalls(_times(settings))
     # gRPC cancels calls above its own limit without details, so admission must reject them first.
     pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
     observation = observe(settings, engine)
     server = grpc.aio.server(
         interceptors=[
             ObservingInterceptor(observation.recorder),
-            GuardInterceptor(door, admission, engine.resources.memory, _times(settings), turns),
+            GuardInterceptor(door, admission, engine.resources.memory, running_calls, turns),
         ],
         options=[
             ("grpc.max_receive_message_length", settings.max_message_bytes),
@@ -207,7 +214,7 @@ async def start(
     await server.start()
     if jobs is not None:
         await asyncio.create_task(_started(jobs, observation.recorder, turns))
-    running = RunningServer(server, checks, settings, port, observation, jobs)
+    running = RunningServer(server, checks, settings, port, observation, running_calls, jobs)
     await running._tell(True)
     return running
 

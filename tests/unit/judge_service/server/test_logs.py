@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
+
+import pytest
 
 from hallujudge.judge_service.server.logs import ShortFormatter, is_news
 
@@ -45,3 +48,20 @@ def test_headers_of_callers_that_are_not_utf_8_are_no_news() -> None:
     assert not is_news(record("grpc._cython.cygrpc", "Invalid encoding on %s"))
     assert is_news(record("grpc._cython.cygrpc", "Unexpected [%s]"))
     assert is_news(record("hallujudge.judge_service", "Invalid encoding on %s"))
+
+
+@pytest.mark.parametrize(
+    ("logger", "error", "news"),
+    [
+        ("grpc._cython.cygrpc", asyncio.CancelledError, False),
+        ("grpc._cython.cygrpc", ValueError, True),
+        ("hallujudge.judge_service", asyncio.CancelledError, True),
+    ],
+)
+def test_a_call_that_grpc_cancelled_is_no_news(
+    logger: str, error: type[BaseException], news: bool
+) -> None:
+    record = logging.LogRecord(
+        logger, logging.ERROR, "p", 1, "Exception not handled", (), (error, error(), None)
+    )
+    assert is_news(record) is news
