@@ -27,7 +27,7 @@ def test_answers_of_the_papers_file_are_read_as_answers(tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stderr
         (line,) = read_rows(out / "items.jsonl")
         assert [claim["triplet"] for claim in line["evidence"]["claims"]] == claims
-        extractor = "rules-1" if kind == "--responses" else "given"
+        extractor = "rules-2" if kind == "--responses" else "given"
         assert f"|extract:{extractor}|" in report_of(out)["signature"]
 
 

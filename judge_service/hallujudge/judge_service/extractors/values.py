@@ -102,7 +102,7 @@ class TripletExtractor(Protocol):
 
     @property
     def label(self) -> str:
-        """Short name and version, as signatures show it, such as ``rules-1``."""
+        """Short name and version, as signatures show it, such as ``rules-2``."""
         ...
 
     async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
@@ -116,7 +116,7 @@ class KeywordExtractor(Protocol):
 
     @property
     def label(self) -> str:
-        """Short name and version, as signatures show it, such as ``rules-1``."""
+        """Short name and version, as signatures show it, such as ``rules-2``."""
         ...
 
     async def extract_many(self, texts: Sequence[str]) -> list[Keywords]:

@@ -183,7 +183,7 @@ def test_companions() -> None:
 
 EVIDENCE = MementosEvidence(
     domain="comics",
-    extractor="rules-1",
+    extractor="rules-2",
     episode_length=3,
     objects=KeywordEvidence(
         reference=("sofa", "man"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from .denials import mark_denied
 from .lexicon import Lexicon
 from .morph import Morphology
 from .phrases import Chunk, NounPhrase, VerbGroup
 from .tokens import Token
-from .verbs import joined, main_verb
+from .verbs import joined, main_verb, verb_goes_on, without_seeming
 from .wordbook import Word
 from .words import ALWAYS_ADVERB_PARTICLES, MEASURE_NOUNS, PARTICLES, SPLIT_ON, listed
 
@@ -45,13 +46,11 @@ class Chunker:
             elif (
                 tag in "VBHMOGE"
                 or tag == "T"
-                or (tag == "F" and i + 1 < count and tags[i + 1] in "VGET")
+                or (tag == "F" and (verb_goes_on(tags, i + 1) or tags[i + 1 : i + 2] == ["T"]))
             ):
                 chunk = self._verb_group(tokens, words, tags, i)
             if chunk is not None:
                 i = chunk.last
-                if chunk.kind == "A" and i >= 2 and tags[chunk.first - 1] == "F":
-                    chunk.negated = True
                 if not (chunk.kind == "A" and _resultative(chunk, chunks)):
                     chunks.append(chunk)
                 continue
@@ -67,7 +66,8 @@ class Chunker:
             elif tag == "F" and chunks and isinstance(chunks[-1], VerbGroup):
                 chunks[-1].negated = True
             i += 1
-        return joined(_without_label(chunks))
+        mark_denied(chunks, words, tags)
+        return without_seeming(joined(_without_label(chunks)), words)
 
     def _adverb(
         self,
@@ -226,11 +226,12 @@ class Chunker:
         group.lemma = word.verb_lemma
         group.negated = negated
         group.passive = passive
+        group.singular = words[i].form == "s" or words[i].lower in ("is", "was", "has", "does")
         if infinitive:
             group.form = "infinitive"
         elif main == i and tag == "G":
             group.form = "ing"
-        elif tag == "E" and (main == i or words[i].lower == "being"):
+        elif tag == "E" and (set(tags[i:main]) <= {"F", "R"} or words[i].lower == "being"):
             group.form = "participle"
             group.passive = True
         if tags[main] in "MO" and group.lemma != "do":
@@ -242,7 +243,10 @@ class Chunker:
     def _early_particle(
         self, group: VerbGroup, tokens: list[Token], words: list[Word], tags: list[str], i: int
     ) -> None:
-        """Add a particle directly after the verb."""
+        """Add a particle directly after the verb, or the noun of "take place"."""
+        if group.lemma == "take" and [word.lower for word in words[i : i + 1]] == ["place"]:
+            _take_particle(group, tokens[i], "place", i + 1)
+            return
         if i >= len(tags) or words[i].lower not in PARTICLES or tags[i] not in "IR":
             return
         lower = words[i].lower
@@ -369,11 +373,10 @@ def _noun_phrase_end(tags: list[str], i: int) -> tuple[int, int]:
 
 def _adjective_goes_on(tags: list[str], k: int) -> bool:
     """Return whether adjectives and then a noun follow: "light, casual clothing"."""
-    seen = False
-    while k < len(tags) and tags[k] in "AR":
-        seen = True
+    start = k
+    while k < len(tags) and (tags[k] in "AR" or (tags[k] in ",C" and tags[k - 1] == "A")):
         k += 1
-    return seen and k < len(tags) and tags[k] == "N"
+    return k > start and tags[k - 1] == "A" and tags[k : k + 1] == ["N"]
 
 
 def _without_label(chunks: list[Chunk]) -> list[Chunk]:

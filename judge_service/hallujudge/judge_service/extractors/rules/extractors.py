@@ -14,7 +14,7 @@ from .triplets import TripletRules
 
 __all__ = ["LABEL", "RuleKeywordExtractor", "RuleNounExtractor", "RuleTripletExtractor"]
 
-LABEL = "rules-1"
+LABEL = "rules-2"
 """The version of the rules and the lexicon, increased when their results change."""
 
 _FoundT = TypeVar("_FoundT")
@@ -32,7 +32,7 @@ class _RuleExtractor(ABC, Generic[_FoundT]):
 
     @property
     def label(self) -> str:
-        """``rules-1``: rules and lexicon together."""
+        """``rules-2``: rules and lexicon together."""
         return LABEL
 
     @abstractmethod

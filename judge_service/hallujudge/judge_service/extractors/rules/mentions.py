@@ -11,6 +11,7 @@ __all__ = ["Mentions"]
 _KEPT = 8
 """How many earlier subjects, and how many other mentions, a pronoun may refer to."""
 
+_BODY_FILE = "i"  # noun.body is lexicographer file 8, "i" counted from "a"
 _HE = listed("he him his himself")
 _SHE = listed("she her hers herself")
 _IT = listed("it its itself")
@@ -61,6 +62,8 @@ class Mentions:
         if pronoun in _SOME:
             return phrase.plural
         if pronoun in _THEY:
+            if self._lexicon.reading(lemma).file == _BODY_FILE:
+                return False
             return phrase.plural or lemma in ("couple", "family", "team", "crowd", "pair")
         if phrase.plural:
             return False

@@ -68,7 +68,15 @@ class NounPhrase(Chunk):
 class VerbGroup(Chunk):
     """A verb with its auxiliaries and particle; its text is the main verb as written."""
 
-    __slots__ = ("form", "lemma", "particle", "particle_span", "passive", "verb_start")
+    __slots__ = (
+        "form",
+        "lemma",
+        "particle",
+        "particle_span",
+        "passive",
+        "singular",
+        "verb_start",
+    )
 
     def __init__(self, text: str, first: int, last: int, start: int, end: int) -> None:
         super().__init__("V", text, first, last, start, end)
@@ -79,3 +87,5 @@ class VerbGroup(Chunk):
         self.form = "finite"
         """``finite``, ``ing``, ``participle`` or ``infinitive``."""
         self.passive = False
+        self.singular = False
+        """Whether its first word agrees with a singular subject: "is", "has", "holds"."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .phrases import Chunk, NounPhrase
-from .words import MEDIUM_NOUNS, listed
+from .phrases import Chunk, NounPhrase, VerbGroup
+from .words import MEDIUM_NOUNS, PRESENTING_VERBS, listed
 
 __all__ = [
     "CAUSING",
@@ -16,9 +16,12 @@ __all__ = [
     "NAMING",
     "OWNED",
     "SAYING_NOTHING",
-    "VIEWERS",
+    "SPENDING",
+    "STANDING",
     "Role",
     "own_place",
+    "presents",
+    "sharing",
     "worth_stating",
 ]
 
@@ -34,6 +37,14 @@ SAYING_NOTHING = listed(
 )
 # Participles that describe the clause's subject even directly after its object.
 LOOSE = listed("use suggest indicate imply give include")
+# Verbs with an object that names an occasion: "have a great time playing".
+SPENDING = listed("have spend enjoy take")
+# What things do as well as people: in "a man in a room facing a street" the room faces it.
+STANDING = listed(
+    "stand sit lie hang flow shine grow contain show read say display lead cover surround float "
+    "fly hold feature depict face overlook be have include run connect separate form reflect "
+    "create line fill give make provide wave protrude extend bear belong consist"
+)
 # Prepositions after which an -ing form names an activity and does not describe the subject.
 NAMING = listed("for of about from to than like on")
 HEDGES = listed("likely unlikely possible probable possibly certain sure able ready")
@@ -63,3 +74,17 @@ def own_place(phrase: NounPhrase, role: Role, following: Chunk | None) -> bool:
     """Return whether a coordinated phrase has its own place, not that of the phrase before it."""
     placed = following is not None and following.kind == "I" and following.text != "of"
     return placed and role.placing and phrase.determiner in ("a", "an", "another")
+
+
+def presents(verb: VerbGroup, subjects: tuple[NounPhrase, ...]) -> bool:
+    """Return whether the image or its viewer shows what follows: "the image shows a dog"."""
+    if verb.lemma not in PRESENTING_VERBS or verb.passive or not subjects:
+        return False
+    return subjects[0].lemma in MEDIUM_NOUNS or subjects[0].text in VIEWERS
+
+
+def sharing(last: NounPhrase, prep: Chunk, role: Role | None) -> tuple[NounPhrase, ...]:
+    """Return what a preposition places: the noun before it, or what shares its role."""
+    if role is None or not role.placing or prep.text == "of":
+        return (last,)
+    return role.subjects

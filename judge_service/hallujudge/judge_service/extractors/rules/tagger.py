@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from .lexicon import Lexicon
 from .wordbook import NEVER, Word
-from .words import FEELINGS, PERSON_WORDS
+from .words import FEELINGS, PERSON_WORDS, listed
 
 __all__ = ["Tagger"]
 
@@ -23,6 +23,7 @@ _LIVING = frozenset("dof")
 _DETERMINING = frozenset("DSZJ")
 _NOUN_START = frozenset("DSJP")
 _AUXILIARY = frozenset("BHMO")
+_HOLDING = listed("be have contain include feature show display hold carry sell line fill cover")
 
 
 class Tagger:
@@ -157,6 +158,8 @@ class Tagger:
         self, word: Word, following: Word, tags: list[str], words: list[Word], has_verb: bool
     ) -> int:
         """Return the change of a verb's weight after a coordinator: coordinated forms agree."""
+        if word.noun > NEVER and _lists_nouns(word, following, words, tags):
+            return -30
         for i in range(len(tags) - 1, max(-1, len(tags) - 14), -1):
             if tags[i] == "V" and i and tags[i - 1] == "T" and word.form == "s":
                 continue
@@ -260,6 +263,8 @@ def _settle(word: Word, prev: str, following: Word, tag: str) -> str:
         return "B" if prev in "PXW" else "Z"
     if lower == "likely" or lower == "unlikely":
         return "A" if following.tag in ("T", ".", ",", "C") else "R"
+    if lower.endswith(("self", "selves")):
+        return "R" if prev == "N" else tag
     if lower == "home":
         return "R" if prev in "NVGP" and not following.nominal else tag
     if lower == "first":
@@ -309,6 +314,32 @@ def _adjectives_go_on(words: list[Word], i: int) -> bool:
         return False
     after = words[i + 2]
     return after.adjective > NEVER and after.adjective >= after.noun
+
+
+def _lists_nouns(word: Word, following: Word, words: list[Word], tags: list[str]) -> bool:
+    """Return whether a word goes on a list of nouns: "forks, knives, and cups".
+
+    The word before the comma is a noun, and the word itself ends the list or another comma
+    follows. After a noun with a determiner the clause's verb or the word's weights must allow a
+    list: in "opens the box, smiles, and leaves" the words after the comma are verbs.
+    """
+    i = len(tags) - 1
+    while i >= 0 and tags[i] in ",C":
+        i -= 1
+    if i < 0 or tags[i] != "N" or following.tag not in (",", ".", "C", "I"):
+        return False
+    bare = i > 0 and words[i].plural and tags[i - 1] in "VGEHBIX,CA"
+    if following.tag == "I":
+        return bare and i > 1 and tags[i - 1] in ",C" and tags[i - 2] == "N"
+    return bare or word.noun >= word.verb or _holds_things(words, tags)
+
+
+def _holds_things(words: list[Word], tags: list[str]) -> bool:
+    """Return whether the last verb says what something has, so that a list of things follows."""
+    for i in range(len(tags) - 1, -1, -1):
+        if tags[i] in "VGEBH":
+            return words[i].verb_lemma in _HOLDING
+    return False
 
 
 def _like_the_last(tags: list[str]) -> str:

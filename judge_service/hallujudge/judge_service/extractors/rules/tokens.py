@@ -26,6 +26,7 @@ _TOKEN = re.compile(
     r"|\.{2,}|[^\w\s]|_+",
 )
 _CONTRACTIONS = ("n't", "'s", "'re", "'ve", "'ll", "'m", "'d")
+_CANNOT = "cannot"
 _ENDS = frozenset(".!?\u2026\u3002\uff01\uff1f")
 _STOPS = _ENDS | {";"}
 _CLOSERS = frozenset("\"'\u201d)]*")
@@ -83,6 +84,8 @@ def sentences(text: str) -> Iterator[list[Token]]:
             start, end = places[start], places[end - 1] + 1
         if "'" in word and end - start > 1:
             sentence += _split(word, start, end)
+        elif len(word) == len(_CANNOT) and word.lower() == _CANNOT and end - start == len(word):
+            sentence += [Token(word[:3], start, start + 3), Token(word[3:], start + 3, end)]
         else:
             sentence.append(Token(word, start, end))
         if first in _STOPS:

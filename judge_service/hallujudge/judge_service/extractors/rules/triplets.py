@@ -19,31 +19,31 @@ from __future__ import annotations
 
 from ..values import ExtractedTriplet
 from .claims import Claims, ing_form, placed_relation, said
+from .clause import Clause
 from .lexicon import Lexicon
 from .measures import without_measures
 from .mentions import Mentions
 from .phrases import Chunk, NounPhrase, VerbGroup
 from .roles import (
-    CAUSING,
     CLAUSE_TOO,
     EQUATING,
     HEDGES,
-    LOOSE,
     NAMING,
     OWNED,
     SAYING_NOTHING,
-    VIEWERS,
     Role,
     own_place,
+    presents,
+    sharing,
     worth_stating,
 )
 from .verbs import DOUBTS
-from .words import COPULAS, EVIDENCE_PREPOSITIONS, MEDIUM_NOUNS, PRESENTING_VERBS
+from .words import COPULAS, EVIDENCE_PREPOSITIONS, PRESENTING_VERBS
 
 __all__ = ["TripletRules"]
 
 
-class TripletRules:
+class TripletRules(Clause):
     """Collects the claims of a text, sentence by sentence.
 
     Args:
@@ -51,35 +51,14 @@ class TripletRules:
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
+        super().__init__(lexicon)
         self._mentions = Mentions(lexicon)
         self._claims = Claims()
-        self._reset()
 
     @property
     def found(self) -> list[ExtractedTriplet]:
         """The claims so far, in the order of the text."""
         return sorted(self._claims.found, key=lambda claim: (claim.start, claim.end))
-
-    def _reset(self) -> None:
-        self._phrases: list[NounPhrase] = []
-        self._subjects: tuple[NounPhrase, ...] = ()
-        self._verb: VerbGroup | None = None
-        self._verb_subjects: tuple[NounPhrase, ...] = ()
-        self._verb_said = True
-        self._objects: list[NounPhrase] = []
-        self._last: NounPhrase | None = None
-        self._prep: Chunk | None = None
-        self._role: Role | None = None
-        self._fronted: list[tuple[Chunk, NounPhrase]] = []
-        self._relative: NounPhrase | None = None
-        self._existential = False
-        self._linked = False
-        self._had_main_verb = False
-        self._predicate: Chunk | None = None
-        self._aside = False
-        self._outer: tuple[NounPhrase, ...] = ()
-        self._gap: NounPhrase | None = None
-        self._denied = False
 
     def sentence(self, chunks: list[Chunk]) -> None:
         """Process one sentence."""
@@ -105,8 +84,13 @@ class TripletRules:
 
     def _link(self, chunk: Chunk, before: Chunk | None) -> None:
         kind = chunk.kind
-        if kind == "I":
+        if kind == "I" and chunk.text == "with" and before is not None and before.kind == ",":
+            self._absolute = True
+            self._prep = None
+            self._linked = False
+        elif kind == "I":
             self._prep = chunk
+            self._parallel = self._linked and before is not None and before.kind == "C"
             self._linked = False
         elif kind == "A":
             self._adjective(chunk, before)
@@ -146,10 +130,7 @@ class TripletRules:
     def _noun_phrase(self, phrase: NounPhrase, following: Chunk | None) -> None:
         self._phrases.append(phrase)
         if phrase.pronoun:
-            acting = self._verb is not None and not self._opens_clause(following)
-            subjects = self._verb_subjects if acting else ()
-            whole = tuple(s.named if s.named is not None else s for s in subjects)
-            phrase.named = self._mentions.named(phrase.text, besides=whole)
+            phrase.named = self._mentions.named(phrase.text, besides=self._besides(following))
         if phrase.possessor is not None:
             self._mentions.saw(phrase.possessor, subject=False)
             self._phrases.append(phrase.possessor)
@@ -160,7 +141,9 @@ class TripletRules:
         if self._relative is not None and self._prep is None and isinstance(following, VerbGroup):
             self._nested()
             opens_clause = True
-        if self._prep is not None and not (opens_clause and self._prep.text in CLAUSE_TOO):
+        if self._absolute:
+            self._with(phrase, following)
+        elif self._prep is not None and not (opens_clause and self._prep.text in CLAUSE_TOO):
             self._after_preposition(phrase, self._prep)
         elif self._linked and self._aside and not opens_clause and not phrase.pronoun:
             pass  # another reason or example: "given the coats and the snow"
@@ -184,23 +167,22 @@ class TripletRules:
         self._prep = None
         self._linked = False
 
+    def _with(self, phrase: NounPhrase, following: Chunk | None) -> None:
+        """Begin a clause without a finite verb: "the men play, with a dog watching them"."""
+        if not isinstance(following, VerbGroup) and self._verb is not None:
+            for subject in self._verb_subjects:
+                self._claims.relate(subject, "with", phrase, phrase.negated)
+        self._end_verb()
+        self._absolute = self._existential = False
+        self._verb = self._role = None
+        self._subject(phrase)
+
     def _nested(self) -> None:
         """Enter a relative clause that has a subject: "the cup that the man holds is red"."""
         self._end_verb()
         self._outer, self._gap = self._subjects, self._relative
         self._relative = self._verb = None
         self._linked = False
-
-    def _opens_clause(self, following: Chunk | None) -> bool:
-        """Return whether this phrase is the subject of a finite verb that follows.
-
-        In "a woman wearing sunglasses holds" and "the man who has a hat holds" the subject is the
-        phrase before the participle or the relative clause instead.
-        """
-        if not isinstance(following, VerbGroup) or following.form != "finite":
-            return False
-        nested = self._verb is not None and not self._had_main_verb and bool(self._subjects)
-        return self._linked or not nested
 
     def _owned(self, phrase: NounPhrase) -> None:
         owner = self._mentions.named(phrase.determiner)
@@ -229,7 +211,7 @@ class TripletRules:
     def _object(self, phrase: NounPhrase) -> None:
         verb = self._verb
         assert verb is not None
-        if self._presents(verb):
+        if presents(verb, self._verb_subjects):
             self._exists(phrase)
             return
         relation = "is" if verb.lemma in EQUATING else said(verb)
@@ -240,12 +222,6 @@ class TripletRules:
             self._claims.relate(subject, relation, phrase, verb.negated)
         if not phrase.pronoun or phrase.named is not None:
             self._verb_said = True
-
-    def _presents(self, verb: VerbGroup) -> bool:
-        if verb.lemma not in PRESENTING_VERBS or verb.passive or not self._verb_subjects:
-            return False
-        subject = self._verb_subjects[0]
-        return subject.lemma in MEDIUM_NOUNS or subject.text in VIEWERS
 
     def _exists(self, phrase: NounPhrase) -> None:
         """Make the object of "there is" or "the image shows" the subject of what follows."""
@@ -270,7 +246,7 @@ class TripletRules:
         if self._aside:
             self._role = None
             return
-        if verb is not None and self._verb_subjects and self._attaches_to_verb(verb, prep):
+        if verb is not None and self._verb_subjects and self._belongs_to(verb, prep, phrase):
             relation = placed_relation(verb, prep.text)
             if self._predicate is not None and self._predicate.last == prep.first:
                 relation = f"{self._predicate.text} {prep.text}"
@@ -280,24 +256,25 @@ class TripletRules:
                 negated = negated or self._predicate.negated
             self._verb_said = True
         elif self._last is not None:
-            subjects, relation = (self._last,), prep.text
-            negated = self._last.negated
+            shared = self._parallel or self._attachment.is_region(self._last)
+            subjects, relation = (
+                sharing(self._last, prep, self._role if shared else None),
+                prep.text,
+            )
+            negated = any(subject.negated for subject in subjects)
         else:
             self._fronted.append((prep, phrase))
             return
+        negated = negated or prep.negated
         self._role = Role(subjects, relation, negated, placing=True)
         for subject in subjects:
             self._claims.relate(subject, relation, phrase, negated)
 
-    def _attaches_to_verb(self, verb: VerbGroup, prep: Chunk) -> bool:
-        if prep.text == "of":
-            return self._last is None or self._last.first < verb.first
-        if self._last is None or self._last.first < verb.first:
-            return True
-        if prep.text in ("with", "by") and self._objects and self._objects[-1] is self._last:
-            subject = self._verb_subjects[0]
-            return verb.lemma not in COPULAS and (subject.tangible or subject.pronoun)
-        return False
+    def _belongs_to(self, verb: VerbGroup, prep: Chunk, phrase: NounPhrase) -> bool:
+        subjects, objects = self._verb_subjects, self._objects
+        if self._parallel and self._role is not None and self._role.placing:
+            return self._role.subjects == subjects
+        return self._attachment.to_verb(prep, phrase, verb, subjects, self._last, objects)
 
     # Verbs.
 
@@ -350,30 +327,6 @@ class TripletRules:
         self._verb, self._verb_subjects, self._verb_said = verb, (), True
         self._objects = []
         self._last, self._prep, self._linked = named, None, False
-
-    def _subjects_of(self, verb: VerbGroup, before: Chunk | None) -> tuple[NounPhrase, ...]:
-        if self._relative is not None:
-            return (self._relative,)
-        if verb.form in ("ing", "participle"):
-            if isinstance(before, NounPhrase) and not before.pronoun and verb.lemma not in LOOSE:
-                joined = self._subjects and before is self._subjects[-1]
-                return self._subjects if joined else (before,)
-            if isinstance(before, VerbGroup):
-                return self._verb_subjects
-            if before is None or self._verb is None:
-                return self._subjects
-            linked = before.kind == "C" or self._verb.form == verb.form
-            return self._verb_subjects if linked else self._subjects
-        if verb.form == "infinitive":
-            caused = self._objects and self._verb is not None and self._verb.lemma in CAUSING
-            return (self._objects[-1],) if caused else self._verb_subjects or self._subjects
-        if self._outer and self._verb is not None and before is not None and before.kind != "C":
-            self._subjects, self._outer = self._outer, ()
-            return self._subjects
-        if before is not None and before.kind == "C" and self._verb is not None:
-            finite = self._verb.form == "finite"
-            return self._verb_subjects or self._subjects if finite else self._subjects
-        return self._subjects
 
     def _end_verb(self) -> None:
         """Add a verb without object and place as an attribute: (dog, is, running)."""

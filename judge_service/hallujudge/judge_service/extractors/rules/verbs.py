@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from .phrases import Chunk, VerbGroup
+from .wordbook import Word
 from .words import RAISING, listed
 
-__all__ = ["DOUBTS", "joined", "main_verb"]
+__all__ = ["DOUBTS", "joined", "main_verb", "verb_goes_on", "without_seeming"]
 
 DOUBTS = listed("unlikely unable doubtful improbable impossible")
 """Adjectives that negate what follows them: "is unlikely to be", "it is doubtful that"."""
 
 _LIKELY = listed("likely unlikely able unable ready about set supposed going bound")
+_SEEMING = listed("appear seem look")
 _REPORTING = listed(
     "see show depict capture portray picture observe photograph illustrate find catch leave"
 )
@@ -27,7 +29,7 @@ def main_verb(tags: list[str], i: int) -> tuple[int, bool, bool, bool]:
         if tag == "F":
             negated = True
         elif tag == "R":
-            if not _verb_goes_on(tags, k + 1):
+            if not verb_goes_on(tags, k + 1):
                 break
         elif tag in "MBHO":
             main, aux = k, tag
@@ -48,7 +50,8 @@ def main_verb(tags: list[str], i: int) -> tuple[int, bool, bool, bool]:
     return main, negated, passive, infinitive
 
 
-def _verb_goes_on(tags: list[str], k: int) -> bool:
+def verb_goes_on(tags: list[str], k: int) -> bool:
+    """Return whether a verb follows at k, perhaps after adverbs and negations."""
     while k < len(tags) and tags[k] in "RF":
         k += 1
     return k < len(tags) and tags[k] in "VGEBHMO"
@@ -81,3 +84,17 @@ def _hands_on(before: VerbGroup, after: VerbGroup, hinge: Chunk | None) -> bool:
     if before.lemma in RAISING or (before.lemma == "go" and after.form == "infinitive"):
         return True
     return before.passive and before.lemma in _REPORTING
+
+
+def without_seeming(chunks: list[Chunk], words: list[Word]) -> list[Chunk]:
+    """Return the chunks without "what appears to be" before a noun phrase."""
+    out: list[Chunk] = []
+    for chunk in chunks:
+        last = out[-1] if out else None
+        seeming = isinstance(chunk, VerbGroup) and chunk.lemma == "be"
+        what = last is not None and last.kind == "W" and last.text == "what"
+        if seeming and what and words[chunk.first].verb_lemma in _SEEMING:
+            out.pop()
+        else:
+            out.append(chunk)
+    return out

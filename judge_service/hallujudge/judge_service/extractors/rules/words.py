@@ -54,7 +54,7 @@ _BY_TAG = {
     "J": "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety "
     "hundred thousand million dozen",
-    "M": "can could may might must shall should will would 'll 'd cannot ca wo",
+    "M": "can could may might must shall should will would 'll 'd ca wo",
     "B": "be is are was were am been being 're 'm",
     "H": "have has had having 've",
     "O": "do does did",
@@ -70,7 +70,7 @@ _BY_TAG = {
     "W": "who which that what where whom how why whoever whatever",
     "X": "there",
     "R": "also very too quite rather just only even then now here again already still soon maybe "
-    "perhaps almost always never often sometimes usually away back forward backward backwards "
+    "perhaps almost always often sometimes usually away back forward backward backwards "
     "forwards together apart aside ahead nearby upward upwards downward downwards inward inwards "
     "outward outwards upright aloft indoors outdoors overhead underwater upstairs downstairs ago "
     "instead else however therefore thus meanwhile moreover furthermore otherwise afterwards "
@@ -78,7 +78,7 @@ _BY_TAG = {
     "sideways abroad around-the-clock further more less least well far enough alone twice "
     "closely first",
     "K": "yes yeah okay ok oh please",
-    "F": "not n't",
+    "F": "not n't never hardly scarcely",
 }
 
 CLOSED: dict[str, str] = {word: tag for tag, words in _BY_TAG.items() for word in words.split()}
@@ -103,7 +103,7 @@ MULTIWORD: dict[str, str] = {
         "in the midst of|closer to|nearer to|farther from|further from|far from|farther away from|"
         "further away from|far away from|to the left side of|to the right side of|"
         "at the left side of|at the right side of|as a result of|for the purpose of|full of|down on"
-        "|up and down|out from",
+        "|up and down|out from|in contrast to|in comparison to|in comparison with",
         "C": "as well as|but also|and also|or even|and then|and possibly|or possibly|"
         "and likely|or perhaps|and perhaps",
         "Q": "even though|even if|as if|as though|so that|in order to have|as long as|as soon as|"
@@ -113,11 +113,18 @@ MULTIWORD: dict[str, str] = {
         "at the same time|at one point|of course|for example|for instance|in general|in fact|"
         "at least|at most|as well|most likely|more than|less than|upside down|side by side|"
         "hand in hand|face to face|face down|face up|at once|in total|in turn|right away|"
-        "a little|a bit|a lot|sort of|kind of|each other's|no longer|not only|after a while|"
+        "a little|a bit|a lot|sort of|kind of|each other's|not only|after a while|"
         "for a while|all over|once again|once more|the other way|to the left|to the right|"
         "in this case|in that case|in case|in place|at times|in particular|such that|in return|"
         "one day|every day|the next day|as a result|in unison|at all|on board|back and forth|"
-        "over and over|from time to time|at that moment|at this time|at this point|by chance",
+        "over and over|from time to time|at that moment|at this time|at this point|by chance|"
+        "in addition|in contrast|by contrast|in comparison|by comparison|in conclusion|in summary|"
+        "in short|in essence|in reality|in other words|in any case|in the meantime|"
+        "on the other hand|on the one hand|on the contrary|on the whole|at the moment|"
+        "at this moment|for this reason|for that reason|as usual|to summarize|with that said|"
+        "you provided|you have provided|you shared|you have shared|you uploaded",
+        "F": "no longer",
+        "D": "a lot of|lots of|plenty of|a great deal of|a little bit of",
         "P": "each other|one another|no one",
     }.items()
     for phrase in phrases.split("|")

@@ -1,0 +1,165 @@
+"""Claims of sentences with denials, lists, opening phrases and places."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
+
+_EXTRACTOR = RuleTripletExtractor()
+
+
+def _claims(text: str) -> set[tuple[str, str, str]]:
+    return {triplet.parts for triplet in _EXTRACTOR.extract(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The dog never chases the ball.", {("dog", "not chases", "ball")}),
+        ("He has never worn a hat.", {("he", "not worn", "hat")}),
+        ("The lamp is never on the desk.", {("lamp", "not on", "desk")}),
+        ("The girl hardly smiles.", {("girl", "is not", "smiling")}),
+        ("The man is no longer holding a cup.", {("man", "not holding", "cup")}),
+        ("The animals cannot freely roam the field.", {("animals", "not roam", "field")}),
+        ("The boys can't easily reach the shelf.", {("boys", "not reach", "shelf")}),
+        ("The dog cannot swim.", {("dog", "is not", "swimming")}),
+        ("The bread is sliced but not buttered.",
+         {("bread", "is", "sliced"), ("bread", "is not", "buttered")}),
+        ("The door is open but not locked.",
+         {("door", "is", "open"), ("door", "is not", "locked")}),
+        ("The cup is on the table but not on the floor.",
+         {("cup", "on", "table"), ("cup", "not on", "floor")}),
+        ("The woman holds a fork but not a knife.",
+         {("woman", "holds", "fork"), ("woman", "not holds", "knife")}),
+        ("There is a cat but not a dog.", {("cat", "is", "present"), ("dog", "is not", "present")}),
+        ("Neither the man nor the woman wears a hat.",
+         {("man", "not wears", "hat"), ("woman", "not wears", "hat")}),
+    ],
+)  # fmt: skip
+def test_denials(text: str, expected: set[tuple[str, str, str]]) -> None:
+    assert _claims(text) == expected
+
+
+def test_cannot_keeps_its_place() -> None:
+    text = "The dog cannot swim."
+    (claim,) = _EXTRACTOR.extract(text)
+    assert text[slice(*claim.object_span)] == "swim"
+    assert claim.negated
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The table has plates, forks, knives, and cups.",
+         {("table", "has", name) for name in ("plates", "forks", "knives", "cups")}),
+        ("The street is lined with shops, cars, signs, and trees.",
+         {("street", "lined with", name) for name in ("shops", "cars", "signs", "trees")}),
+        ("The kitchen contains a stove, sinks, counters, cabinets, and a fridge.",
+         {("kitchen", "contains", name)
+          for name in ("stove", "sinks", "counters", "cabinets", "fridge")}),
+        ("He carries bags, boxes, books.",
+         {("he", "carries", name) for name in ("bags", "boxes", "books")}),
+        # verbs after commas stay verbs
+        ("The boy opens the box, smiles, and leaves.",
+         {("boy", "opens", "box"), ("boy", "is", "smiling"), ("boy", "is", "leaving")}),
+        ("The dog runs, jumps, and barks.",
+         {("dog", "is", "running"), ("dog", "is", "jumping"), ("dog", "is", "barking")}),
+    ],
+)  # fmt: skip
+def test_lists(text: str, expected: set[tuple[str, str, str]]) -> None:
+    assert _claims(text) == expected
+
+
+def test_list_words_are_objects_and_not_behaviours() -> None:
+    found = RuleKeywordExtractor().extract("A girl holds plates, forks, and cups.")
+    assert [each.text for each in found.objects] == ["girl", "plate", "fork", "cup"]
+    assert [each.text for each in found.behaviors] == ["hold"]
+
+
+@pytest.mark.parametrize(
+    "opening", ["In addition", "In contrast", "In conclusion", "In summary", "On the other hand"]
+)
+def test_opening_phrases_make_no_claim(opening: str) -> None:
+    assert _claims(f"{opening}, a dog lies on the rug.") == {("dog", "lies on", "rug")}
+
+
+def test_opening_places_stay_claims() -> None:
+    assert ("tower", "in", "distance") in _claims("In the distance, a tower stands.")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A man throws a ball to a boy.", {("man", "throws", "ball"), ("man", "throws to", "boy")}),
+        ("The farmer leads the cows into the barn.",
+         {("farmer", "leads", "cows"), ("farmer", "leads into", "barn")}),
+        ("A girl rides a horse along the river.",
+         {("girl", "rides", "horse"), ("girl", "rides along", "river")}),
+        ("A man is reading a book on a bench.",
+         {("man", "reading", "book"), ("man", "reading on", "bench")}),
+        ("The girl eats an apple at the table.",
+         {("girl", "eats", "apple"), ("girl", "eats at", "table")}),
+        ("The sign warns the driver about an issue.",
+         {("sign", "warns", "driver"), ("sign", "warns about", "issue")}),
+        ("The child flies a kite in the sky over the beach.",
+         {("child", "flies", "kite"), ("kite", "in", "sky"), ("kite", "over", "beach")}),
+        ("A woman plays chess with her brother.",
+         {("woman", "plays", "chess"), ("woman", "plays with", "brother"),
+          ("woman", "has", "brother")}),
+        # a preposition stays with the noun where verb and noun allow that
+        ("The man wears a jacket with a zipper.",
+         {("man", "wears", "jacket"), ("jacket", "with", "zipper")}),
+        ("A boy holds a box of crayons.", {("boy", "holds", "box"), ("box", "of", "crayons")}),
+        ("The boy put the plate on the table in the kitchen.",
+         {("boy", "put", "plate"), ("plate", "on", "table"), ("table", "in", "kitchen")}),
+        ("The man sees a dog on the grass.", {("man", "sees", "dog"), ("dog", "on", "grass")}),
+    ],
+)  # fmt: skip
+def test_prepositions(text: str, expected: set[tuple[str, str, str]]) -> None:
+    assert _claims(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A woman walks on a path at night.", {("woman", "walks on", "path"),
+                                               ("woman", "walks at", "night")}),
+        ("Two dogs chase each other in a yard.", {("dogs", "chase in", "yard")}),
+        ("A man walks down a road with his dog.",
+         {("man", "walks down", "road"), ("man", "walks with", "dog"), ("man", "has", "dog")}),
+        ("A boy walks along the beach with a surfboard.",
+         {("boy", "walks along", "beach"), ("boy", "walks with", "surfboard")}),
+        ("A boy stands in a kitchen with a stove.",
+         {("boy", "stands in", "kitchen"), ("kitchen", "with", "stove")}),
+        ("The boat race takes place during the day.", {("boat race", "takes place during", "day")}),
+        ("The shelf is filled with a lot of jars.", {("shelf", "filled with", "jars")}),
+    ],
+)  # fmt: skip
+def test_places_and_times(text: str, expected: set[tuple[str, str, str]]) -> None:
+    assert _claims(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A man in a white shirt and black trousers is dancing.",
+         {("man", "in", "shirt"), ("man", "in", "trousers"), ("man", "is", "dancing"),
+          ("shirt", "is", "white"), ("trousers", "is", "black")}),
+        ("A man in a hat and a woman are dancing.",
+         {("man", "in", "hat"), ("man", "is", "dancing"), ("woman", "is", "dancing")}),
+        ("A girl on a bicycle eating an apple smiles.",
+         {("girl", "on", "bicycle"), ("girl", "eating", "apple"), ("girl", "is", "smiling")}),
+        ("The boys have a great time throwing balls.",
+         {("boys", "have", "time"), ("time", "is", "great"), ("boys", "throwing", "balls")}),
+        ("The players run, with some of them carrying bats.",
+         {("players", "is", "running"), ("players", "carrying", "bats")}),
+        ("A girl holds a cup and pours milk into it.",
+         {("girl", "holds", "cup"), ("girl", "pours", "milk"), ("girl", "pours into", "cup")}),
+        ("A woman sits in what appears to be a train.", {("woman", "sits in", "train")}),
+        ("The image you provided shows a bowl.", {("bowl", "is", "present")}),
+        ("The tower itself is red.", {("tower", "is", "red")}),
+    ],
+)  # fmt: skip
+def test_subjects(text: str, expected: set[tuple[str, str, str]]) -> None:
+    assert _claims(text) == expected
