@@ -17,6 +17,7 @@ __all__ = ["EXTRA_MODULES", "install_advice", "missing_modules"]
 
 EXTRA_MODULES: Final = {
     "server": ("grpc_health", "grpc_reflection", "prometheus_client"),
+    "http": ("uvicorn",),
     "jobs": ("sqlalchemy",),
     "postgres": ("psycopg",),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.grpc"),

@@ -70,9 +70,9 @@ def open_door(settings: ServerSettings) -> Door:
     """
     keys = KeyStore(Path(settings.keys_file)) if settings.keys_file else None
     known = keys is not None or bool(settings.tls_ca)
-    if not known and not settings.allow_anonymous and not is_loopback(settings.host):
+    if not known and not settings.allow_anonymous and (place := _open_place(settings)):
         raise InvalidInputError(
-            f"the server would serve anybody who reaches {settings.host}:{settings.port}; set "
+            f"the server would serve anybody who reaches {place}; set "
             "keys_file (hallujudge keys create makes it) or tls_ca, listen on 127.0.0.1, or set "
             "allow_anonymous = 1 to serve anybody"
         )
@@ -81,6 +81,15 @@ def open_door(settings: ServerSettings) -> Door:
         certificates=bool(settings.tls_ca),
         anonymous=bool(settings.allow_anonymous) or not known,
     )
+
+
+def _open_place(settings: ServerSettings) -> str:
+    """Return the address that other machines reach; empty: there is none."""
+    if not is_loopback(settings.host):
+        return f"{settings.host}:{settings.port}"
+    if settings.http_port >= 0 and not is_loopback(settings.http_host):
+        return f"{settings.http_host}:{settings.http_port}"
+    return ""
 
 
 def is_loopback(host: str) -> bool:

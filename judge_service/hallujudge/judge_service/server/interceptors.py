@@ -22,9 +22,9 @@ from .admission import Admission
 from .call_clock import CallClock, RunningCalls
 from .door import Door
 from .methods import MethodRule, rule_of
-from .requests import RequestReader
+from .requests import Form, ProtobufForm, RequestReader
 
-__all__ = ["GuardInterceptor"]
+__all__ = ["GuardInterceptor", "internal_error"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         memory: The memory budget of the process.
         running: The calls that are running, and how long they may take.
         turns: How callers share the processor.
+        form: How messages are written, from what parses them in gRPC's own form.
     """
 
     def __init__(
@@ -56,12 +57,14 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         memory: MemoryBudget,
         running: RunningCalls,
         turns: Turns | None = None,
+        form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm,
     ) -> None:
         self._door = door
         self._admission = admission
         self._memory = memory
         self._running = running
         self._turns = turns or Turns()
+        self._form = form
 
     async def intercept_service(  # type: ignore[override]  # the stub is generic by call
         self,
@@ -74,7 +77,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
             return handler
         rule = rule_of(handler_call_details.method)
         call = _behaviour(handler)
-        reader = RequestReader(handler.request_deserializer)
+        reader = RequestReader(self._form(handler.request_deserializer))
         if handler.response_streaming:
             return grpc.stream_stream_rpc_method_handler(
                 self._guard_stream(call, rule, reader, many=handler.request_streaming),
@@ -232,14 +235,14 @@ def _failure_of(error: Exception) -> _Failure:
     if isinstance(error, grpc.aio.AbortError):
         raise error
     if not isinstance(error, HallujudgeError):
-        error = _internal(error)
+        error = internal_error(error)
     status = rpc_status.to_status(status_of(error))
     record_failure(status.code.name, str(error))
     # abort_with_status would omit the pushback trailer.
     return _Failure(status.code, status.details, (*status.trailing_metadata, *pushback(error)))
 
 
-def _internal(error: Exception) -> InternalError:
+def internal_error(error: Exception) -> InternalError:
     """Log a defect, and return an error with its id only: details may contain users' texts."""
     error_id = uuid.uuid4().hex[:12]
     _LOG.error("error %s", error_id, exc_info=error)

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -16,12 +16,13 @@ from ..observe.recorder import Recorder, begin_recording
 from ..observe.values import CallRecord
 from .methods import rule_of
 
-__all__ = ["ObservingInterceptor"]
+__all__ = ["REQUEST_ID", "ObservingInterceptor", "request_id"]
 
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
-_REQUEST_ID = "x-request-id"
+REQUEST_ID = "x-request-id"
+"""The header with the id that a client chooses for a call."""
 # Other ids are replaced: a log is no place for whatever a client sends.
 _ALLOWED_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
@@ -78,7 +79,7 @@ class ObservingInterceptor(grpc.aio.ServerInterceptor):
     @contextmanager
     def _observed(self, name: str, context: _Context) -> Iterator[None]:
         metadata = tuple(context.invocation_metadata() or ())
-        call = CallRecord(method=name, request_id=_request_id(metadata), peer=_host(context.peer()))
+        call = CallRecord(method=name, request_id=request_id(metadata), peer=_host(context.peer()))
         began = time.perf_counter()
         begin_recording(self._recorder, call)
         self._recorder.call_begun(call, metadata)
@@ -92,9 +93,10 @@ class ObservingInterceptor(grpc.aio.ServerInterceptor):
             self._recorder.call_ended(call)
 
 
-def _request_id(metadata: tuple[tuple[str, str | bytes], ...]) -> str:
+def request_id(metadata: Iterable[tuple[str, str | bytes]]) -> str:
+    """Return the id that a call brought, or another if that one may not be in a log."""
     for name, value in metadata:
-        if name == _REQUEST_ID and isinstance(value, str) and _ALLOWED_ID.fullmatch(value):
+        if name == REQUEST_ID and isinstance(value, str) and _ALLOWED_ID.fullmatch(value):
             return value
     return uuid.uuid4().hex
 

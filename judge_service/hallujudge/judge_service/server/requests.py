@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from google.protobuf.message import DecodeError
 
@@ -18,7 +18,7 @@ from ..wire.scan import (
     plan_of,
 )
 
-__all__ = ["RequestReader"]
+__all__ = ["Form", "ProtobufForm", "RequestReader", "malformed"]
 
 # Smaller messages are not counted: the worst of them becomes 2.6 MB, and counting would cost a
 # tenth of the throughput of streams.
@@ -27,8 +27,6 @@ _COUNTED_BYTES = 1 << 16
 _THREAD_BYTES = 1 << 18
 # 10,000 items with 100 fields each.
 _MAX_FIELDS = 1_000_000
-# Measured on every kind of field: at most 90 bytes as messages, and about as many as values.
-_FIELD_BYTES = 180
 # What a message of ordinary items becomes, per byte, with its values.
 _FACTOR = 8
 # How long a stream waits for memory before it is refused.
@@ -36,18 +34,67 @@ _WAITS = 100
 _WAIT_SECONDS = 0.1
 
 
-class RequestReader:
-    """Reads the messages of one method.
+class Form(Protocol):
+    """How the messages of one method are written as bytes."""
+
+    field_bytes: ClassVar[int]
+    """What becomes of a field in memory, at most, in bytes."""
+
+    def count(self, raw: bytes, most: int) -> int:
+        """Return the number of fields, before anything is built for them.
+
+        Raises:
+            MalformedBytesError: The bytes are not a message.
+            TooManyFieldsError: There are more than ``most``.
+        """
+
+    async def parse(self, raw: bytes) -> Any:
+        """Return the message.
+
+        Raises:
+            InvalidInputError: The bytes are not a message of the method.
+        """
+
+
+class ProtobufForm:
+    """Messages in the binary form of protobuf, as gRPC sends them.
 
     Args:
         parse: Builds a message of the bytes; None: bytes are what the method takes.
     """
+
+    # Measured on every kind of field: at most 90 bytes as messages, and about as many as values.
+    field_bytes: ClassVar[int] = 180
 
     def __init__(self, parse: Callable[[bytes], Any] | None) -> None:
         self._parse = parse
         message = getattr(parse, "__self__", None)
         descriptor = getattr(message, "DESCRIPTOR", None)
         self._plan: Plan = plan_of(descriptor) if descriptor is not None else {}
+
+    def count(self, raw: bytes, most: int) -> int:
+        """Return the number of fields."""
+        return count_fields(raw, self._plan, most)
+
+    async def parse(self, raw: bytes) -> Any:
+        """Return the message."""
+        if self._parse is None:
+            return raw
+        try:
+            return self._parse(raw)
+        except (DecodeError, ValueError, RecursionError):
+            raise malformed("the bytes are not a message of this method") from None
+
+
+class RequestReader:
+    """Reads the messages of one method.
+
+    Args:
+        form: How they are written.
+    """
+
+    def __init__(self, form: Form) -> None:
+        self._form = form
 
     async def only(self, raws: AsyncIterable[bytes], memory: CallMemory) -> Any:
         """Return the one message of a unary call.
@@ -59,8 +106,8 @@ class RequestReader:
         async for raw in raws:
             memory.take(len(raw))
             memory.grow(await self._extra(raw))
-            return self._parsed(raw)
-        raise _malformed("the call has no message")
+            return await self._form.parse(raw)
+        raise malformed("the call has no message")
 
     async def each(
         self,
@@ -87,7 +134,7 @@ class RequestReader:
             size = len(raw)
             size += await self._extra(raw)
             await _take(memory, size)
-            yield self._parsed(raw)
+            yield await self._form.parse(raw)
 
     async def _extra(self, raw: bytes) -> int:
         """Return what is made of the bytes of a message, in bytes.
@@ -99,24 +146,16 @@ class RequestReader:
             return _FACTOR * len(raw)
         try:
             if len(raw) <= _THREAD_BYTES:
-                count = count_fields(raw, self._plan, _MAX_FIELDS)
+                count = self._form.count(raw, _MAX_FIELDS)
             else:
-                count = await asyncio.to_thread(count_fields, raw, self._plan, _MAX_FIELDS)
+                count = await asyncio.to_thread(self._form.count, raw, _MAX_FIELDS)
         except MalformedBytesError as err:
-            raise _malformed(f"the bytes are not a message of this method: {err}") from None
+            raise malformed(f"the bytes are not a message of this method: {err}") from None
         except TooManyFieldsError as err:
             raise InvalidInputError(
                 f"{err}; send fewer items in one message", reason="MALFORMED_MESSAGE"
             ) from None
-        return len(raw) + _FIELD_BYTES * count
-
-    def _parsed(self, raw: bytes) -> Any:
-        if self._parse is None:
-            return raw
-        try:
-            return self._parse(raw)
-        except (DecodeError, ValueError, RecursionError):
-            raise _malformed("the bytes are not a message of this method") from None
+        return len(raw) + self._form.field_bytes * count
 
 
 async def _take(memory: CallMemory, size: int) -> None:
@@ -133,7 +172,8 @@ async def _take(memory: CallMemory, size: int) -> None:
     memory.take(size)
 
 
-def _malformed(problem: str) -> InvalidInputError:
+def malformed(problem: str) -> InvalidInputError:
+    """Return the error for bytes that are not a message."""
     return InvalidInputError(
         f"{problem}; use a client of the same release", reason="MALFORMED_MESSAGE"
     )

@@ -13,20 +13,13 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from hallujudge.judge.v1 import (
-    jobs_pb2,
-    jobs_pb2_grpc,
-    judge_service_pb2,
-    judge_service_pb2_grpc,
-)
-
 from ..access.memory import MemoryBudget
 from ..access.spending import Ledger
 from ..access.turns import Turns, begin_turns
 from ..engine import Engine
 from ..engine.offers import Offers
 from ..engine.resources import Resources
-from ..errors import InvalidInputError, MissingExtraError
+from ..errors import HallujudgeError, MissingExtraError
 from ..observe.recorder import begin_recording
 from ..settings.server import (
     ResolvedSettings,
@@ -35,15 +28,11 @@ from ..settings.server import (
     spending_path,
     state_folder,
 )
-from .admission import Admission
-from .call_clock import CallTimes, RunningCalls
 from .door import is_loopback, open_door
-from .interceptors import GuardInterceptor
+from .grpc_server import bind, new_server
 from .job_settings import job_service, with_verdict_cache
-from .jobs_servicer import JobsServicer
-from .observed import ObservingInterceptor
 from .observing import Observation, observe
-from .servicer import JudgeServicer
+from .services import SERVICE_NAMES, Services
 from .shutdown import Shutdown
 from .tls import server_credentials
 
@@ -53,6 +42,7 @@ if TYPE_CHECKING:
     from ..llm.vllm import VllmServer
     from ..observe.recorder import Recorder
     from ..settings.judges import JudgeSettings
+    from .http.listener import HttpListener
 
 try:
     from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -66,14 +56,7 @@ _LOG = logging.getLogger(__name__)
 _SWITCH_SECONDS = 0.001
 # For calls that the server ended: until gRPC cancels what is left of them.
 _ENDING_SECONDS = 2.0
-_SERVICES = tuple(
-    file.services_by_name[name].full_name
-    for file, name in (
-        (judge_service_pb2.DESCRIPTOR, "JudgeService"),
-        (jobs_pb2.DESCRIPTOR, "ScoringJobService"),
-    )
-)
-_HEALTH_NAMES = ("", *_SERVICES)
+_HEALTH_NAMES = ("", *SERVICE_NAMES)
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -90,21 +73,26 @@ class RunningServer:
         self,
         server: grpc.aio.Server,
         checks: health.aio.HealthServicer,
-        settings: ServerSettings,
+        services: Services,
         port: int,
         observation: Observation,
-        calls: RunningCalls,
-        jobs: JobService | None = None,
+        http: HttpListener | None = None,
     ) -> None:
         self._server = server
-        self._calls = calls
+        self._calls = services.calls
         self._checks = checks
-        self._jobs = jobs
-        self._settings = settings
+        self._jobs = services.jobs
+        self._http = http
+        self._settings = services.settings
         self.port = port
-        self.address = f"{settings.host}:{port}"
+        self.address = f"{services.settings.host}:{port}"
         self._observation = observation
         self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def http_address(self) -> str:
+        """The host and the port of HTTP with JSON; empty: there is none."""
+        return self._http.address if self._http is not None else ""
 
     @property
     def metrics_address(self) -> str:
@@ -133,7 +121,10 @@ class RunningServer:
         if self._watch is not None:
             self._watch.cancel()
         await self._checks.enter_graceful_shutdown()
-        ends = [self._end_calls(grace, hurry or asyncio.Event())]
+        hurry = hurry or asyncio.Event()
+        ends = [self._end_calls(grace, hurry)]
+        if self._http is not None:
+            ends.append(self._http.stop(grace, hurry))
         if self._jobs is not None:
             self._jobs.drain()
             ends.append(self._jobs.close(grace))
@@ -173,50 +164,43 @@ async def start(
     """
     door, credentials = open_door(settings), server_credentials(settings)
     engine = engine or Engine(Resources(offers=_offers(settings), memory=_memory(settings)))
-    admission = Admission(running=settings.max_running_calls, waiting=settings.max_waiting_calls)
-    turns, running_calls = Turns(), RunningCalls(_times(settings))
-    # gRPC cancels calls above its own limit without details, so admission must reject them first.
-    pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
     observation = observe(settings, engine)
-    server = grpc.aio.server(
-        interceptors=[
-            ObservingInterceptor(observation.recorder),
-            GuardInterceptor(door, admission, engine.resources.memory, running_calls, turns),
-        ],
-        options=[
-            ("grpc.max_receive_message_length", settings.max_message_bytes),
-            ("grpc.max_send_message_length", settings.max_message_bytes),
-            ("grpc.server.max_pending_requests", pending),
-            ("grpc.server.max_pending_requests_hard_limit", pending),
-            ("grpc.so_reuseport", 0),
-            # Clients ask a server at work whether it is alive; gRPC's default calls that abuse.
-            ("grpc.http2.min_ping_interval_without_data_ms", 500),
-            *_keepalive(settings),
-        ],
+    services = Services(
+        settings=settings, door=door, engine=engine, jobs=jobs, recorder=observation.recorder
     )
-    judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(
-        JudgeServicer(engine, settings), server
-    )
-    jobs_pb2_grpc.add_ScoringJobServiceServicer_to_server(JobsServicer(jobs, settings), server)
+    server = new_server(settings, services.interceptors())
+    services.register(server)
     checks = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
     if settings.reflection == "on" or (
         settings.reflection == "auto" and is_loopback(settings.host)
     ):
         reflection.enable_server_reflection(
-            (*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+            (*SERVICE_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
         )
     try:
-        port = _bind(server, settings, credentials)
-    except InvalidInputError:
+        port = bind(server, settings, credentials)
+        listener = await _http(services)
+    except HallujudgeError:
         observation.close()
         raise
     await server.start()
     if jobs is not None:
-        await asyncio.create_task(_started(jobs, observation.recorder, turns))
-    running = RunningServer(server, checks, settings, port, observation, running_calls, jobs)
+        await asyncio.create_task(_started(jobs, observation.recorder, services.turns))
+    if listener is not None:
+        listener.begin()
+    running = RunningServer(server, checks, services, port, observation, listener)
     await running._tell(True)
     return running
+
+
+async def _http(services: Services) -> HttpListener | None:
+    """Return what listens for HTTP, if the settings ask for it."""
+    if services.settings.http_port < 0:
+        return None
+    from .http import listener_of
+
+    return await listener_of(services)
 
 
 async def _started(jobs: JobService, recorder: Recorder, turns: Turns) -> None:
@@ -224,51 +208,6 @@ async def _started(jobs: JobService, recorder: Recorder, turns: Turns) -> None:
     begin_recording(recorder)
     begin_turns(turns)
     await jobs.start()
-
-
-def _times(settings: ServerSettings) -> CallTimes:
-    return CallTimes(
-        first_message=settings.first_message_seconds,
-        idle=settings.idle_seconds,
-        total=settings.max_call_seconds,
-    )
-
-
-def _keepalive(settings: ServerSettings) -> tuple[tuple[str, int], ...]:
-    """Return the options by which clients that vanished are noticed."""
-    milliseconds = int(settings.keepalive_seconds * 1000)
-    return (
-        ("grpc.keepalive_time_ms", milliseconds),
-        ("grpc.keepalive_timeout_ms", milliseconds),
-        # The limit that holds while data waits to be sent.
-        ("grpc.http2.ping_timeout_ms", milliseconds),
-        ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.max_pings_without_data", 0),
-    )
-
-
-def _bind(
-    server: grpc.aio.Server, settings: ServerSettings, credentials: grpc.ServerCredentials | None
-) -> int:
-    address = f"{settings.host}:{settings.port}"
-    try:
-        port = (
-            server.add_insecure_port(address)
-            if credentials is None
-            else server.add_secure_port(address, credentials)
-        )
-    except RuntimeError as err:
-        raise _cannot_listen(address) from err
-    if port == 0:
-        raise _cannot_listen(address)
-    return port
-
-
-def _cannot_listen(address: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"cannot listen on {address}: it is in use or not an address of this machine; "
-        "set another host or port (port 0 chooses a free one)"
-    )
 
 
 async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> None:
@@ -302,6 +241,9 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
             # What is there now stays: the garbage collector need not look at it again, for 50 ms.
             gc.freeze()
             running.watch()
+            if running.http_address:
+                scheme = "https" if settings.tls_cert else "http"
+                _LOG.info("HTTP with JSON at %s://%s", scheme, running.http_address)
             if running.metrics_address:
                 _LOG.info("metrics at http://%s/metrics", running.metrics_address)
             announce(running.address)

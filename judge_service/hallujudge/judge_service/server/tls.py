@@ -13,7 +13,7 @@ from ..errors import InvalidInputError
 if TYPE_CHECKING:
     from ..settings.server import ServerSettings
 
-__all__ = ["server_credentials"]
+__all__ = ["server_context", "server_credentials"]
 
 _MAX_FILE_BYTES = 1 << 20
 
@@ -42,6 +42,26 @@ def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | Non
     )
 
 
+def server_context(settings: ServerSettings) -> ssl.SSLContext | None:
+    """Return the same for HTTP, once :func:`server_credentials` has checked the files.
+
+    Clients that connect after the files were replaced get the new certificate.
+    """
+    if not settings.tls_cert:
+        return None
+    files = _Files(settings)
+    current = files.context()
+
+    def renewed(connection: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
+        nonlocal current
+        current = files.changed_context() or current
+        connection.context = current
+
+    first = files.context()
+    first.sni_callback = renewed  # called before each handshake, with a name or without
+    return first
+
+
 class _Files:
     """The files of the settings, read again when they change.
 
@@ -50,6 +70,7 @@ class _Files:
     """
 
     def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
         self._paths = tuple(
             Path(path) for path in (settings.tls_key, settings.tls_cert, settings.tls_ca) if path
         )
@@ -70,6 +91,28 @@ class _Files:
                 return None
             found = self.configuration()
         except (OSError, InvalidInputError):
+            return None  # being replaced: the next handshake looks again
+        self._seen = stamps
+        return found
+
+    def context(self) -> ssl.SSLContext:
+        """Return what the files have now, for Python's own TLS."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._settings.tls_cert, self._settings.tls_key, password="")
+        context.set_alpn_protocols(["http/1.1"])
+        if self._settings.tls_ca:
+            context.load_verify_locations(self._settings.tls_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def changed_context(self) -> ssl.SSLContext | None:
+        """Return what the files have, if they changed."""
+        try:
+            stamps = self._stamps()
+            if stamps == self._seen:
+                return None
+            found = self.context()
+        except OSError:  # ssl.SSLError is one
             return None  # being replaced: the next handshake looks again
         self._seen = stamps
         return found

@@ -46,6 +46,12 @@ class ServerSettings:
     """The address to listen on."""
     port: int = _setting(50051, "port to listen on; 0 for a free one", high=65535)
     """The port to listen on; 0 for a free one."""
+    http_host: str = _setting("127.0.0.1", "address of HTTP with JSON")
+    """The address to listen on for HTTP with JSON."""
+    http_port: int = _setting(
+        -1, "port of HTTP with JSON; 0 for a free one, -1 for none", low=-1, high=65535
+    )
+    """The port of the same methods over HTTP with JSON; 0 for a free one, -1 for none."""
     max_message_bytes: int = _setting(16 << 20, "maximum size of a message, in bytes", low=1 << 16)
     """The maximum size of a received or sent message, in bytes."""
     max_memory_bytes: int = _setting(

@@ -29,6 +29,8 @@ def serve(
     *,
     host: Annotated[str | None, server_option(help="Address to listen on.")] = None,
     port: Annotated[int | None, server_option(help="Port; 0 for a free one.")] = None,
+    http_host: Annotated[str | None, server_option(help="Address of HTTP with JSON.")] = None,
+    http_port: Annotated[int | None, server_option(help="Port of HTTP with JSON.")] = None,
     max_message_bytes: Annotated[int | None, server_option(help="Most bytes of a message.")] = None,
     max_batch_items: Annotated[int | None, server_option(help="Most items of a message.")] = None,
     max_running_calls: Annotated[
@@ -88,12 +90,14 @@ def serve(
     config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
     judges: JudgeOptions,
 ) -> None:
-    """Serve scores over gRPC until SIGTERM or Ctrl-C."""
+    """Serve scores over gRPC, and HTTP if asked, until SIGTERM or Ctrl-C."""
     from hallujudge.judge_service.__main__ import run_server
 
     arguments: dict[str, object] = {
         "host": host,
         "port": port,
+        "http_host": http_host,
+        "http_port": http_port,
         "max_message_bytes": max_message_bytes,
         "max_batch_items": max_batch_items,
         "max_running_calls": max_running_calls,

@@ -1,0 +1,30 @@
+"""HTTP with JSON: the same methods, callers, limits and errors as over gRPC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..tls import server_context
+from .app import HttpApp
+from .json_form import JsonForm
+from .listener import HttpListener
+from .routes import Handlers, routes_of
+
+if TYPE_CHECKING:
+    from ..services import Services
+
+__all__ = ["HttpListener", "listener_of"]
+
+
+async def listener_of(services: Services) -> HttpListener:
+    """Return what listens for HTTP as the settings say.
+
+    Raises:
+        InvalidInputError: The address cannot be listened on.
+    """
+    settings = services.settings
+    handlers = Handlers()
+    services.register(handlers)
+    routes = await routes_of(handlers, services.interceptors(JsonForm))
+    app = HttpApp(routes, settings.max_message_bytes)
+    return HttpListener(app, settings, services.calls, server_context(settings))

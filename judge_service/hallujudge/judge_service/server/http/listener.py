@@ -1,0 +1,191 @@
+"""Listens for HTTP requests, with uvicorn, beside gRPC on the same event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InvalidInputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from ...settings.server import ServerSettings
+    from ..call_clock import RunningCalls
+    from .app import HttpApp
+
+try:
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+except ModuleNotFoundError as err:
+    raise MissingExtraError.of("HTTP", "http") from err
+
+__all__ = ["HttpListener"]
+
+_KEEPALIVE_PROBES = 3
+# uvicorn looks ten times a second whether it has to end.
+_END_SECONDS = 2.0
+
+
+class HttpListener:
+    """Serves an application over HTTP/1.1.
+
+    Args:
+        app: The application.
+        settings: The address, and the limits of connections.
+        calls: The calls that are running, over gRPC as well.
+        tls: How connections are encrypted; None: they are plain text.
+
+    Raises:
+        InvalidInputError: The address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        app: HttpApp,
+        settings: ServerSettings,
+        calls: RunningCalls,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._calls = calls
+        self._socket = _listening(settings)
+        host, port = settings.http_host, self._socket.getsockname()[1]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        most = settings.max_running_calls + settings.max_waiting_calls
+        config = uvicorn.Config(
+            app,
+            http=_protocol(settings.first_message_seconds),
+            ws="none",
+            lifespan="off",
+            # Our own logs say what is to be said; clients can cause every line of uvicorn's.
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            # Headers of clients must not change their address.
+            proxy_headers=False,
+            timeout_keep_alive=max(1, int(settings.keepalive_seconds)),
+            limit_concurrency=4 * most + 1000,
+            ssl_context_factory=(lambda *_: tls) if tls is not None else None,
+        )
+        self._server = _Server(config)
+        self._serving: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Serve."""
+        self._serving = asyncio.create_task(self._server.serve([self._socket]))
+
+    async def stop(self, grace: float, hurry: asyncio.Event) -> None:
+        """Accept no more connections, and wait for running requests to finish.
+
+        Args:
+            grace: The longest wait, in seconds.
+            hurry: Ends the wait when it is set.
+        """
+        if self._serving is None:
+            return
+        self._server.should_exit = True
+        hurried = asyncio.create_task(hurry.wait())
+        await asyncio.wait(
+            (self._serving, hurried), timeout=grace, return_when=asyncio.FIRST_COMPLETED
+        )
+        hurried.cancel()
+        if not self._serving.done():
+            self._calls.stop()
+            await asyncio.wait({self._serving}, timeout=_END_SECONDS)
+        self._server.force_exit = True
+        for connection in tuple(self._server.server_state.connections):
+            connection.transport.abort()
+        await asyncio.wait({self._serving}, timeout=_END_SECONDS)
+        self._serving.cancel()
+        await asyncio.gather(self._serving, return_exceptions=True)
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the process."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing."""
+        yield
+
+
+def _protocol(seconds: float) -> type[H11Protocol]:
+    """Return the protocol of connections that may take so long for the head of a request."""
+
+    class Protocol(H11Protocol):
+        """Closes a connection whose client does not send the head of a request in time."""
+
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.app_state = {"certificate": _certificate_of(transport)}
+            self._expect()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._forget()
+            super().connection_lost(exc)
+
+        def on_response_complete(self) -> None:
+            self._expect()
+            super().on_response_complete()
+
+        def handle_events(self) -> None:
+            super().handle_events()
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._forget()
+
+        def _expect(self) -> None:
+            self._forget()
+            self._timer = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+        def _forget(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Protocol
+
+
+def _certificate_of(transport: asyncio.Transport) -> dict[str, list[bytes]]:
+    """Return the names in a client's certificate, as gRPC calls them."""
+    shown = transport.get_extra_info("peercert") or {}
+    names = [
+        value.encode()
+        for part in shown.get("subject", ())
+        for name, value in part
+        if name == "commonName"
+    ]
+    return {"x509_common_name": names} if names else {}
+
+
+def _listening(settings: ServerSettings) -> socket.socket:
+    host, port = settings.http_host, settings.http_port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        found = socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as err:
+        raise InvalidInputError(
+            f"HTTP cannot listen on {host}:{port}: {err.strerror or err}; set another http_host or "
+            "http_port (port 0 chooses a free one)"
+        ) from err
+    found.setblocking(False)
+    _notice_vanished(found, settings.keepalive_seconds)
+    return found
+
+
+def _notice_vanished(listening: socket.socket, seconds: float) -> None:
+    """Let the system ask clients whether they are there; connections inherit this."""
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    whole = max(1, round(seconds))
+    for name, value in (
+        ("TCP_KEEPIDLE", whole),
+        ("TCP_KEEPINTVL", max(1, whole // _KEEPALIVE_PROBES)),
+        ("TCP_KEEPCNT", _KEEPALIVE_PROBES),
+        ("TCP_USER_TIMEOUT", 2000 * whole),
+    ):
+        if (option := getattr(socket, name, None)) is not None:
+            listening.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -1,0 +1,183 @@
+"""Calls over HTTP: the same scores, callers, limits and errors as over gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf import json_format
+from support.http_calls import JUDGE, Answer, chair_request, post, request, serving
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service.access.caller import Limits, Scope
+from hallujudge.judge_service.access.keys import create_key
+from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.server.server import start
+from hallujudge.judge_service.settings.server import ServerSettings
+
+_SCORE = JUDGE + "Score"
+_INFO = JUDGE + "GetServerInfo"
+_JSON = {"content-type": "application/json"}
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}
+
+
+def refused(answer: Answer) -> tuple[int, str, str]:
+    return answer.status, answer.json["code"], answer.reason
+
+
+async def test_scores_are_those_of_grpc_to_the_byte() -> None:
+    given = chair_request("A dog and a cat on a couch.", "Zwei Hunde: \u00fc\u2028 \U0001f600.", "")
+    async with serving() as server:
+        over_http = await post(server, _SCORE, given)
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            stub = pb_grpc.JudgeServiceStub(channel)
+            message = json_format.ParseDict(given, pb.ScoreRequest())
+            response = await stub.Score(message)
+    expected = json_format.MessageToJson(response, indent=None, sort_keys=True, ensure_ascii=False)
+    assert (over_http.status, over_http.headers["content-type"]) == (200, "application/json")
+    assert over_http.body.decode() == expected
+
+
+async def test_a_server_listens_for_http_only_if_told_to() -> None:
+    server = await start(ServerSettings(port=0))
+    assert server.http_address == ""
+    await server.stop(0)
+
+
+async def test_an_address_in_use_is_refused() -> None:
+    async with serving() as server:
+        taken = int(server.http_address.rpartition(":")[2])
+        with pytest.raises(InvalidInputError, match="HTTP cannot listen on"):
+            await start(ServerSettings(port=0, http_port=taken))
+
+
+async def test_only_callers_with_a_key_may_call_from_other_machines() -> None:
+    with pytest.raises(InvalidInputError, match=r"serve anybody who reaches 0\.0\.0\.0:0; set"):
+        await start(ServerSettings(port=0, http_port=0, http_host="0.0.0.0"))
+
+
+async def test_keys_and_scopes_are_those_of_grpc(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    key = create_key(keys, "ana", scopes=[Scope.SCORE])
+    async with serving(keys_file=str(keys)) as server:
+        score = await post(server, _SCORE, chair_request("A dog."), **bearer(key))
+        missing = await post(server, _SCORE, chair_request("A dog."))
+        wrong = await post(server, _SCORE, chair_request("A dog."), **bearer(key[:-1]))
+        scope = await post(server, JUDGE + "Normalize", {"words": ["dog"]}, **bearer(key))
+    assert score.status == 200
+    assert refused(missing) == (401, "unauthenticated", "KEY_MISSING")
+    assert refused(wrong) == (401, "unauthenticated", "KEY_INVALID")
+    assert missing.headers["www-authenticate"] == "Bearer"
+    assert refused(scope) == (403, "permission_denied", "SCOPE_MISSING")
+
+
+async def test_rates_of_keys_say_when_to_try_again(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    limits = Limits(calls_per_minute=1)
+    key = create_key(keys, "ana", scopes=[Scope.SCORE], limits=limits)
+    async with serving(keys_file=str(keys)) as server:
+        assert (await post(server, _INFO, {}, **bearer(key))).status == 200
+        refusal = await post(server, _INFO, {}, **bearer(key))
+    assert refused(refusal) == (429, "resource_exhausted", "KEY_RATE_LIMIT")
+    assert int(refusal.headers["retry-after"]) > 0
+
+
+async def test_a_caller_without_a_key_is_refused_before_its_message_is_read(
+    tmp_path: Path,
+) -> None:
+    keys = tmp_path / "keys.json"
+    create_key(keys, "ana", scopes=[Scope.SCORE])
+    async with serving(keys_file=str(keys)) as server:
+        host, _, port = server.http_address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"POST {_SCORE} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        # The body never comes: only a server that does not wait for it can answer.
+        writer.write(f"{head}content-length: 1000\r\n\r\n".encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"spec": {"metric": 5}}, "spec.metric"),
+        ({"items": [{}, {"id": "1", "chair": {"bogus": 1}}]}, "items[1].chair.bogus"),
+        ({"items": {}}, "items"),
+        ({"more": 1}, "more"),
+        ({"spec": {"options": {"seed": 5}}}, "spec.options[seed]"),
+        ({"spec": {"interval": {"confidence": "much"}}}, "spec.interval.confidence"),
+        ({"items": [{"pope": {}, "chair": {}}]}, "items[0].chair"),
+        ({"spec": {"group_by": [None]}}, "spec.group_by[0]"),
+    ],
+)
+async def test_an_invalid_field_is_named(body: object, field: str) -> None:
+    async with serving() as server:
+        answer = await post(server, _SCORE, body)
+    assert refused(answer) == (400, "invalid_argument", "MALFORMED_MESSAGE")
+    assert answer.json["details"][1]["debug"]["fieldViolations"][0]["field"] == field
+    assert answer.json["message"].startswith(f"{field} ")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"\xff\xfe",
+        b'{"spec": {"metric": "\\ud800"}}',
+        b'{"spec": NaN}',
+        b'{"a": 1, "a": 1}',
+        b"9" * 10_000,
+        b"[" * 100_000,
+        b'{"items":' * 20_000,
+    ],
+)
+async def test_what_is_not_a_message_is_refused(body: bytes) -> None:
+    async with serving() as server:
+        answer = await post(server, _SCORE, body)
+    assert refused(answer) == (400, "invalid_argument", "MALFORMED_MESSAGE")
+    assert len(answer.body) < 4000
+
+
+async def test_a_large_message_is_refused_while_it_comes() -> None:
+    async with serving(max_message_bytes=1 << 16) as server:
+        host, _, port = server.http_address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"POST {_SCORE} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        writer.write(f"{head}content-length: 1000000000\r\n\r\n".encode() + b" " * 70_000)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
+        writer.close()
+
+
+async def test_many_tiny_values_are_refused_before_they_are_parsed() -> None:
+    async with serving() as server:
+        answer = await post(server, _SCORE, b'{"items":[' + b"{}," * 1_000_000 + b"{}]}")
+    assert refused(answer) == (400, "invalid_argument", "MALFORMED_MESSAGE")
+    assert "more than 1,000,000 values" in answer.json["message"]
+
+
+async def test_what_is_not_a_call_is_refused() -> None:
+    async with serving() as server:
+        unknown = await post(server, "/hallujudge.judge.v1.JudgeService/None", {})
+        got = await request(server, "GET", _SCORE, b"", {})
+        form = await request(server, "POST", _SCORE, b"", {"content-type": "text/plain"})
+        packed = await post(server, _SCORE, {}, **{"content-encoding": "br"})
+    assert [unknown.status, got.status, form.status, packed.status] == [404, 405, 415, 415]
+    assert got.headers["allow"] == "POST"
+    assert form.headers["accept-post"] == "application/json"
+    assert {"content-type": unknown.headers["content-type"]} == _JSON
+
+
+async def test_a_call_keeps_its_id() -> None:
+    async with serving() as server:
+        chosen = await post(server, _INFO, {}, **{"x-request-id": "run-7"})
+        forged = await post(server, _INFO, {}, **{"x-request-id": "x y"})
+    assert chosen.headers["x-request-id"] == "run-7"
+    assert len(forged.headers["x-request-id"]) == 32
