@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .app import ExitCode, app
-from .compare import Format, check_format
+from .compare import Format, check_format, show_page
 from .panels import examples, input_option, statistics_option
 
 __all__: list[str] = []
@@ -43,7 +43,6 @@ def calibrate(
     from ..calibration import CalibrateOptions, write_calibration
     from ..calibration import calibrate as calibrate_run
     from ..calibration.show import page_of
-    from ..report.grids import PAGE_FORMATS
 
     check_format(output_format)
     options = CalibrateOptions(labels=tuple(labels or ()), plan=plan, agreement=agreement)
@@ -52,6 +51,6 @@ def calibrate(
     if output_format == "json":
         typer.echo(found.to_text(), nl=False)
     else:
-        typer.echo(PAGE_FORMATS[output_format](page_of(found)), nl=False)
+        show_page(page_of(found), output_format)
     typer.echo(f"written to {path}", err=True)
     return ExitCode.OK

@@ -11,10 +11,12 @@ from ..errors import InvalidInputError
 from .app import ExitCode, app
 from .files import write_file
 from .panels import examples, input_option, output_option, statistics_option
+from .terminal import output_width
 
 if TYPE_CHECKING:
     from ..comparison import CompareOptions
     from ..comparison.shown import Shown
+    from ..report.grids import Page
 
 __all__ = [
     "Allow",
@@ -25,6 +27,7 @@ __all__ = [
     "Seed",
     "check_format",
     "compare_options",
+    "show_page",
     "show_result",
 ]
 
@@ -121,9 +124,17 @@ def check_format(name: str) -> None:
 
 def show_result(result: Shown, name: str) -> None:
     """Print a result in a format."""
-    from ..report.grids import PAGE_FORMATS
+    if name == "json":
+        typer.echo(result.to_text(), nl=False)
+    else:
+        show_page(result.page(), name)
 
-    text = result.to_text() if name == "json" else PAGE_FORMATS[name](result.page())
+
+def show_page(page: Page, name: str) -> None:
+    """Print a page in a format other than JSON; a table is as wide as the terminal."""
+    from ..report.grids import PAGE_FORMATS, render_page
+
+    text = render_page(page, width=output_width()) if name == "table" else PAGE_FORMATS[name](page)
     typer.echo(text, nl=False)
 
 

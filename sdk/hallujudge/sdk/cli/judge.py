@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .app import ExitCode, app
-from .compare import Format, check_format
+from .compare import Format, check_format, show_page
 from .files import write_file
 from .panels import examples, input_option, output_option
 
@@ -49,7 +49,6 @@ def card(
     """
     from ..calibration import judge_card
     from ..calibration.card_page import card_page
-    from ..report.grids import PAGE_FORMATS
 
     check_format(output_format)
     found = judge_card(run, labels=tuple(labels or ()), reference=reference)
@@ -59,5 +58,5 @@ def card(
     if output_format == "json":
         typer.echo(found.to_text(), nl=False)
     else:
-        typer.echo(PAGE_FORMATS[output_format](card_page(found)), nl=False)
+        show_page(card_page(found), output_format)
     return ExitCode.OK

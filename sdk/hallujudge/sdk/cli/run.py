@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Mapping, Sized
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -33,6 +32,7 @@ from .batching import batch_settings
 from .estimates import estimate_line
 from .signals import stop_on_sigterm, stopped_by
 from .submitting import Submission, submission
+from .terminal import is_terminal, output_width
 from .unscored import unscored_notes
 from .wording import in_flags
 
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "ScoreCommand"]
 
 FORMATS = ("table", "json", "markdown", "csv", "latex", "html")
-_WIDTH = 80
-_MAX_WIDTH = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +244,8 @@ class ScoreCommand:
         for name in printed:
             typer.echo(PRINTED[name](report), nl=False)
         if not printed:
-            color = _on_terminal(sys.stdout)
-            width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) if color else _WIDTH
-            typer.echo(render_table(report, width=width, color=color), nl=False)
+            color = is_terminal(sys.stdout)
+            typer.echo(render_table(report, width=output_width(), color=color), nl=False)
             typer.echo(f"written to {self.out}")
 
     def _progress(self, items: ItemSource) -> AbstractContextManager[Progress]:
@@ -331,8 +328,3 @@ def _open_claim_notes(report: Report) -> tuple[str, ...]:
         )
     claims = "claim of a scored answer has" if count == 1 else "claims of scored answers have"
     return (f"{count} {claims} no verdict; {counted}. items.jsonl says why",)
-
-
-def _on_terminal(stream: IO[str] | None) -> bool:
-    """Return whether a stream is a terminal; it is None if the shell closed it."""
-    return stream is not None and stream.isatty()

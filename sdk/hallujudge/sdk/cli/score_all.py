@@ -58,7 +58,7 @@ def score_all(
     """Every archive of a folder, by every metric that applies, with one overview."""
     from ..client import Client
     from ..overview import score_all as score_folder
-    from .compare import check_format, show_result
+    from .compare import check_format, show_page, show_result
 
     check_format(output_format)
     known = _by_metric(references or [])
@@ -76,9 +76,7 @@ def score_all(
             folder, out, client=client, references=known, workers=workers, on_run=_tell
         )
     if output_format == "table":
-        from ..report.grids import render_page
-
-        typer.echo(render_page(overview.narrow_page()), nl=False)
+        show_page(overview.narrow_page(), output_format)
     else:
         show_result(overview, output_format)
     typer.echo(f"written to {out}", err=True)

@@ -10,6 +10,7 @@ from hallujudge.metrics.framework.definitions import Direction
 from hallujudge.metrics.framework.result import JsonValue
 
 from ..report.grids import Grid, Page, show_number, show_p, show_range
+from ..report.text import counted
 from .result import sources_of
 from .shown import Shown
 from .values import RunLabel
@@ -104,13 +105,15 @@ class Leaderboard(Shown):
             rows=tuple(map(_shown_test, self.tests)),
             keys=("first", "second", "difference", "ci_low", "ci_high", "p", "p_corrected"),
             values=tuple(tuple(asdict(test).values()) for test in self.tests),
+            spare=("p",),
         )
         return Page(
             title=f"{self.metric} ({self.variant}): leaderboard",
             grids=(ranks, tests),
             sentences=(
                 "Runs that share a letter can't be told apart: p (Holm) of the paired permutation "
-                f"test, corrected for {len(self.tests)} pairs, is above {1 - self.confidence:.4g}.",
+                f"test, corrected for {counted(len(self.tests), 'pair')}, is above "
+                f"{1 - self.confidence:.4g}.",
             ),
             notes=self.notes,
             sources={**sources_of(self.runs), "method": self.method},

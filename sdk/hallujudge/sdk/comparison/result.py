@@ -89,6 +89,7 @@ class Comparison(Shown):
             rows=tuple(_shown(pair, each, single=single) for pair, each in rows),
             keys=_KEYS,
             values=tuple(_values(pair, each) for pair, each in rows),
+            spare=("better end", "p", "first", "second"),
         )
         return Page(
             title=f"{self.metric} ({self.variant}): comparison",

@@ -6,14 +6,17 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from .latex import latex_table
 from .markdown import markdown_table, markdown_text
 from .markup import Markup, element, joined
 from .spreadsheets import csv_cell
 from .table import print_to_text, score_table
-from .text import ABSENT, clean, cut
+from .text import ABSENT, clean, cut, signature_lines
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = [
     "PAGE_FORMATS",
@@ -31,6 +34,8 @@ Cell: TypeAlias = "str | int | float | bool | None"
 """A value of a table; None if it is undefined."""
 
 _NAME_CHARS = 60
+_WORD_CHARS = 12
+_GAP = 3
 _CELL_CHARS = 400
 _NOTE_CHARS = 2_000
 _SMALLEST_P = 0.0001
@@ -50,6 +55,8 @@ class Grid:
     """Names of the values behind the table."""
     values: tuple[tuple[Cell, ...], ...]
     """The values with all digits, row by row."""
+    spare: tuple[str, ...] = ()
+    """Headings of columns that a narrow terminal leaves out, the first of them first."""
 
     def records(self) -> list[dict[str, Cell]]:
         """Return the values as one mapping for each row."""
@@ -93,19 +100,50 @@ def show_p(p: float | None) -> str:
     return f"{p:.4f}" if p >= _SMALLEST_P else f"<{_SMALLEST_P:.4f}"
 
 
-def render_page(page: Page, *, width: int = 100) -> str:
+def render_page(page: Page, *, width: int = 80) -> str:
     """Return the page for a terminal; ends with a line feed."""
     parts: list[object] = [clean(page.title), ""]
+    widest = width
     for grid in page.grids:
-        table = score_table(*(cut(clean(heading), _NAME_CHARS) for heading in grid.headings))
-        for row in grid.rows:
-            table.add_row(*(cut(clean(cell), _NAME_CHARS) for cell in row))
+        table = _text_table(grid, width)
+        widest = max(widest, table.width or 0)
         parts += [clean(grid.title), table, ""]
     parts += [clean(sentence) for sentence in page.sentences]
     parts += [f"note: {clean(note)}" for note in page.notes]
     if page.sources:
-        parts += ["", *(f"{clean(name)}: {clean(text)}" for name, text in page.sources.items())]
-    return print_to_text(parts, width=width)
+        parts.append("")
+    for name, text in page.sources.items():
+        parts += [clean(name), *(f"  {line}" for line in signature_lines(text, width - 2))]
+    return print_to_text(parts, width=widest)
+
+
+def _text_table(grid: Grid, width: int) -> Table:
+    """Return a table whose cells break between words, and inside of long names only."""
+    columns = [
+        [cut(clean(cell), _NAME_CHARS) for cell in column]
+        for column in zip(grid.headings, *grid.rows, strict=True)
+    ]
+    for heading in grid.spare:
+        if _wide(columns) <= width:
+            break
+        columns = [column for column in columns if column[0] != heading]
+    table = score_table(*(heading for heading, *_ in columns))
+    needed = -_GAP
+    for column, cells in zip(table.columns, columns, strict=True):
+        longest = max(len(word) for cell in cells for word in cell.split(" "))
+        column.min_width = min(longest, _WORD_CHARS)
+        needed += column.min_width + _GAP
+    # Lines that are too long are better than columns that are cut.
+    table.width = None if needed <= width else needed
+    for row in zip(*(cells for _, *cells in columns), strict=True):
+        table.add_row(*row)
+    return table
+
+
+def _wide(columns: Sequence[Sequence[str]]) -> int:
+    """Return how wide a table is whose first column may break words."""
+    names, *others = (max(map(len, column)) + _GAP for column in columns)
+    return min(names, _WORD_CHARS) + sum(others) - _GAP
 
 
 def _markdown(page: Page) -> str:
