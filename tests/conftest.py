@@ -45,6 +45,8 @@ def _own_environment() -> Iterator[None]:
             setting = name.startswith("HALLUJUDGE_") and name not in _FOR_TESTS
             if setting or name.lower().endswith("_proxy"):
                 patch.delenv(name)
+        # Servers start faster without worker processes; tests of those ask for them.
+        patch.setenv("HALLUJUDGE_WORKERS", "1")
         yield
 
 

@@ -16,6 +16,7 @@ from ..imports import import_in_thread
 from ..observe.recorder import record_items, recorder
 from ..version import __version__
 from .entry import Pipeline
+from .kept import KeptPipelines
 from .progress import RunProgress
 from .registry import metric_entry, open_pipeline
 from .resources import Resources, has_long_graph
@@ -42,10 +43,12 @@ class Engine:
 
     Args:
         resources: The graphs and judges; None: those of the default settings.
+        keep_graphs: Whether pipelines with graphs of callers are kept too, for the next run.
     """
 
-    def __init__(self, resources: Resources | None = None) -> None:
+    def __init__(self, resources: Resources | None = None, *, keep_graphs: bool = False) -> None:
         self.resources = resources or Resources()
+        self._kept = KeptPipelines(keep_graphs=keep_graphs)
 
     async def open(self, spec: ScoreSpec) -> ScoringSession:
         """Return a session for one run.
@@ -58,11 +61,15 @@ class Engine:
         if metric_entry(spec.metric).asks_llm(spec):
             factory = await asyncio.to_thread(lambda: self.resources.judges)
             await factory.prepare()
-        # Models, graphs and their libraries may take seconds to load; the event loop serves other
-        # calls meanwhile.
-        pipeline = await _in_some_thread(
-            partial(open_pipeline, spec, self.resources), long=has_long_graph(*spec.graphs.values())
-        )
+        pipeline = self._kept.get(spec)
+        if pipeline is None:
+            # Models, graphs and their libraries may take seconds to load; the event loop serves
+            # other calls meanwhile.
+            pipeline = await _in_some_thread(
+                partial(open_pipeline, spec, self.resources),
+                long=has_long_graph(*spec.graphs.values()),
+            )
+            self._kept.add(spec, pipeline)
         await import_in_thread("numpy")  # needed by the first batch
         judges = self.resources.judges if metric_entry(spec.metric).calls_models(spec) else None
         return ScoringSession(spec, pipeline, judges)
@@ -142,6 +149,16 @@ class ScoringSession:
         parts = [results[at : at + _PART] for at in range(0, len(results), _PART)]
         await map_cpu(self.add, parts, chars=len)
         return results
+
+    def tally_of(self, results: Sequence[ItemResult]) -> bytes:
+        """Return results as :meth:`merge` takes them, in this or another process."""
+        tally = Tally(self._pipeline.metric, self._spec.group_by)
+        tally.add_all(results)
+        return tally.to_bytes()
+
+    def merge(self, tally: bytes) -> None:
+        """Add results of :meth:`tally_of` to the report."""
+        self._tally.merge_bytes(tally)
 
     def add(self, results: Sequence[ItemResult]) -> None:
         """Add results that were evaluated before to the report."""

@@ -106,6 +106,10 @@ class MetricEntry:
     """Whether its extractor or synonym graph supports English only."""
     group_by: tuple[str, ...] = ()
     """The fields by which results are grouped by default."""
+    parses: Callable[[ScoreSpec], bool] = lambda _: False
+    """Returns whether a run parses sentences by rules, which takes a hundred times as long."""
+    loads_models: Callable[[ScoreSpec], bool] = lambda _: False
+    """Returns whether a run loads models, such as sentence encoders."""
     open: Callable[[ScoreSpec, Resources], Pipeline]
     """Builds the pipeline of a validated spec."""
 
@@ -143,6 +147,10 @@ class MetricEntry:
     def calls_models(self, spec: ScoreSpec) -> bool:
         """Return whether language models judge or extract in a run."""
         return self.asks_llm(spec) or spec.options.get("extractor") == "llm"
+
+    def needs_models(self, spec: ScoreSpec) -> bool:
+        """Return whether a run calls or loads models; others only need a processor."""
+        return self.calls_models(spec) or self.loads_models(spec)
 
     def own_options(self, spec: ScoreSpec) -> dict[str, str]:
         """Return the spec's values of the metric's own options."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
 from ..access.caller import current_caller
 from ..errors import MissingExtraError
 from ..version import __version__
 from .labels import OTHER, BoundedLabel
-from .recorder import Recorder
+from .recorder import Outcomes, Recorder
 from .values import CallRecord, JudgeCall, JudgeState, Stage, key_label
 
 try:
@@ -108,16 +106,16 @@ class MetricsRecorder(Recorder):
         if call.items:
             self._calls.items_by_key.labels(key).inc(call.items)
 
-    def items_scored(self, metric: str, results: Sequence[ItemResult]) -> None:
+    def items_scored(self, metric: str, outcomes: Outcomes) -> None:
         """Count items by outcome and reason."""
         name = self._name(metric)
-        reasons = Tally(r.reason for r in results if r.outcome is Outcome.UNSCORED)
-        unscored = reasons.total()
-        self._items.outcomes.labels(name, "scored").inc(len(results) - unscored)
-        self._items.outcomes.labels(name, "unscored").inc(unscored)
-        for reason, count in reasons.items():
-            label = str(reason) if reason in _REASONS else OTHER
-            self._items.reasons.labels(name, label).inc(count)
+        scored = outcomes.get("", 0)
+        self._items.outcomes.labels(name, "scored").inc(scored)
+        self._items.outcomes.labels(name, "unscored").inc(sum(outcomes.values()) - scored)
+        for reason, count in outcomes.items():
+            if reason:
+                label = reason if reason in _REASONS else OTHER
+                self._items.reasons.labels(name, label).inc(count)
 
     def judge_called(self, call: JudgeCall) -> None:
         """Count a call to a language model, its tokens and its cost."""

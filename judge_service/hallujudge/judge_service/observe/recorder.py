@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import TypeAlias
 
-from hallujudge.metrics import ItemResult
+from hallujudge.metrics import ItemResult, Outcome
 
 from ..access.caller import Caller
 from .values import CallRecord, JudgeCall, Stage, key_label
 
 __all__ = [
     "Attributes",
+    "Outcomes",
     "Recorder",
     "begin_recording",
     "record_caller",
     "record_failure",
     "record_items",
+    "record_outcomes",
     "record_running",
     "record_waiting",
     "recorder",
@@ -27,6 +30,8 @@ __all__ = [
 
 Attributes: TypeAlias = Mapping[str, str | int | float | bool]
 """What a span says."""
+Outcomes: TypeAlias = Mapping[str, int]
+"""Reason -> number of unscored items; the empty reason has the scored items."""
 
 
 class Recorder:
@@ -55,7 +60,7 @@ class Recorder:
         if call.stage is Stage.WAITING:
             call.waited_seconds = time.perf_counter() - call.wait_began
 
-    def items_scored(self, metric: str, results: Sequence[ItemResult]) -> None:
+    def items_scored(self, metric: str, outcomes: Outcomes) -> None:
         """Items got their outcomes."""
 
     def judge_called(self, call: JudgeCall) -> None:
@@ -136,7 +141,16 @@ def record_failure(status: str, error: str) -> None:
 
 def record_items(metric: str, results: Sequence[ItemResult]) -> None:
     """Record outcomes of items, for the running call too."""
+    scored = Outcome.SCORED
+    reasons = ("" if one.outcome is scored else str(one.reason) or "other" for one in results)
+    record_outcomes(metric, Counter(reasons))
+
+
+def record_outcomes(metric: str, outcomes: Outcomes) -> None:
+    """Record outcomes that were counted, for the running call too."""
     if (call := _CALL.get()) is not None:
         call.metric = metric
-        call.outcomes.update(result.outcome.value for result in results)
-    recorder().items_scored(metric, results)
+        scored = outcomes.get("", 0)
+        call.outcomes["scored"] += scored
+        call.outcomes["unscored"] += sum(outcomes.values()) - scored
+    recorder().items_scored(metric, outcomes)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
-from hallujudge.metrics import ItemResult
-
-from .recorder import Attributes, Recorder
+from .recorder import Attributes, Outcomes, Recorder
 from .values import CallRecord, JudgeCall
 
 __all__ = ["Together"]
@@ -44,10 +42,10 @@ class Together(Recorder):
         for part in self._parts:
             part.call_ended(call)
 
-    def items_scored(self, metric: str, results: Sequence[ItemResult]) -> None:
+    def items_scored(self, metric: str, outcomes: Outcomes) -> None:
         """Pass it on."""
         for part in self._parts:
-            part.items_scored(metric, results)
+            part.items_scored(metric, outcomes)
 
     def judge_called(self, call: JudgeCall) -> None:
         """Pass it on."""

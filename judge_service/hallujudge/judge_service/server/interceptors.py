@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -15,16 +14,17 @@ from grpc_status import rpc_status
 from ..access.caller import Caller, begin_call, current_caller
 from ..access.memory import CallMemory, MemoryBudget, begin_memory
 from ..access.turns import Turns, begin_turns
-from ..errors import HallujudgeError, InternalError
+from ..errors import HallujudgeError
 from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
 from ..wire.errors import pushback, status_of
 from .admission import Admission
 from .call_clock import CallClock, RunningCalls
 from .door import Door
+from .failures import internal_error
 from .methods import MethodRule, rule_of
 from .requests import Form, ProtobufForm, RequestReader
 
-__all__ = ["GuardInterceptor", "internal_error"]
+__all__ = ["GuardInterceptor"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -240,13 +240,3 @@ def _failure_of(error: Exception) -> _Failure:
     record_failure(status.code.name, str(error))
     # abort_with_status would omit the pushback trailer.
     return _Failure(status.code, status.details, (*status.trailing_metadata, *pushback(error)))
-
-
-def internal_error(error: Exception) -> InternalError:
-    """Log a defect, and return an error with its id only: details may contain users' texts."""
-    error_id = uuid.uuid4().hex[:12]
-    _LOG.error("error %s", error_id, exc_info=error)
-    return InternalError(
-        f"the server failed; its log has the details under {error_id}",
-        metadata={"error_id": error_id},
-    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from ..access.memory import CallMemory
 from ..errors import InvalidInputError, OverloadedError
@@ -18,7 +18,17 @@ from ..wire.scan import (
     plan_of,
 )
 
-__all__ = ["Form", "ProtobufForm", "RequestReader", "malformed"]
+__all__ = [
+    "Form",
+    "MoreMemoryError",
+    "ProtobufForm",
+    "RequestReader",
+    "charged",
+    "malformed",
+    "read_message",
+]
+
+_MessageT = TypeVar("_MessageT", bound=Message)
 
 # Smaller messages are not counted: the worst of them becomes 2.6 MB, and counting would cost a
 # tenth of the throughput of streams.
@@ -39,6 +49,11 @@ class Form(Protocol):
 
     field_bytes: ClassVar[int]
     """What becomes of a field in memory, at most, in bytes."""
+
+    @property
+    def builds(self) -> bool:
+        """Whether messages are built here; otherwise their bytes go on."""
+        ...
 
     def count(self, raw: bytes, most: int) -> int:
         """Return the number of fields, before anything is built for them.
@@ -72,12 +87,25 @@ class ProtobufForm:
         descriptor = getattr(message, "DESCRIPTOR", None)
         self._plan: Plan = plan_of(descriptor) if descriptor is not None else {}
 
+    @property
+    def builds(self) -> bool:
+        """Whether messages are built here."""
+        return self._parse is not None
+
     def count(self, raw: bytes, most: int) -> int:
         """Return the number of fields."""
         return count_fields(raw, self._plan, most)
 
     async def parse(self, raw: bytes) -> Any:
         """Return the message."""
+        return self.message(raw)
+
+    def message(self, raw: bytes) -> Any:
+        """Return the message.
+
+        Raises:
+            InvalidInputError: The bytes are not a message of the method.
+        """
         if self._parse is None:
             return raw
         try:
@@ -142,20 +170,72 @@ class RequestReader:
         Raises:
             InvalidInputError: They are malformed, or have too many fields.
         """
-        if len(raw) <= _COUNTED_BYTES:
+        if len(raw) <= _COUNTED_BYTES or not self._form.builds:
             return _FACTOR * len(raw)
-        try:
-            if len(raw) <= _THREAD_BYTES:
-                count = self._form.count(raw, _MAX_FIELDS)
-            else:
-                count = await asyncio.to_thread(self._form.count, raw, _MAX_FIELDS)
-        except MalformedBytesError as err:
-            raise malformed(f"the bytes are not a message of this method: {err}") from None
-        except TooManyFieldsError as err:
-            raise InvalidInputError(
-                f"{err}; send fewer items in one message", reason="MALFORMED_MESSAGE"
-            ) from None
-        return len(raw) + self._form.field_bytes * count
+        if len(raw) <= _THREAD_BYTES:
+            return _counted(raw, self._form)
+        return await asyncio.to_thread(_counted, raw, self._form)
+
+    async def parsed(self, raw: bytes, memory: CallMemory) -> Any:
+        """Return the message of bytes that a call has received, and holds memory for, as bytes.
+
+        Raises:
+            InvalidInputError: They are malformed.
+            OverloadedError: There is no memory for what is made of them.
+        """
+        if len(raw) > _COUNTED_BYTES:
+            memory.grow(max(0, await self._extra(raw) - charged(raw)))
+        return await self._form.parse(raw)
+
+
+def read_message(kind: type[_MessageT], raw: bytes, most_bytes: int | None = None) -> _MessageT:
+    """Return a message after counting its fields, as worker processes do.
+
+    Args:
+        kind: The type of the message.
+        raw: Its bytes.
+        most_bytes: The memory that may be made of them; None: no limit but that of fields.
+
+    Raises:
+        InvalidInputError: The bytes are malformed, or have too many fields.
+        MoreMemoryError: They need more memory.
+    """
+    form = ProtobufForm(kind.FromString)
+    if len(raw) > _COUNTED_BYTES:
+        size = _counted(raw, form)
+        if most_bytes is not None and size > most_bytes:
+            raise MoreMemoryError(size)
+    message: _MessageT = form.message(raw)
+    return message
+
+
+class MoreMemoryError(Exception):
+    """A message needs more memory than its call holds.
+
+    Args:
+        size: What it needs, in bytes.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"the message needs {size} bytes of memory")
+        self.size = size
+
+
+def charged(raw: bytes) -> int:
+    """Return what a call holds for a message that is not parsed here, in bytes."""
+    return _FACTOR * len(raw)
+
+
+def _counted(raw: bytes, form: Form) -> int:
+    """Return what is made of the bytes of a message, in bytes."""
+    try:
+        return len(raw) + form.field_bytes * form.count(raw, _MAX_FIELDS)
+    except MalformedBytesError as err:
+        raise malformed(f"the bytes are not a message of this method: {err}") from None
+    except TooManyFieldsError as err:
+        raise InvalidInputError(
+            f"{err}; send fewer items in one message", reason="MALFORMED_MESSAGE"
+        ) from None
 
 
 async def _take(memory: CallMemory, size: int) -> None:

@@ -35,6 +35,7 @@ from .observing import Observation, observe
 from .services import SERVICE_NAMES, Services
 from .shutdown import Shutdown
 from .tls import server_credentials
+from .workers.pool import WorkerPool, started
 
 if TYPE_CHECKING:
     from ..engine.judge_factory import JudgeFactory
@@ -149,7 +150,10 @@ class RunningServer:
 
 
 async def start(
-    settings: ServerSettings, engine: Engine | None = None, jobs: JobService | None = None
+    settings: ServerSettings,
+    engine: Engine | None = None,
+    jobs: JobService | None = None,
+    workers: WorkerPool | None = None,
 ) -> RunningServer:
     """Start a server.
 
@@ -157,6 +161,7 @@ async def start(
         settings: The settings.
         engine: Scores items; None: an engine of the default settings.
         jobs: Keeps jobs and scores them with the same engine; None: the server runs no jobs.
+        workers: Processes that score what needs no model; None: this process does it.
 
     Raises:
         InvalidInputError: The server cannot listen on the address, anybody could call it from
@@ -166,7 +171,12 @@ async def start(
     engine = engine or Engine(Resources(offers=_offers(settings), memory=_memory(settings)))
     observation = observe(settings, engine)
     services = Services(
-        settings=settings, door=door, engine=engine, jobs=jobs, recorder=observation.recorder
+        settings=settings,
+        door=door,
+        engine=engine,
+        jobs=jobs,
+        recorder=observation.recorder,
+        workers=workers,
     )
     server = new_server(settings, services.interceptors())
     services.register(server)
@@ -234,10 +244,10 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
     sys.setswitchinterval(_SWITCH_SECONDS)
     shutdown = Shutdown(settings.drain_seconds)
     shutdown.listen()
-    async with _judges(resolved, shutdown.stopping) as resources:
+    async with _judges(resolved, shutdown.stopping) as resources, started(settings) as workers:
         if not shutdown.stopping.is_set():
             engine = Engine(resources)
-            running = await start(settings, engine, job_service(resolved, engine))
+            running = await start(settings, engine, job_service(resolved, engine), workers)
             # What is there now stays: the garbage collector need not look at it again, for 50 ms.
             gc.freeze()
             running.watch()

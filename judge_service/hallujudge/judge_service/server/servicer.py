@@ -2,55 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from contextlib import aclosing
-from functools import partial
 from typing import TYPE_CHECKING
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 
 from ..access.memory import call_memory
-from ..access.turns import map_cpu
 from ..engine import Engine, ScoringSession, metric_names
-from ..engine.extraction import extract, normalize
 from ..engine.ordered import ordered_map
 from ..engine.progress import TICK_SECONDS
 from ..engine.registry import metric_entry
 from ..engine.ticks import with_ticks
 from ..errors import InvalidInputError
 from ..version import __version__
-from ..wire import convert as _convert
 from ..wire.metrics import metric_info
-from ..wire.reports import pieces_of, shrink
-from ..wire.scene_graphs import without_graphs
-from .costs import GroupLimit, check_texts
-from .counts import check_count
-from .specs import admitted_spec, check_graph
+from .calls import Calls
+from .costs import GroupLimit, groups_of
 from .window import Held, Window
 
 if TYPE_CHECKING:
     import grpc
-    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
-    from hallujudge.metrics import Item, ItemResult
-
-    from ..engine.entry import FoundClaim
     from ..engine.spec import ScoreSpec
     from ..settings.server import ServerSettings
 
-__all__ = ["JudgeServicer"]
+__all__ = ["MAX_CONCURRENCY", "RESULT_FACTOR", "JudgeServicer", "first_of"]
 
-# Batches of one stream that are scored at the same time.
-_MAX_CONCURRENCY = 8
-# Larger reports are sent in pieces that fit the default limits of every gRPC client (4 MiB).
-_REPORT_BYTES = 1 << 20
-# What a message takes in memory for each of its bytes on the wire.
-_RESULT_FACTOR = 4
-# Converting a claim takes about as long as matching so many characters.
-_CLAIM_CHARS = 100
-# Copying so many results takes about a fifth of a millisecond.
-_PART = 100
+MAX_CONCURRENCY = 8
+"""Batches of one stream that are scored at the same time."""
+RESULT_FACTOR = 4
+"""What a message takes in memory for each of its bytes on the wire."""
 
 
 class JudgeServicer(pb_grpc.JudgeServiceServicer):
@@ -62,26 +45,14 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     """
 
     def __init__(self, engine: Engine, settings: ServerSettings) -> None:
-        self._engine = engine
+        self._calls = Calls(engine, settings)
         self._settings = settings
 
     async def Score(
         self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ScoreResponse:
         """Score a small batch in one call."""
-        spec = admitted_spec(request.spec)
-        session = await self._engine.open(spec)
-        items = await self._items(spec, request.items, "items")
-        _convert.check_unique(items)
-        self._group_limit(spec, session).add(items)
-        results = await _messages(await session.score(items))
-        report = await session.make_report()
-        response = pb.ScoreResponse(
-            report=_convert.report_to_proto(report), statistic_names=session.statistic_names
-        )
-        await _add_all(response.results, results)
-        shrink(response, self._settings.max_message_bytes)
-        return response
+        return await self._calls.score(request)
 
     async def ScoreStream(
         self,
@@ -90,10 +61,9 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Score any number of items: receive a spec and then batches; send the report last."""
         requests = aiter(request_iterator)
-        first = await _first_of(requests)
-        spec = admitted_spec(first.spec)
+        first = await first_of(requests)
+        spec, session = await self._calls.open(first.spec)
         call_memory().answered()
-        session = await self._engine.open(spec)
         yield pb.ScoreStreamResponse(
             accepted=pb.StreamAccepted(statistic_names=session.statistic_names)
         )
@@ -116,7 +86,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Yield the results of each batch, then the report if it is wanted."""
         window = Window(self._settings.max_unread_bytes, self._settings.max_batch_items)
-        groups = self._group_limit(spec, session)
+        groups = GroupLimit(self._settings.max_report_groups)
 
         async def work(one: tuple[pb.ScoreStreamRequest, Held]) -> pb.ScoreStreamResponse:
             request, batch = one
@@ -124,55 +94,33 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
             window.made(batch, response.ByteSize())
             return response
 
-        paced = window.paced(requests)
-        async with aclosing(ordered_map(paced, work, limit=_MAX_CONCURRENCY)) as responses:
+        paced = window.paced(requests, _measured)
+        async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as responses:
             async for response in responses:
                 yield response
                 window.sent()
         if not report:
             return
-        made = await session.make_report()
-        size = min(_REPORT_BYTES, self._settings.max_message_bytes // 2)
-        for piece in pieces_of(_convert.report_to_proto(made), size):
+        for piece in self._calls.report_pieces(await session.make_report()):
             yield piece
 
     async def Extract(
         self, request: pb.ExtractRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.ExtractResponse:
         """Extract claims from texts."""
-        check_count(self._settings.max_batch_items, len(request.texts), "texts")
-        check_texts(request.texts)
-        spec = admitted_spec(request.spec)
-        texts = await extract(spec, request.texts, self._engine.resources)
-        claims = await map_cpu(_text_claims, texts, chars=lambda found: _CLAIM_CHARS * len(found))
-        return pb.ExtractResponse(texts=claims)
+        return await self._calls.extract(request)
 
     async def Judge(
         self, request: pb.JudgeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.JudgeResponse:
         """Judge claims without aggregating."""
-        spec = admitted_spec(request.spec)
-        items = await self._items(spec, request.items, "items")
-        _convert.check_unique(items)
-        response = pb.JudgeResponse()
-        await _add_all(response.results, await _messages(await self._engine.judge(spec, items)))
-        return response
+        return await self._calls.judge(request)
 
     async def Normalize(
         self, request: pb.NormalizeRequest, context: grpc.aio.ServicerContext[object, object]
     ) -> pb.NormalizeResponse:
         """Return the roots of words."""
-        check_count(self._settings.max_batch_items, len(request.words), "words")
-        check_graph(request.graph)
-        graph = _convert.graph_from_proto(request.graph)
-        label, roots = await normalize(graph, request.words, self._engine.resources)
-        return pb.NormalizeResponse(
-            words=[
-                pb.NormalizedWord(word=word, roots=found)
-                for word, found in zip(request.words, roots, strict=True)
-            ],
-            graph_label=label,
-        )
+        return await self._calls.normalize(request)
 
     async def ListMetrics(
         self, request: pb.ListMetricsRequest, context: grpc.aio.ServicerContext[object, object]
@@ -202,45 +150,15 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         groups: GroupLimit,
         request: pb.ScoreStreamRequest,
     ) -> pb.ScoreStreamResponse:
-        if request.WhichOneof("message") != "batch":
-            raise InvalidInputError("after the spec, every message of a stream must be a batch")
-        items = await self._items(spec, request.batch.items, "batch.items")
-        groups.add(items)
-        results = await _messages(await session.score(items))
-        response = pb.ScoreStreamResponse(batch=pb.ResultBatch())
-        await _add_all(response.batch.results, results)
-        call_memory().result(_RESULT_FACTOR * response.ByteSize())
+        items = await self._calls.stream_items(spec, request)
+        groups.add(groups_of(items, spec.group_by, session.metric))
+        response = await self._calls.batch_response(await session.score(items))
+        call_memory().result(RESULT_FACTOR * response.ByteSize())
         return response
 
-    async def _items(self, spec: ScoreSpec, messages: Sequence[pb.Item], within: str) -> list[Item]:
-        """Return the items of a request for the metric of its spec."""
-        check_count(self._settings.max_batch_items, len(messages), within)
-        read = partial(_convert.read_item, item_type=metric_entry(spec.metric).item_type)
-        return _convert.items_of(await map_cpu(read, messages, chars=_message_size), within=within)
 
-    def _group_limit(self, spec: ScoreSpec, session: ScoringSession) -> GroupLimit:
-        return GroupLimit(spec.group_by, session.metric, self._settings.max_report_groups)
-
-
-def _message_size(message: pb.Item) -> int:
-    return message.ByteSize()
-
-
-async def _messages(results: Sequence[ItemResult]) -> list[pb.ItemResult]:
-    """Return results as messages, without the scene graphs of their items."""
-    return await map_cpu(_convert.result_to_proto, without_graphs(results), chars=lambda _: 0)
-
-
-async def _add_all(
-    to: RepeatedCompositeFieldContainer[pb.ItemResult], results: list[pb.ItemResult]
-) -> None:
-    """Add results to a response, which copies them."""
-    parts = [results[at : at + _PART] for at in range(0, len(results), _PART)]
-    await map_cpu(to.extend, parts, chars=lambda _: 0)
-
-
-def _text_claims(claims: Sequence[FoundClaim]) -> pb.TextClaims:
-    return pb.TextClaims(claims=[_convert.found_claim_to_proto(claim) for claim in claims])
+def _measured(request: pb.ScoreStreamRequest) -> tuple[int, int]:
+    return len(request.batch.items), request.ByteSize()
 
 
 def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:
@@ -250,7 +168,12 @@ def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:
     )
 
 
-async def _first_of(requests: AsyncIterator[pb.ScoreStreamRequest]) -> pb.ScoreStreamRequest:
+async def first_of(requests: AsyncIterator[pb.ScoreStreamRequest]) -> pb.ScoreStreamRequest:
+    """Return the first message of a scoring stream.
+
+    Raises:
+        InvalidInputError: It is not the spec.
+    """
     first = await anext(requests, None)
     if first is None or first.WhichOneof("message") != "spec":
         raise InvalidInputError("the first message of a scoring stream must be the spec")

@@ -20,8 +20,10 @@ from .door import Door
 from .interceptors import GuardInterceptor
 from .jobs_servicer import JobsServicer
 from .observed import ObservingInterceptor
+from .offload import OffloadInterceptor
 from .requests import Form, ProtobufForm
 from .servicer import JudgeServicer
+from .workers.pool import WorkerPool
 
 if TYPE_CHECKING:
     import grpc
@@ -56,6 +58,8 @@ class Services:
     """Where calls are recorded."""
     door: Door
     """Tells who calls."""
+    workers: WorkerPool | None = None
+    """Score what needs no model; None: this process does it."""
     turns: Turns = field(default_factory=Turns)
     """How callers share the processor."""
     admission: Admission = field(init=False)
@@ -85,10 +89,14 @@ class Services:
             form: How messages are written.
         """
         memory = self.engine.resources.memory
-        return (
+        before = (
             ObservingInterceptor(self.recorder),
             GuardInterceptor(self.door, self.admission, memory, self.calls, self.turns, form),
         )
+        if self.workers is None:
+            return before
+        raw = form is ProtobufForm
+        return (*before, OffloadInterceptor(self.workers, self.settings, raw=raw))
 
     def register(self, server: Any) -> None:
         """Register the methods at a server of gRPC, or at what takes its place."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator
-
-from hallujudge.judge.v1 import judge_service_pb2 as pb
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import TypeVar
 
 __all__ = ["Held", "Window"]
 
 # Results of ordinary items, with their evidence, compared with the items.
 _RESULT_FACTOR = 2
+
+_T = TypeVar("_T")
 
 
 class Window:
@@ -37,11 +38,17 @@ class Window:
         return sum(batch.size for batch in self._batches)
 
     async def paced(
-        self, requests: AsyncIterable[pb.ScoreStreamRequest]
-    ) -> AsyncIterator[tuple[pb.ScoreStreamRequest, Held]]:
-        """Yield requests, each when there is room for what becomes of it."""
+        self, requests: AsyncIterable[_T], measured: Callable[[_T], tuple[int, int]]
+    ) -> AsyncIterator[tuple[_T, Held]]:
+        """Yield requests, each when there is room for what becomes of it.
+
+        Args:
+            requests: The batches.
+            measured: Returns the number of a batch's items, and its bytes.
+        """
         async for request in requests:
-            batch = Held(len(request.batch.items), _RESULT_FACTOR * request.ByteSize())
+            items, size = measured(request)
+            batch = Held(items, _RESULT_FACTOR * size)
             while self._batches and not self._fits(batch):
                 self._changed.clear()
                 await self._changed.wait()

@@ -27,6 +27,7 @@ __all__ = [
     "settings_toml",
     "spending_path",
     "state_folder",
+    "worker_environment",
 ]
 
 ENV_PREFIX = "HALLUJUDGE_"
@@ -86,6 +87,14 @@ class ServerSettings:
     """The maximum size of a stream's results that its client has not read, in bytes."""
     max_report_groups: int = _setting(10_000, "maximum number of groups of a report", low=1)
     """The maximum number of groups of a report, for each field."""
+    workers: int = _setting(
+        -1, "worker processes; -1: one for each core, 1: none", low=-1, high=1024
+    )
+    """Processes that score what needs no model; -1: one for each core; 0 or 1: none."""
+    max_work_seconds: float = _setting(
+        300.0, "processor time of one message in a worker", low=0.01, high=86_400
+    )
+    """How much processor time one message or report may take in a worker, in seconds."""
     tls_cert: str = _setting("", "PEM file of the server's certificate chain; empty: plain text")
     """PEM file of the server's certificate and its chain; empty: connections are plain text."""
     tls_key: str = _setting("", "PEM file of the certificate's private key")
@@ -151,6 +160,8 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "reflection": ("auto", "on", "off"),
     **JUDGE_CHOICES,
 }
+_WORKER_NAMES = frozenset({"PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "NLTK_DATA"})
+_WORKER_PREFIXES = ("LC_", "PYTHON", "COVERAGE_")
 _TABLES = {"server": ServerSettings, "judges": JudgeSettings}
 
 
@@ -249,6 +260,17 @@ def settings_toml(resolved: ResolvedSettings) -> str:
 def child_environment() -> dict[str, str]:
     """Return the environment for child processes: that of this process without API keys."""
     return {name: value for name, value in os.environ.items() if "API_KEY" not in name.upper()}
+
+
+def worker_environment() -> dict[str, str]:
+    """Return the environment for worker processes: what Python and its libraries need."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _WORKER_NAMES or name.startswith(_WORKER_PREFIXES)
+    }
+    # Each worker has one core; threads would be copied in part when it is forked.
+    return {**kept, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def state_folder(settings: JudgeSettings) -> Path:

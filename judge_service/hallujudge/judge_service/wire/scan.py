@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-__all__ = ["MalformedBytesError", "TooManyFieldsError", "count_fields", "plan_of"]
+__all__ = ["MalformedBytesError", "TooManyFieldsError", "count_fields", "leading_field", "plan_of"]
 
 Plan: TypeAlias = "Mapping[int, Plan]"
 """Tag of each field that is a message -> the same of that message."""
@@ -43,6 +43,22 @@ def _plan(descriptor: Descriptor, made: dict[str, dict[int, Plan]]) -> Plan:
         if field.type == FieldDescriptor.TYPE_MESSAGE and field.message_type is not None:
             plan[field.number << 3 | _BYTES] = _plan(field.message_type, made)
     return plan
+
+
+def leading_field(data: bytes, number: int) -> bytes | None:
+    """Return the bytes of a message's first field if it is a message with this number.
+
+    Args:
+        data: The message.
+        number: The number, up to 15.
+    """
+    if not data or data[0] != (number << 3 | _BYTES):
+        return None
+    try:
+        size, begin = _varint(data, 1)
+    except (IndexError, MalformedBytesError):
+        return None
+    return data[begin : begin + size] if begin + size <= len(data) else None
 
 
 def count_fields(data: bytes, plan: Plan, most: int) -> int:

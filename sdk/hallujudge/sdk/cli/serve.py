@@ -37,6 +37,9 @@ def serve(
         int | None, server_option(help="Most calls that run at once.")
     ] = None,
     max_waiting_calls: Annotated[int | None, server_option(help="Most calls that wait.")] = None,
+    workers: Annotated[
+        int | None, server_option(help="Worker processes; -1 for one a core, 1 for none.")
+    ] = None,
     max_memory_bytes: Annotated[
         int | None, server_option(help="Most memory for messages, results, graphs and models.")
     ] = None,
@@ -102,6 +105,7 @@ def serve(
         "max_batch_items": max_batch_items,
         "max_running_calls": max_running_calls,
         "max_waiting_calls": max_waiting_calls,
+        "workers": workers,
         "max_memory_bytes": max_memory_bytes,
         "tls_cert": tls_cert,
         "tls_key": tls_key,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.settings.cores import usable_cores
 
 from ..errors import InvalidInputError
 
@@ -53,7 +53,7 @@ def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bo
         raise InvalidInputError(f"workers is {run.workers}: {obstacle}; leave it out")
     if run.workers or obstacle or len(items) < _LARGE or metric_entry(run.metric).judges:
         return max(1, run.workers)
-    return _cores()
+    return usable_cores()
 
 
 def early_count(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> int:
@@ -70,7 +70,7 @@ def early_count(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> int:
         return max(1, run.workers)
     path = Path(run.responses) if isinstance(run.responses, (str, Path)) else None
     surely_large = path is not None and path.is_file() and path.stat().st_size >= _LARGE_BYTES
-    return _cores() if surely_large and not metric_entry(run.metric).judges else 1
+    return usable_cores() if surely_large and not metric_entry(run.metric).judges else 1
 
 
 def _obstacle(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> str:
@@ -82,10 +82,3 @@ def _obstacle(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> str:
     if run.on_batch is not None:
         return "on_batch needs the results in this process"
     return ""
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS and Windows do not say which cores a process may use.
-        return os.cpu_count() or 1

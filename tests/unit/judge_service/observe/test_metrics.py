@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from hallujudge.judge_service.access.caller import Caller, acting_as
 from hallujudge.judge_service.observe.metrics import MetricsRecorder, Readings, new_registry
 from hallujudge.judge_service.observe.values import CallRecord, JudgeCall, JudgeState
-from hallujudge.metrics import ItemResult, Outcome
 
 KEY = Caller(id="key:k1", name="Ada", key_id="k1")
 
@@ -70,12 +69,8 @@ def test_a_call_without_a_known_caller_counts_as_unknown(registry: CollectorRegi
 
 
 def test_items_count_by_outcome_and_reason(registry: CollectorRegistry) -> None:
-    def unscored(reason: str) -> ItemResult:
-        return ItemResult(id="1", group_id="1", outcome=Outcome.UNSCORED, reason=reason)
-
     recorder = MetricsRecorder(registry)
-    scored = ItemResult(id="1", group_id="1", outcome=Outcome.SCORED)
-    recorder.items_scored("pope", [scored, unscored("RESPONSE_MISSING"), unscored("made up")])
+    recorder.items_scored("pope", {"": 1, "RESPONSE_MISSING": 1, "made up": 1})
     assert value(registry, "hallujudge_items_total", metric="pope", outcome="scored") == 1
     assert value(registry, "hallujudge_items_total", metric="pope", outcome="unscored") == 2
     for reason in ("RESPONSE_MISSING", "other"):

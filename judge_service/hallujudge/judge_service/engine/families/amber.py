@@ -196,6 +196,8 @@ ENTRY = MetricEntry(
         value=1 / 1.001,
     ),
     reads_english=True,
+    parses=lambda spec: spec.options.get("nouns") == "rules",
+    loads_models=lambda spec: spec.options.get("nouns") not in (None, "", GIVEN, "rules"),
     open=_open,
 )
 ENTRIES = (ENTRY,)

@@ -389,6 +389,7 @@ ENTRY = MetricEntry(
     ),
     group_by=("domain",),
     reads_english=True,
+    parses=lambda spec: spec.options.get("extractor", EXTRACTORS[0]) == EXTRACTORS[0],
     open=_open,
     extract=_extract,
 )

@@ -392,6 +392,7 @@ ENTRY = MetricEntry(
     judges=True,
     judge_option="judge",
     reads_english=True,
+    loads_models=lambda _: True,
     open=_open,
 )
 ENTRIES = (ENTRY,)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from google.rpc import code_pb2, status_pb2
 
 from ...wire.errors import status_of
-from ..interceptors import internal_error
+from ..failures import internal_error
 from ..observed import REQUEST_ID, request_id
 from .bodies import Body, Receive, lines_of, whole
 from .context import CallFailedError, HttpContext, peer_of

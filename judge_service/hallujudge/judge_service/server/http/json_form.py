@@ -42,6 +42,8 @@ class JsonForm:
     def __init__(self, parse: Callable[[bytes], Any] | None) -> None:
         self._type: type[Message] = parse.__self__  # type: ignore[union-attr]  # FromString
 
+    builds = True
+
     def count(self, raw: bytes, most: int) -> int:
         """Return an upper bound of the number of values; commas in texts count as well.
 

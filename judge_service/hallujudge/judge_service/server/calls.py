@@ -1,0 +1,179 @@
+"""What calls ask for, without their transport: servers and their worker processes share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+
+from ..access.turns import map_cpu
+from ..engine import Engine, ScoringSession
+from ..engine.extraction import extract, normalize
+from ..engine.registry import metric_entry
+from ..errors import InvalidInputError
+from ..wire import convert as _convert
+from ..wire.reports import pieces_of, shrink
+from ..wire.scene_graphs import without_graphs
+from .costs import GroupLimit, check_texts, groups_of
+from .counts import check_count
+from .specs import admitted_spec, check_graph
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
+    from hallujudge.judge.v1 import scoring_pb2
+    from hallujudge.metrics import Item, ItemResult, Report
+
+    from ..engine.entry import FoundClaim
+    from ..engine.spec import ScoreSpec
+
+__all__ = ["Calls", "MessageLimits"]
+
+# Larger reports are sent in pieces that fit the default limits of every gRPC client (4 MiB).
+_REPORT_BYTES = 1 << 20
+# Converting a claim takes about as long as matching so many characters.
+_CLAIM_CHARS = 100
+# Copying so many results takes about a fifth of a millisecond.
+_PART = 100
+
+
+class MessageLimits(Protocol):
+    """What messages may hold; settings of the same names."""
+
+    @property
+    def max_message_bytes(self) -> int:
+        """Most bytes of a message."""
+        ...
+
+    @property
+    def max_batch_items(self) -> int:
+        """Most items of a message."""
+        ...
+
+    @property
+    def max_report_groups(self) -> int:
+        """Most groups of a report, for each field."""
+        ...
+
+
+class Calls:
+    """Answers requests with the engine.
+
+    Args:
+        engine: The engine.
+        limits: What messages may hold.
+    """
+
+    def __init__(self, engine: Engine, limits: MessageLimits) -> None:
+        self.engine = engine
+        self._limits = limits
+
+    async def open(self, message: scoring_pb2.ScoreSpec) -> tuple[ScoreSpec, ScoringSession]:
+        """Return the spec of a message, and a session for one run."""
+        spec = admitted_spec(message)
+        return spec, await self.engine.open(spec)
+
+    async def score(self, request: pb.ScoreRequest) -> pb.ScoreResponse:
+        """Score a small batch in one call."""
+        spec, session = await self.open(request.spec)
+        items = await self.items(spec, request.items, "items")
+        _convert.check_unique(items)
+        GroupLimit(self._limits.max_report_groups).add(
+            groups_of(items, spec.group_by, session.metric)
+        )
+        results = await _messages(await session.score(items))
+        report = await session.make_report()
+        response = pb.ScoreResponse(
+            report=_convert.report_to_proto(report), statistic_names=session.statistic_names
+        )
+        await _add_all(response.results, results)
+        shrink(response, self._limits.max_message_bytes)
+        return response
+
+    async def stream_items(self, spec: ScoreSpec, request: pb.ScoreStreamRequest) -> list[Item]:
+        """Return the items of a batch of a stream.
+
+        Raises:
+            InvalidInputError: The message is not a batch, or has invalid items.
+        """
+        if request.WhichOneof("message") != "batch":
+            raise InvalidInputError("after the spec, every message of a stream must be a batch")
+        return await self.items(spec, request.batch.items, "batch.items")
+
+    async def batch_response(self, results: Sequence[ItemResult]) -> pb.ScoreStreamResponse:
+        """Return the message with the results of a batch of a stream."""
+        response = pb.ScoreStreamResponse(batch=pb.ResultBatch())
+        await _add_all(response.batch.results, await _messages(results))
+        return response
+
+    def report_pieces(self, report: Report) -> Iterable[pb.ScoreStreamResponse]:
+        """Return the messages that carry the report of a stream."""
+        size = min(_REPORT_BYTES, self._limits.max_message_bytes // 2)
+        return pieces_of(_convert.report_to_proto(report), size)
+
+    async def extract(self, request: pb.ExtractRequest) -> pb.ExtractResponse:
+        """Extract claims from texts."""
+        check_count(self._limits.max_batch_items, len(request.texts), "texts")
+        check_texts(request.texts)
+        spec = admitted_spec(request.spec)
+        texts = await extract(spec, request.texts, self.engine.resources)
+        claims = await map_cpu(_text_claims, texts, chars=lambda found: _CLAIM_CHARS * len(found))
+        return pb.ExtractResponse(texts=claims)
+
+    async def judge(self, request: pb.JudgeRequest) -> pb.JudgeResponse:
+        """Judge claims without aggregating."""
+        spec = admitted_spec(request.spec)
+        items = await self.items(spec, request.items, "items")
+        _convert.check_unique(items)
+        response = pb.JudgeResponse()
+        await _add_all(response.results, await _messages(await self.engine.judge(spec, items)))
+        return response
+
+    async def normalize(self, request: pb.NormalizeRequest) -> pb.NormalizeResponse:
+        """Return the roots of words."""
+        check_count(self._limits.max_batch_items, len(request.words), "words")
+        check_graph(request.graph)
+        graph = _convert.graph_from_proto(request.graph)
+        label, roots = await normalize(graph, request.words, self.engine.resources)
+        return pb.NormalizeResponse(
+            words=[
+                pb.NormalizedWord(word=word, roots=found)
+                for word, found in zip(request.words, roots, strict=True)
+            ],
+            graph_label=label,
+        )
+
+    async def items(self, spec: ScoreSpec, messages: Sequence[pb.Item], within: str) -> list[Item]:
+        """Return the items of a request for the metric of its spec.
+
+        Args:
+            spec: The spec.
+            messages: The items' messages.
+            within: The field of the request that holds them.
+        """
+        check_count(self._limits.max_batch_items, len(messages), within)
+        read = partial(_convert.read_item, item_type=metric_entry(spec.metric).item_type)
+        return _convert.items_of(await map_cpu(read, messages, chars=_message_size), within=within)
+
+
+def _message_size(message: pb.Item) -> int:
+    return message.ByteSize()
+
+
+async def _messages(results: Sequence[ItemResult]) -> list[pb.ItemResult]:
+    """Return results as messages, without the scene graphs of their items."""
+    return await map_cpu(_convert.result_to_proto, without_graphs(results), chars=lambda _: 0)
+
+
+async def _add_all(
+    to: RepeatedCompositeFieldContainer[pb.ItemResult], results: list[pb.ItemResult]
+) -> None:
+    """Add results to a response, which copies them."""
+    parts = [results[at : at + _PART] for at in range(0, len(results), _PART)]
+    await map_cpu(to.extend, parts, chars=lambda _: 0)
+
+
+def _text_claims(claims: Sequence[FoundClaim]) -> pb.TextClaims:
+    return pb.TextClaims(claims=[_convert.found_claim_to_proto(claim) for claim in claims])

@@ -1,0 +1,328 @@
+"""Calls that only need a processor go to worker processes, as the bytes that they came in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, NamedTuple, TypeAlias
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import scoring_pb2
+
+from ..access.memory import call_memory
+from ..access.turns import LONG_CHARS
+from ..engine.ordered import ordered_map
+from ..engine.progress import TICK_SECONDS
+from ..engine.registry import metric_entry
+from ..engine.spec import ScoreSpec
+from ..engine.ticks import with_ticks
+from ..observe.recorder import record_outcomes
+from ..settings.server import ServerSettings
+from ..wire.scan import (
+    MalformedBytesError,
+    TooManyFieldsError,
+    count_fields,
+    leading_field,
+    plan_of,
+)
+from .costs import GroupLimit
+from .requests import ProtobufForm, RequestReader, charged
+from .servicer import MAX_CONCURRENCY, RESULT_FACTOR, first_of
+from .specs import admitted_spec
+from .window import Held, Window
+from .workers.frames import Reply, Task
+from .workers.pool import WorkerPool
+
+__all__ = ["OffloadInterceptor"]
+
+_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+_SERVICE = "/hallujudge.judge.v1.JudgeService/"
+# Sending so little to a worker and back takes as long as scoring it.
+_SMALL_BYTES = 2_048
+# About 2,500 captions.
+_LONG_BYTES = 256 << 10
+# A spec has its names and options; one with more fields is refused where it is read.
+_SPEC_FIELDS = 10_000
+_SIGN_OF_LIFE = pb.ScoreStreamResponse(progress=pb.StreamProgress()).SerializeToString()
+
+
+class OffloadInterceptor(grpc.aio.ServerInterceptor):
+    """Sends work to worker processes that needs no model and takes more than a moment.
+
+    It stands behind the interceptor that admits calls, which passes on the bytes of their messages
+    because these handlers parse nothing.
+
+    Args:
+        pool: The workers.
+        settings: The limits of calls.
+        raw: Whether messages come in the form that workers read; others are parsed, and written
+            again for workers, which takes a hundredth of the time of scoring.
+    """
+
+    def __init__(self, pool: WorkerPool, settings: ServerSettings, *, raw: bool = True) -> None:
+        self._pool = pool
+        self._settings = settings
+        self._raw = raw
+        self._handlers: dict[str, _Handler] = {}
+
+    async def intercept_service(  # type: ignore[override]  # the stub is generic by call
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> _Handler:
+        """Wrap the handlers of some methods."""
+        method = handler_call_details.method
+        if method not in self._handlers:
+            handler = await continuation(handler_call_details)
+            if handler is None:
+                return handler
+            self._handlers[method] = self._wrapped(method.removeprefix(_SERVICE), handler)
+        return self._handlers[method]
+
+    def _wrapped(self, name: str, handler: _Handler) -> _Handler:
+        call: Any
+        if name == "ScoreStream":
+            call = _Streams(self._pool, self._settings, handler).call
+            if not self._raw:
+                call = _parsed_stream(call)
+            return grpc.stream_stream_rpc_method_handler(call, **self._forms(handler))
+        if name not in _UNARY:
+            return handler
+        call = self._unary(name, handler)
+        if not self._raw:
+            call = _parsed_unary(call, _UNARY[name].response)
+        return grpc.unary_unary_rpc_method_handler(call, **self._forms(handler))
+
+    def _forms(self, handler: _Handler) -> dict[str, Any]:
+        """Return how the messages of a handler are read and written."""
+        if self._raw:
+            return {"response_serializer": _serialized}
+        return {
+            "request_deserializer": handler.request_deserializer,
+            "response_serializer": handler.response_serializer,
+        }
+
+    def _unary(self, name: str, handler: _Handler) -> Callable[[bytes, _Context], Awaitable[Any]]:
+        reader = RequestReader(ProtobufForm(handler.request_deserializer))
+        typed: Any = handler.unary_unary
+        plan = _UNARY[name].plan
+
+        async def call(raw: bytes, context: _Context) -> object:
+            memory = call_memory()
+            if (planned := plan(raw)) is None:
+                return await typed(await reader.parsed(raw, memory), context)
+            metric, long = planned
+            work = Task(kind=name.lower(), parts=(raw,), memory=charged(raw))
+            reply = await self._pool.run(work, memory, long=long)
+            if reply.outcomes:
+                record_outcomes(metric, reply.outcomes)
+            memory.result(len(reply.parts[0]))
+            return reply.parts[0]
+
+        return call
+
+
+class _Streams:
+    """Scores streams in workers.
+
+    Args:
+        pool: The workers.
+        settings: The limits of calls.
+        handler: Scores streams in this process.
+    """
+
+    def __init__(self, pool: WorkerPool, settings: ServerSettings, handler: _Handler) -> None:
+        self._pool = pool
+        self._settings = settings
+        self._reader = RequestReader(ProtobufForm(handler.request_deserializer))
+        self._typed: Any = handler.stream_stream
+
+    async def call(self, raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
+        """Score one stream."""
+        incoming = aiter(raws)
+        parsed = self._parsed(incoming)
+        first = await first_of(parsed)
+        spec = admitted_spec(first.spec)
+        if metric_entry(spec.metric).needs_models(spec):
+            responses = self._typed(_chained(first, parsed), context)
+        else:
+            run = _Run(self._pool, self._settings, spec, first)
+            responses = run.responses(incoming)
+        async with aclosing(responses):
+            async for response in responses:
+                yield response
+
+    async def _parsed(self, raws: AsyncIterable[bytes]) -> AsyncIterator[pb.ScoreStreamRequest]:
+        async for raw in raws:
+            yield await self._reader.parsed(raw, call_memory())
+
+
+class _Run:
+    """One stream that workers score.
+
+    Args:
+        pool: The workers.
+        settings: The limits of calls.
+        spec: How items are scored.
+        first: The message with the spec.
+    """
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        settings: ServerSettings,
+        spec: ScoreSpec,
+        first: pb.ScoreStreamRequest,
+    ) -> None:
+        self._pool = pool
+        self._settings = settings
+        self._metric = spec.metric
+        self._spec = first.spec.SerializeToString()
+        self._report = not first.results_only
+        self._groups = GroupLimit(settings.max_report_groups)
+        self._memory = call_memory()
+        self._tallies: list[bytes] = []
+
+    async def responses(self, raws: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
+        """Yield the responses of the stream."""
+        long = len(self._spec) > LONG_CHARS
+        reply = await self._pool.run(Task(kind="open", parts=(self._spec,)), long=long)
+        self._memory.answered()
+        yield reply.parts[0]
+        async with aclosing(with_ticks(self._scored(raws), TICK_SECONDS)) as responses:
+            async for response in responses:
+                yield _SIGN_OF_LIFE if response is None else response
+
+    async def _scored(self, raws: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
+        window = Window(self._settings.max_unread_bytes, self._settings.max_batch_items)
+
+        async def work(one: tuple[bytes, Held]) -> Reply:
+            raw, batch = one
+            reply = await self._batch(raw)
+            window.made(batch, len(reply.parts[0]))
+            return reply
+
+        paced = window.paced(raws, lambda raw: (1, len(raw)))
+        async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as replies:
+            async for reply in replies:
+                if self._report:
+                    self._tallies.append(reply.parts[1])
+                yield reply.parts[0]
+                window.sent()
+                self._memory.answered()
+        if self._report:
+            task = Task(kind="report", parts=(self._spec, *self._tallies))
+            for piece in (await self._pool.run(task, long=self._has_long_report)).parts:
+                yield piece
+
+    async def _batch(self, raw: bytes) -> Reply:
+        parts = (self._spec, raw)
+        task = Task(kind="batch", parts=parts, report=self._report, memory=charged(raw))
+        reply = await self._pool.run(task, self._memory, long=len(raw) > _LONG_BYTES)
+        record_outcomes(self._metric, reply.outcomes)
+        self._groups.add(reply.groups)
+        self._memory.result(RESULT_FACTOR * len(reply.parts[0]))
+        return reply
+
+    @property
+    def _has_long_report(self) -> bool:
+        return sum(map(len, self._tallies)) > _LONG_BYTES
+
+
+async def _chained(
+    first: pb.ScoreStreamRequest, rest: AsyncIterator[pb.ScoreStreamRequest]
+) -> AsyncIterator[pb.ScoreStreamRequest]:
+    yield first
+    async for request in rest:
+        yield request
+
+
+def _plan_score(raw: bytes) -> tuple[str, bool] | None:
+    """Return the metric, and whether it takes long; None: this process does it."""
+    spec = _leading_spec(raw)
+    if spec is None:
+        return None
+    entry = metric_entry(spec.metric)
+    if entry.needs_models(spec) or (len(raw) < _SMALL_BYTES and not entry.parses(spec)):
+        return None
+    return spec.metric, len(raw) > _LONG_BYTES
+
+
+def _plan_extract(raw: bytes) -> tuple[str, bool] | None:
+    spec = _leading_spec(raw)
+    if spec is None or metric_entry(spec.metric).calls_models(spec):
+        return None
+    return spec.metric, len(raw) > _LONG_BYTES
+
+
+def _plan_normalize(raw: bytes) -> tuple[str, bool] | None:
+    return ("", True) if len(raw) > LONG_CHARS else None
+
+
+class _Unary(NamedTuple):
+    """A method with one message."""
+
+    plan: Callable[[bytes], tuple[str, bool] | None]
+    response: type[Message]
+
+
+_UNARY: dict[str, _Unary] = {
+    "Score": _Unary(_plan_score, pb.ScoreResponse),
+    "Extract": _Unary(_plan_extract, pb.ExtractResponse),
+    "Normalize": _Unary(_plan_normalize, pb.NormalizeResponse),
+}
+"""Methods with one message, and what decides about a message."""
+
+
+def _leading_spec(raw: bytes) -> ScoreSpec | None:
+    """Return the spec of a request, which all clients send first; None: it is not there.
+
+    Raises:
+        HallujudgeError: The spec is invalid, or the caller may not use it.
+    """
+    found = leading_field(raw, number=1)
+    if found is None:
+        return None
+    try:
+        count_fields(found, plan_of(scoring_pb2.ScoreSpec.DESCRIPTOR), _SPEC_FIELDS)
+        message = scoring_pb2.ScoreSpec.FromString(found)
+    except (MalformedBytesError, TooManyFieldsError, DecodeError):
+        return None  # the error is that of the whole message
+    return admitted_spec(message)
+
+
+def _parsed_unary(call: Callable[..., Any], response: type[Message]) -> Callable[..., Any]:
+    """Return a call that takes and returns messages, not bytes."""
+
+    async def parsed(request: Message, context: _Context) -> Message:
+        return _message(response, await call(request.SerializeToString(), context))
+
+    return parsed
+
+
+def _parsed_stream(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a stream that takes and yields messages, not bytes."""
+
+    async def parsed(
+        requests: AsyncIterable[Message], context: _Context
+    ) -> AsyncGenerator[Message, None]:
+        raws = (request.SerializeToString() async for request in requests)
+        async with aclosing(call(raws, context)) as responses:
+            async for response in responses:
+                yield _message(pb.ScoreStreamResponse, response)
+
+    return parsed
+
+
+def _message(kind: type[Message], response: Any) -> Message:
+    return kind.FromString(response) if isinstance(response, bytes) else response
+
+
+def _serialized(response: Any) -> bytes:
+    data: bytes = response if isinstance(response, bytes) else response.SerializeToString()
+    return data

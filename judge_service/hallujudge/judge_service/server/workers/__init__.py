@@ -1,0 +1,1 @@
+"""Worker processes: scoring that only needs a processor."""

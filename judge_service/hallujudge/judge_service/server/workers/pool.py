@@ -1,0 +1,320 @@
+"""The server's side of its worker processes: who works on what, and what follows a death."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+from ...access.caller import current_caller
+from ...access.fair import FairQueue
+from ...access.memory import CallMemory
+from ...errors import InvalidInputError, OverloadedError, UnavailableError
+from ...observe.recorder import recorder
+from ...settings.cores import usable_cores
+from ...settings.server import ServerSettings, worker_environment
+from .frames import (
+    LENGTH_BYTES,
+    Reply,
+    Task,
+    WorkerSettings,
+    decode_hello,
+    decode_reply,
+    framed,
+)
+from .process import ONE_WORKER
+
+__all__ = ["WorkerPool", "started", "worker_count"]
+
+_LOG = logging.getLogger(__name__)
+
+# A task whose worker died is done again, once: the worker may have died of the task.
+_ATTEMPTS = 2
+# How long a worker may go on with a task that nobody waits for.
+_UNWANTED_SECONDS = 1.0
+_READ_BYTES = 1 << 20
+_END_SECONDS = 5.0
+_RETRY_SECONDS = 1.0
+# Room for the largest graph that a caller may send.
+_GRAPH_BYTES = 96 << 20
+
+
+class WorkerPool:
+    """Runs tasks in worker processes. Callers take turns, as for everything else.
+
+    Workers start with the first tasks. Long tasks, such as large reports, have places of their own,
+    so that they never keep all workers.
+
+    Args:
+        count: How many tasks run at the same time, without long ones.
+        settings: What workers need to know.
+    """
+
+    def __init__(self, count: int, settings: WorkerSettings) -> None:
+        self._short = FairQueue(count)
+        self._long = FairQueue(max(1, count // 2))
+        self._forker = _Forker(settings)
+        self._idle: list[_Worker] = []
+        self._busy: set[_Worker] = set()
+        self._closed = False
+
+    @property
+    def idle(self) -> tuple[int, ...]:
+        """The processes that wait for work; the last one is next."""
+        return tuple(worker.pid for worker in self._idle)
+
+    @property
+    def busy(self) -> tuple[int, ...]:
+        """The processes that work."""
+        return tuple(worker.pid for worker in self._busy)
+
+    def start(self) -> None:
+        """Begin to start what workers are forked from."""
+        self._forker.start()
+
+    async def close(self) -> None:
+        """End all workers, whatever they do."""
+        self._closed = True
+        for worker in (*self._idle, *self._busy):
+            worker.kill()
+        self._idle.clear()
+        await asyncio.to_thread(self._forker.close)
+
+    async def run(
+        self, task: Task, memory: CallMemory | None = None, *, long: bool = False
+    ) -> Reply:
+        """Return the reply to a task.
+
+        Args:
+            task: The task.
+            memory: What the call holds; more is taken if the messages need it.
+            long: Whether it takes more than about a tenth of a second.
+
+        Raises:
+            HallujudgeError: The task failed, or two workers died of it.
+        """
+        with recorder().span("work", {"task": task.kind}):
+            reply = await self._turn(task, long=long)
+            if reply.needs and memory is not None:
+                memory.grow(max(0, reply.needs - (task.memory or 0)))
+                reply = await self._turn(replace(task, memory=reply.needs), long=long)
+        if reply.failure is not None:
+            raise reply.failure.error()
+        return reply
+
+    async def _turn(self, task: Task, *, long: bool) -> Reply:
+        queue, caller = self._long if long else self._short, current_caller().id
+        await queue.enter(caller)
+        work = asyncio.ensure_future(self._done(task))
+        work.add_done_callback(lambda _: queue.leave(caller, cost=_cost(work)))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            # The call has ended; its place is free when its worker is.
+            asyncio.get_running_loop().call_later(_UNWANTED_SECONDS, work.cancel)
+            raise
+
+    async def _done(self, task: Task) -> Reply:
+        for _ in range(_ATTEMPTS):
+            worker = await self._worker()
+            self._busy.add(worker)
+            try:
+                reply = await worker.ask(task)
+            except (OSError, EOFError):
+                _LOG.warning("worker %d died at work", worker.pid)
+                worker.kill()
+                continue
+            except BaseException:
+                worker.kill()
+                raise
+            finally:
+                self._busy.discard(worker)
+            if reply.last:
+                worker.kill()
+            else:
+                self._idle.append(worker)
+            return reply
+        raise InvalidInputError(
+            f"{_ATTEMPTS} worker processes ended while they scored this message; send fewer or "
+            "shorter items, to find the one that can't be scored",
+            reason="TOO_COSTLY",
+        )
+
+    async def _worker(self) -> _Worker:
+        if self._closed:
+            raise UnavailableError("the server is draining", reason="SERVER_DRAINING")
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.alive:
+                return worker
+            worker.kill()
+        try:
+            return await self._forker.worker()
+        except (OSError, EOFError) as err:
+            _LOG.error("no worker process starts: %s", err)
+            raise OverloadedError(
+                "the server can't start a worker process now; try again", retry_after=_RETRY_SECONDS
+            ) from err
+
+
+def _cost(work: asyncio.Future[Reply]) -> float:
+    if work.cancelled() or work.exception() is not None:
+        return 0.0
+    return work.result().seconds
+
+
+class _Worker:
+    """A worker process.
+
+    Args:
+        reader: What it sends.
+        writer: What it gets.
+        pid: Its process.
+    """
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pid: int
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.pid = pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended, as far as is known."""
+        return not self._reader.at_eof()
+
+    async def ask(self, task: Task) -> Reply:
+        """Send a task and return the reply.
+
+        Raises:
+            OSError: The worker died.
+            EOFError: The same.
+        """
+        self._writer.write(framed(task))
+        await self._writer.drain()
+        return decode_reply(await _frame(self._reader))
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        # One that has ended has closed its end, and its number may be that of another process.
+        if self.alive:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+        self._writer.transport.abort()
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readexactly(LENGTH_BYTES)
+    return await reader.readexactly(int.from_bytes(head, "little"))
+
+
+class _Forker:
+    """The process that workers are forked from.
+
+    Args:
+        settings: What workers need to know.
+    """
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings = settings
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - the command is our own
+                [sys.executable, "-P", "-m", f"{__package__}.process", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env=worker_environment(),
+            )
+        ours.sendall(framed(self._settings))
+        self._control = ours
+
+    async def worker(self) -> _Worker:
+        """Return a new worker.
+
+        Raises:
+            OSError: None can be started.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._send(theirs)
+        reader, writer = await asyncio.open_connection(sock=ours, limit=_READ_BYTES)
+        try:
+            hello = decode_hello(await _frame(reader))
+        except BaseException:
+            writer.transport.abort()
+            raise
+        return _Worker(reader, writer, hello.pid)
+
+    def _send(self, theirs: socket.socket) -> None:
+        for again in (True, False):
+            if self._control is None:
+                self.start()
+            assert self._control is not None
+            try:
+                socket.send_fds(self._control, [ONE_WORKER], [theirs.fileno()])
+            except OSError:
+                if not again:
+                    raise
+                self.close()
+            else:
+                return
+
+    def close(self) -> None:
+        """End it; the workers must have ended, or end now."""
+        process, self._process = self._process, None
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if process is None:
+            return
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def worker_count(settings: ServerSettings) -> int:
+    """Return how many workers there are; 0: none, or the system can't fork any."""
+    if not hasattr(os, "fork") or not sys.executable:
+        return 0
+    count = usable_cores() if settings.workers < 0 else settings.workers
+    return count if count > 1 else 0
+
+
+@asynccontextmanager
+async def started(settings: ServerSettings) -> AsyncIterator[WorkerPool | None]:
+    """Run the workers that the settings ask for; None: there are none."""
+    count = worker_count(settings)
+    if not count:
+        yield None
+        return
+    pool = WorkerPool(
+        count,
+        WorkerSettings(
+            max_message_bytes=settings.max_message_bytes,
+            max_batch_items=settings.max_batch_items,
+            max_report_groups=settings.max_report_groups,
+            max_graph_bytes=max(settings.max_memory_bytes // count, _GRAPH_BYTES),
+            max_seconds=settings.max_work_seconds,
+            log_level=settings.log_level,
+        ),
+    )
+    pool.start()
+    try:
+        yield pool
+    finally:
+        await pool.close()

@@ -1,0 +1,196 @@
+"""Worker processes: what they return, and what follows their death."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import grpc
+import pytest
+import pytest_asyncio
+from support.rpc import refused
+from support.threads import PATIENCE, until
+from support.worker_tasks import (
+    batch,
+    captions,
+    in_process,
+    score_request,
+    stream_in_process,
+    worker_settings,
+)
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge.v1 import scoring_pb2
+from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, ScoringSession
+from hallujudge.judge_service.engine.extraction import extract
+from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.server.server import start
+from hallujudge.judge_service.server.workers.frames import Task
+from hallujudge.judge_service.server.workers.pool import WorkerPool
+from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.wire.convert import spec_to_proto
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SPEC = ScoreSpec(metric="chair")
+REQUEST = score_request(SPEC, captions(100))
+TASK = Task(kind="score", parts=(REQUEST.SerializeToString(),))
+
+
+class NoEngine(Engine):
+    """An engine that scores nothing: workers have to."""
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        raise AssertionError("this process scores")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool() -> AsyncIterator[WorkerPool]:
+    async with running(WorkerPool(2, worker_settings())) as made:
+        yield made
+
+
+@asynccontextmanager
+async def running(pool: WorkerPool) -> AsyncIterator[WorkerPool]:
+    pool.start()
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+async def idle_worker(pool: WorkerPool) -> int:
+    """Let the pool start a worker; return its process."""
+    await pool.run(TASK)
+    return pool.idle[-1]
+
+
+def parsed(raw: bytes) -> pb.ScoreResponse:
+    return pb.ScoreResponse.FromString(raw)
+
+
+async def test_a_server_with_workers_responds_as_one_without(pool: WorkerPool) -> None:
+    server = await start(ServerSettings(port=0), NoEngine(), workers=pool)
+    spec = ScoreSpec(metric="chair", group_by=("split",))
+    batches = [batch(captions(20)), batch(captions(20, first=20))]
+
+    async def requests() -> AsyncIterator[pb.ScoreStreamRequest]:
+        yield pb.ScoreStreamRequest(spec=spec_to_proto(spec))
+        for one in batches:
+            yield one
+
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        stub = pb_grpc.JudgeServiceStub(channel)
+        assert await stub.Score(REQUEST, timeout=PATIENCE) == await in_process(REQUEST)
+        responses = [one async for one in stub.ScoreStream(requests(), timeout=PATIENCE)]
+        assert responses == await stream_in_process(spec, batches)
+        texts = [f"A dog on sofa {number}." for number in range(200)]
+        request = pb.ExtractRequest(spec=spec_to_proto(SPEC), texts=texts)
+        found = await stub.Extract(request, timeout=PATIENCE)
+        expected = await extract(SPEC, texts, Engine().resources)
+        assert [len(one.claims) for one in found.texts] == list(map(len, expected))
+    await server.stop(0)
+
+
+async def test_errors_of_workers_are_those_of_a_server_without(pool: WorkerPool) -> None:
+    graph = InlineGraph(name="mine", text="{" + " " * 5_000)
+    broken = [
+        score_request(SPEC, captions(60) * 2),
+        score_request(ScoreSpec(metric="chair", graphs={"objects": graph}), captions(1)),
+        score_request(ScoreSpec(metric="chair", variant="x" * 50), captions(100)),
+    ]
+    with_workers = await start(ServerSettings(port=0), NoEngine(), workers=pool)
+    without = await start(ServerSettings(port=0))
+    for request in broken:
+        failures = []
+        for server in (with_workers, without):
+            async with grpc.aio.insecure_channel(server.address) as channel:
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await pb_grpc.JudgeServiceStub(channel).Score(request, timeout=PATIENCE)
+            failures.append((*refused(caught.value), caught.value.details()))
+        assert failures[0] == failures[1]
+    await with_workers.stop(0)
+    await without.stop(0)
+
+
+async def test_the_task_of_a_killed_worker_is_done_again(pool: WorkerPool) -> None:
+    worker = await idle_worker(pool)
+    os.kill(worker, signal.SIGSTOP)
+    work = asyncio.ensure_future(pool.run(TASK))
+    await until(lambda: pool.busy == (worker,))
+    os.kill(worker, signal.SIGKILL)
+    reply = await work
+    assert parsed(reply.parts[0]) == await in_process(REQUEST)
+    assert worker not in pool.idle
+
+
+async def test_a_worker_that_died_while_idle_is_replaced(pool: WorkerPool) -> None:
+    worker = await idle_worker(pool)
+    os.kill(worker, signal.SIGKILL)
+    assert (await pool.run(TASK)).outcomes == {"": 100}
+
+
+async def test_a_task_that_kills_two_workers_is_refused(pool: WorkerPool) -> None:
+    await asyncio.gather(pool.run(TASK), pool.run(TASK))
+    workers = set(pool.idle)
+    assert len(workers) == 2
+    for worker in workers:
+        os.kill(worker, signal.SIGSTOP)
+    work = asyncio.ensure_future(pool.run(TASK))
+    for _ in range(2):
+        await until(lambda: bool(workers.intersection(pool.busy)))
+        [worker] = workers.intersection(pool.busy)
+        workers.remove(worker)
+        os.kill(worker, signal.SIGKILL)
+    with pytest.raises(InvalidInputError, match="2 worker processes ended") as caught:
+        await work
+    assert caught.value.reason == "TOO_COSTLY"
+    assert (await pool.run(TASK)).outcomes == {"": 100}
+
+
+async def test_a_task_that_takes_too_long_is_refused_and_the_next_one_done() -> None:
+    large = score_request(SPEC, captions(5_000)).SerializeToString()
+    async with running(WorkerPool(1, worker_settings(max_seconds=0.05))) as pool:
+        with pytest.raises(InvalidInputError, match="of processor time"):
+            await pool.run(Task(kind="score", parts=(large,)))
+        small = score_request(SPEC, captions(1))
+        reply = await pool.run(Task(kind="score", parts=(small.SerializeToString(),)))
+        assert parsed(reply.parts[0]) == await in_process(small)
+
+
+async def test_the_worker_of_a_call_that_ended_gets_free(pool: WorkerPool) -> None:
+    worker = await idle_worker(pool)
+    os.kill(worker, signal.SIGSTOP)
+    work = asyncio.ensure_future(pool.run(TASK))
+    await until(lambda: pool.busy == (worker,))
+    work.cancel()
+    await until(lambda: not pool.busy)
+    assert (await pool.run(TASK)).outcomes == {"": 100}
+
+
+async def test_a_server_with_a_busy_worker_ends() -> None:
+    pool = WorkerPool(1, worker_settings())
+    pool.start()
+    server = await start(ServerSettings(port=0), NoEngine(), workers=pool)
+    worker = await idle_worker(pool)
+    os.kill(worker, signal.SIGSTOP)
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        call = pb_grpc.JudgeServiceStub(channel).Score(REQUEST, timeout=PATIENCE)
+        call.add_done_callback(lambda _: None)
+        await until(lambda: pool.busy == (worker,))
+        async with asyncio.timeout(PATIENCE):
+            await server.stop(0.1)
+            await pool.close()
+        with pytest.raises(grpc.aio.AioRpcError):
+            await call
+
+
+async def test_bytes_with_two_specs_load_no_model_in_a_worker(pool: WorkerPool) -> None:
+    other = scoring_pb2.ScoreSpec(metric="tri-he")
+    raw = REQUEST.SerializeToString() + pb.ScoreRequest(spec=other).SerializeToString()
+    with pytest.raises(InvalidInputError, match="more than one spec"):
+        await pool.run(Task(kind="score", parts=(raw,)))
