@@ -1,4 +1,4 @@
-"""Generate Python code and stubs from the .proto files, or check the committed ones.
+"""Generate code, stubs and the OpenAPI document from the .proto files, or check the committed ones.
 
 Runs in the environment that tools/protos-requirements.txt pins: use `make protos` and `make drift`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import os
 import re
 import subprocess
@@ -14,9 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from openapi import document_of
+
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "protos"
 GENERATED = "*_pb2*.py*"
+DOCUMENT = "hallujudge/judge/v1/openapi.json"
 
 
 def sources() -> list[str]:
@@ -49,11 +54,21 @@ def generate(out: Path) -> None:
     files = sources()
     protoc(out, files, "python", "mypy")
     protoc(out, [source for source in files if has_service(source)], "grpc_python", "mypy_grpc")
+    described(out, files)
+
+
+def described(out: Path, files: list[str]) -> None:
+    """Write the OpenAPI document."""
+    found = out / "descriptors"
+    protoc(out, ["--include_source_info", f"--descriptor_set_out={found}", *files])
+    document = document_of(FileDescriptorSet.FromString(found.read_bytes()))
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    (out / DOCUMENT).write_text(f"{text}\n", encoding="utf-8")
 
 
 def generated(folder: Path) -> dict[str, str]:
     """Return the generated files of a folder, by relative path."""
-    paths = folder.rglob(GENERATED)
+    paths = [*folder.rglob(GENERATED), *folder.rglob(Path(DOCUMENT).name)]
     return {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
         for path in paths

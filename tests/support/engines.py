@@ -11,7 +11,28 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import HallujudgeError
 from hallujudge.metrics import Item, ItemResult
 
-__all__ = ["WatchedEngine"]
+__all__ = ["EndlessEngine", "WatchedEngine"]
+
+
+class EndlessEngine(Engine):
+    """An engine that never has a result, and notes whose work was cancelled."""
+
+    begun = False
+    cancelled = False
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        session = await super().open(spec)
+
+        async def score(items: Sequence[Item]) -> list[ItemResult]:
+            self.begun = True
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.cancelled = True
+            raise AssertionError(len(items))
+
+        session.score = score  # type: ignore[method-assign]  # the point of the stand-in
+        return session
 
 
 class WatchedEngine(Engine):

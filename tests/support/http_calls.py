@@ -12,12 +12,27 @@ from typing import Any
 
 from support.threads import PATIENCE
 
+from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.jobs.service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server import ServerSettings
 
-__all__ = ["JUDGE", "Answer", "chair_request", "post", "request", "serving"]
+__all__ = [
+    "JOBS",
+    "JUDGE",
+    "LINES",
+    "Answer",
+    "chair_request",
+    "connected",
+    "head_of",
+    "post",
+    "request",
+    "serving",
+]
 
 JUDGE = "/hallujudge.judge.v1.JudgeService/"
+JOBS = "/hallujudge.judge.v1.ScoringJobService/"
+LINES = "application/x-ndjson"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +42,11 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+    @property
+    def lines(self) -> list[Any]:
+        """The lines of the body as values."""
+        return [json.loads(line) for line in self.body.splitlines()]
 
     @property
     def json(self) -> Any:
@@ -40,13 +60,30 @@ class Answer:
 
 
 @asynccontextmanager
-async def serving(**settings: object) -> AsyncIterator[RunningServer]:
+async def serving(
+    engine: Engine | None = None, jobs: JobService | None = None, **settings: object
+) -> AsyncIterator[RunningServer]:
     """Run a server that listens for HTTP."""
-    server = await start(ServerSettings(port=0, http_port=0, **settings))  # type: ignore[arg-type]  # by the tests
+    chosen = ServerSettings(port=0, http_port=0, **settings)  # type: ignore[arg-type]  # by the tests
+    server = await start(chosen, engine, jobs)
     try:
         yield server
     finally:
         await server.stop(0)
+
+
+async def connected(server: RunningServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to a server."""
+    host, _, port = server.http_address.rpartition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+def head_of(path: str, length: int | None, kind: str = "application/json", **more: str) -> bytes:
+    """Return the head of a request; its body has a length, or comes in chunks."""
+    body = ("transfer-encoding", "chunked") if length is None else ("content-length", str(length))
+    headers = {"host": "localhost", "content-type": kind} | dict([body]) | more
+    lines = [f"POST {path} HTTP/1.1", *(f"{name}: {text}" for name, text in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
 async def post(server: RunningServer, path: str, body: object, **headers: str) -> Answer:

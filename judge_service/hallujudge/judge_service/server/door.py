@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..settings.server import ServerSettings
 
-__all__ = ["Door", "is_loopback", "open_door"]
+__all__ = ["Door", "describes_itself", "is_loopback", "open_door"]
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -90,6 +90,11 @@ def _open_place(settings: ServerSettings) -> str:
     if settings.http_port >= 0 and not is_loopback(settings.http_host):
         return f"{settings.http_host}:{settings.http_port}"
     return ""
+
+
+def describes_itself(settings: ServerSettings, host: str) -> bool:
+    """Return whether anybody who reaches an address is told what methods there are."""
+    return settings.reflection == "on" or (settings.reflection == "auto" and is_loopback(host))
 
 
 def is_loopback(host: str) -> bool:

@@ -28,7 +28,7 @@ from ..settings.server import (
     spending_path,
     state_folder,
 )
-from .door import is_loopback, open_door
+from .door import describes_itself, is_loopback, open_door
 from .grpc_server import bind, new_server
 from .job_settings import job_service, with_verdict_cache
 from .observing import Observation, observe
@@ -182,9 +182,7 @@ async def start(
     services.register(server)
     checks = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
-    if settings.reflection == "on" or (
-        settings.reflection == "auto" and is_loopback(settings.host)
-    ):
+    if describes_itself(settings, settings.host):
         reflection.enable_server_reflection(
             (*SERVICE_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
         )

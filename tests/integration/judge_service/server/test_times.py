@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -11,45 +11,27 @@ from typing import Any
 import grpc
 import pytest
 from support import scripted_llm as llm
+from support.engines import EndlessEngine
 from support.rpc import refused
 from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
+from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.metrics import ChairItem, Item, ItemResult
+from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.items import TriHeItem
 
 SPEC = spec_to_proto(ScoreSpec(metric="chair"))
 ITEM = item_to_proto(ChairItem(id="1", response="A dog.", reference_objects=("dog",)))
 DEADLINE = grpc.StatusCode.DEADLINE_EXCEEDED
-
-
-class EndlessEngine(Engine):
-    """An engine that never has a result, and notes whose work was cancelled."""
-
-    cancelled = False
-
-    async def open(self, spec: ScoreSpec) -> ScoringSession:
-        session = await super().open(spec)
-
-        async def score(items: Sequence[Item]) -> list[ItemResult]:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                self.cancelled = True
-            raise AssertionError(len(items))
-
-        session.score = score  # type: ignore[method-assign]  # the point of the stand-in
-        return session
 
 
 @asynccontextmanager

@@ -25,6 +25,8 @@ async def listener_of(services: Services) -> HttpListener:
     settings = services.settings
     handlers = Handlers()
     services.register(handlers)
-    routes = await routes_of(handlers, services.interceptors(JsonForm))
-    app = HttpApp(routes, settings.max_message_bytes)
+    routes = await routes_of(
+        handlers, json=services.interceptors(JsonForm), binary=services.interceptors()
+    )
+    app = HttpApp(routes, settings, services.door)
     return HttpListener(app, settings, services.calls, server_context(settings))

@@ -11,18 +11,26 @@ import grpc
 __all__ = ["Handlers", "Route", "routes_of"]
 
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+_Interceptors: TypeAlias = "Sequence[grpc.aio.ServerInterceptor]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One method."""
+    """One method.
 
+    Its calls take an iterator of messages as bytes, and the context. They return messages.
+    """
+
+    name: str
+    """The method's name."""
     many: bool
     """Whether clients send any number of messages."""
-    call: Callable[..., Any]
-    """Serves it: takes the messages' bytes and the context, and returns messages."""
     stream: bool
     """Whether it returns any number of messages."""
+    json: Callable[..., Any]
+    """Serves messages in JSON."""
+    binary: Callable[..., Any]
+    """Serves messages in the binary form of protobuf."""
 
 
 class Handlers:
@@ -50,23 +58,28 @@ class _Details(grpc.HandlerCallDetails):
 
 
 async def routes_of(
-    handlers: Handlers, interceptors: Sequence[grpc.aio.ServerInterceptor]
+    handlers: Handlers, *, json: _Interceptors, binary: _Interceptors
 ) -> Mapping[str, Route]:
     """Return the methods by path.
 
     Args:
         handlers: The methods.
-        interceptors: What wraps them, the outermost first.
+        json: What wraps them for messages in JSON, the outermost first.
+        binary: The same for messages in the binary form.
     """
     return {
-        path: await _route(path, handler, interceptors)
+        path: Route(
+            name=path.rpartition("/")[2],
+            many=bool(handler.request_streaming),
+            stream=bool(handler.response_streaming),
+            json=await _wrapped(path, handler, json),
+            binary=await _wrapped(path, handler, binary),
+        )
         for path, handler in handlers.by_path.items()
     }
 
 
-async def _route(
-    path: str, handler: _Handler, interceptors: Sequence[grpc.aio.ServerInterceptor]
-) -> Route:
+async def _wrapped(path: str, handler: _Handler, interceptors: _Interceptors) -> Callable[..., Any]:
     async def found(_: grpc.HandlerCallDetails) -> _Handler:
         return handler
 
@@ -74,12 +87,7 @@ async def _route(
     for interceptor in reversed(interceptors):
         inner = _within(interceptor, inner)
     wrapped = await inner(_Details(path))
-    call = wrapped.stream_stream or wrapped.stream_unary
-    return Route(
-        many=bool(handler.request_streaming),
-        stream=bool(handler.response_streaming),
-        call=cast("Callable[..., Any]", call),
-    )
+    return cast("Callable[..., Any]", wrapped.stream_stream or wrapped.stream_unary)
 
 
 def _within(

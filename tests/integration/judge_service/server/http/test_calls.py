@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import grpc
 import pytest
 from google.protobuf import json_format
-from support.http_calls import JUDGE, Answer, chair_request, post, request, serving
+from support.engines import EndlessEngine
+from support.http_calls import (
+    JUDGE,
+    Answer,
+    chair_request,
+    connected,
+    head_of,
+    post,
+    request,
+    serving,
+)
+from support.threads import until
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
@@ -94,11 +104,9 @@ async def test_a_caller_without_a_key_is_refused_before_its_message_is_read(
     keys = tmp_path / "keys.json"
     create_key(keys, "ana", scopes=[Scope.SCORE])
     async with serving(keys_file=str(keys)) as server:
-        host, _, port = server.http_address.rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        head = f"POST {_SCORE} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        reader, writer = await connected(server)
         # The body never comes: only a server that does not wait for it can answer.
-        writer.write(f"{head}content-length: 1000\r\n\r\n".encode())
+        writer.write(head_of(_SCORE, 1000))
         assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
         writer.close()
 
@@ -148,10 +156,8 @@ async def test_what_is_not_a_message_is_refused(body: bytes) -> None:
 
 async def test_a_large_message_is_refused_while_it_comes() -> None:
     async with serving(max_message_bytes=1 << 16) as server:
-        host, _, port = server.http_address.rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        head = f"POST {_SCORE} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-        writer.write(f"{head}content-length: 1000000000\r\n\r\n".encode() + b" " * 70_000)
+        reader, writer = await connected(server)
+        writer.write(head_of(_SCORE, 1_000_000_000) + b" " * 70_000)
         assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
         writer.close()
 
@@ -171,7 +177,7 @@ async def test_what_is_not_a_call_is_refused() -> None:
         packed = await post(server, _SCORE, {}, **{"content-encoding": "br"})
     assert [unknown.status, got.status, form.status, packed.status] == [404, 405, 415, 415]
     assert got.headers["allow"] == "POST"
-    assert form.headers["accept-post"] == "application/json"
+    assert form.headers["accept-post"] == "application/json, application/proto"
     assert {"content-type": unknown.headers["content-type"]} == _JSON
 
 
@@ -181,3 +187,39 @@ async def test_a_call_keeps_its_id() -> None:
         forged = await post(server, _INFO, {}, **{"x-request-id": "x y"})
     assert chosen.headers["x-request-id"] == "run-7"
     assert len(forged.headers["x-request-id"]) == 32
+
+
+async def test_a_call_ends_when_the_client_says() -> None:
+    engine = EndlessEngine()
+    async with serving(engine) as server:
+        answer = await post(
+            server, _SCORE, chair_request("A dog."), **{"connect-timeout-ms": "200"}
+        )
+        await until(lambda: engine.cancelled)
+    assert refused(answer) == (504, "deadline_exceeded", "DEADLINE_EXCEEDED")
+
+
+async def test_messages_may_be_in_protobufs_own_form() -> None:
+    message = json_format.ParseDict(chair_request("A dog and a cat."), pb.ScoreRequest())
+    binary = {"content-type": "application/proto"}
+    async with serving() as server:
+        answer = await post(server, _SCORE, message.SerializeToString(), **binary)
+        in_json = await post(server, _SCORE, chair_request("A dog and a cat."))
+        bad = await post(server, _SCORE, b"\xff\xff", **binary)
+    assert answer.headers["content-type"] == "application/proto"
+    response = pb.ScoreResponse.FromString(answer.body)
+    assert json_format.ParseDict(in_json.json, pb.ScoreResponse()) == response
+    assert refused(bad) == (400, "invalid_argument", "MALFORMED_MESSAGE")
+
+
+async def test_web_pages_cannot_call_a_server_without_keys() -> None:
+    async with serving() as server:
+        page = await post(server, _INFO, {}, host="evil.example")
+        port = server.http_address.rpartition(":")[2]
+        mine = [
+            await post(server, _INFO, {}, host=host)
+            for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "localhost")
+        ]
+    assert (page.status, page.json["code"]) == (403, "permission_denied")
+    assert [answer.status for answer in mine] == [200] * 4
+    assert not any(name.startswith("access-control") for name in mine[0].headers)

@@ -1,0 +1,105 @@
+"""A server process over HTTP: a job from beginning to end, and the end of the process."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+from support.http_calls import JOBS, JUDGE, LINES, chair_request
+from support.running import ServerProcess
+from support.threads import PATIENCE, eventually
+
+from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access.keys import create_key
+
+_JSON = "application/json"
+
+
+class Caller:
+    """Calls a server process over HTTP."""
+
+    def __init__(self, server: ServerProcess, key: str) -> None:
+        assert eventually(lambda: "HTTP with JSON at" in server.errors_so_far())
+        found = re.search(r"HTTP with JSON at http://(\S+)", server.errors_so_far())
+        assert found is not None
+        self._address = found[1]
+        self._key = {"authorization": f"Bearer {key}"}
+        self._connections: list[http.client.HTTPConnection] = []
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+
+    def _connected(self) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(self._address, timeout=PATIENCE)
+        self._connections.append(connection)
+        return connection
+
+    def open(
+        self, path: str, body: bytes, kind: str = _JSON, accept: str = _JSON
+    ) -> http.client.HTTPResponse:
+        connection = self._connected()
+        headers = {"content-type": kind, "accept": accept} | self._key
+        connection.request("POST", path, body, headers)
+        return connection.getresponse()
+
+    def silent(self, path: str, line: bytes) -> http.client.HTTPResponse:
+        """Send a line of a stream, and nothing more."""
+        connection = self._connected()
+        connection.putrequest("POST", path)
+        connection.putheader("content-type", LINES)
+        connection.putheader("transfer-encoding", "chunked")
+        connection.endheaders(b"%x\r\n%s\r\n" % (len(line), line))
+        return connection.getresponse()
+
+    def call(self, path: str, message: object) -> Any:
+        answer = self.open(path, json.dumps(message).encode())
+        value = json.loads(answer.read())
+        assert answer.status == 200, value
+        return value
+
+    def lines(self, path: str, message: object) -> list[Any]:
+        answer = self.open(path, json.dumps(message).encode(), accept=LINES)
+        return [json.loads(line) for line in answer.read().splitlines()]
+
+
+def test_a_job_from_its_creation_to_its_results(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    key = create_key(keys, "ana", scopes=[Scope.SCORE])
+    server = ServerProcess("--http-port", "0", "--keys-file", str(keys))
+    captions = ["A dog and a cat.", "A dog.", "", "A man with a surfboard."]
+    caller = Caller(server, key)
+    try:
+        request = chair_request(*captions) | {"requestId": "night-7"}
+        job = caller.call(JOBS + "CreateJob", request)["job"]["id"]
+        seen = caller.lines(JOBS + "WatchJob", {"jobId": job})
+        assert seen[-1]["job"]["state"] == "JOB_STATE_DONE"
+        *results, end = caller.lines(JOBS + "ListJobResults", {"jobId": job, "pageSize": 3})
+        assert end == {"nextPosition": "4", "last": True}
+        scored = caller.call(JUDGE + "Score", chair_request(*captions))
+        assert [row["result"] for row in results] == scored["results"]
+        report = caller.call(JOBS + "GetJobReport", {"jobId": job})["report"]
+        assert report["scores"] == scored["report"]["scores"]
+        assert caller.call(JOBS + "CancelJob", {"jobId": job})["job"]["state"] == "JOB_STATE_DONE"
+        assert caller.call(JOBS + "DeleteJob", {"jobId": job}) == {}
+        assert caller.open(JOBS + "GetJob", json.dumps({"jobId": job}).encode()).status == 404
+    finally:
+        caller.close()
+        code, errors = server.stop()
+    assert (code, "Traceback" in errors) == (0, False), errors
+
+
+def test_a_stopping_server_tells_a_stream_that_it_ends() -> None:
+    server = ServerProcess("--http-port", "0", "--drain-seconds", "0.5")
+    caller = Caller(server, "")
+    stream = caller.silent(JUDGE + "ScoreStream", b'{"spec": {"metric": "chair"}}\n')
+    assert "accepted" in json.loads(stream.readline())
+    code, errors = server.stop(signal.SIGTERM)
+    lines = stream.read().splitlines()
+    caller.close()
+    assert (code, "Traceback" in errors) == (0, False), errors
+    assert json.loads(lines[-1])["error"]["code"] == "unavailable"
