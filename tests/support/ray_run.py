@@ -1,4 +1,7 @@
-"""A CHAIR run on Ray that loses two workers: ``ray_run.py CAPTIONS OBJECTS FOLDER``."""
+"""Runs on a Ray cluster of two workers: ``ray_run.py CAPTIONS OBJECTS OUT CLAIMS GRAPHS OUT URLS``.
+
+The first run, of CHAIR, kills one of its own workers. The second, of Tri-HE, is judged by servers.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hallujudge.sdk import Client, RunFolder, ScoreRun
+from hallujudge.sdk import Client, InputOptions, RunFolder, ScoreRun
 
 
 class KillOne:
-    """Kills a worker when the first part has come, and another one later."""
+    """Kills a worker when some parts have come."""
 
     def __init__(self) -> None:
         self._parts = 0
@@ -27,29 +30,28 @@ class KillOne:
 
     def scored(self, _part: Any) -> None:
         self._parts += 1
-        if self._parts in (1, 30) and (workers := ray_workers()):
+        if self._parts == 20 and (workers := ray_workers(os.getpid())):
             os.kill(workers[0], signal.SIGKILL)
             self.killed.append(workers[0])
 
 
-def ray_workers() -> list[int]:
-    """Return the process ids of this user's Ray workers that score."""
+def ray_workers(driver: int) -> list[int]:
+    """Return the process ids of the Ray workers that score for a process of this user."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if path.read_bytes().startswith(b"ray::RayWorker") and is_ours(path.parent):
+            if path.read_bytes().startswith(b"ray::RayWorker") and is_of(driver, path.parent):
                 found.append(int(path.parent.name))
         except OSError:
             continue
     return found
 
 
-def is_ours(process: Path) -> bool:
-    """Return whether a process belongs to the cluster that this process started."""
-    mine = str(os.getpid()).encode()
+def is_of(driver: int, process: Path) -> bool:
+    """Return whether a process belongs to the cluster that another process started."""
     for _ in range(8):
         fields = (process / "stat").read_bytes().rpartition(b") ")[2].split()
-        if fields[1] == mine:
+        if fields[1] == str(driver).encode():
             return True
         process = process.parent / fields[1].decode()
         if fields[1] in (b"0", b"1"):
@@ -58,7 +60,11 @@ def is_ours(process: Path) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    captions, objects, folder = arguments
+    import ray
+
+    # Both runs use one cluster: its start takes seconds.
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    captions, objects, folder, claims, graphs, judged, urls = arguments
     run = ScoreRun(
         "chair",
         responses=captions,
@@ -71,7 +77,21 @@ def main(arguments: Sequence[str]) -> int:
     watch = KillOne()
     with Client.embedded() as client, RunFolder(Path(folder)) as output:
         client.score_into(output, run, run.spec(), run.items(), watch)
-    return 0 if len(watch.killed) == 2 else 5
+    if not watch.killed:
+        return 5
+    settings = {"llm_url": urls, "llm_model": "m", "llm_max_concurrency": 4}
+    with Client.embedded(settings) as client:
+        client.score(
+            "tri-he",
+            responses=claims,
+            references=graphs,
+            folder=judged,
+            inputs=InputOptions(claims_only=True),
+            options={"judge": "llm", "extractor": "given"},
+            engine="ray",
+            workers=2,
+        )
+    return 0
 
 
 if __name__ == "__main__":

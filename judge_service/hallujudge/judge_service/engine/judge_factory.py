@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
     from ..extractors.roots import LlmRootChooser
     from ..judges.matcher import MatcherJudge
+    from ..llm.shared import CallBudget, SharedCalls, VerdictStore
     from ..matchers import MatcherModels, MatcherSettings
     from ..observe.values import JudgeState
     from ..settings.judges import JudgeKeys, JudgeSettings
@@ -52,6 +53,7 @@ class JudgeFactory:
         llm_endpoint: The endpoint of a judge that this process started; None: see the settings.
         ledger: Keeps what the keys of callers spend; None: there are no keys.
         memory: The memory budget of the process, for matchers' models; None: nothing is limited.
+        shared: Verdict store and budgets of other processes, in place of those of the settings.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class JudgeFactory:
         llm_endpoint: Endpoint | None = None,
         ledger: Ledger | None = None,
         memory: MemoryBudget | None = None,
+        shared: SharedCalls | None = None,
     ) -> None:
         from ..settings.judges import JudgeKeys, JudgeSettings
 
@@ -70,7 +73,8 @@ class JudgeFactory:
         self._ledger = ledger
         self._memory = memory
         self._lock = threading.RLock()
-        self._cache: VerdictCache | None = None
+        self._elsewhere = shared
+        self._cache: VerdictStore | None = shared.verdicts if shared is not None else None
         self._shared: Budget | None = None
         self._batch: BatchFiles | None = None
         self._judges: dict[str, LlmJudge] = {}
@@ -183,7 +187,7 @@ class JudgeFactory:
         return LlmRootChooser(judge.client, kind, cache=self.cache, revision=revision)
 
     @property
-    def cache(self) -> VerdictCache | None:
+    def cache(self) -> VerdictStore | None:
         """The verdict cache; None: the settings do not name a file."""
         with self._lock:
             if self._cache is None and self.settings.verdict_cache:
@@ -300,7 +304,7 @@ class JudgeFactory:
         )
         return LlmJudge(
             "llm",
-            ChatClient(chat, self._budget("llm")),
+            ChatClient(chat, self._call_budget("llm")),
             cache=self.cache,
             claims_per_call=settings.llm_claims_per_call,
             revision=settings.llm_revision,
@@ -348,7 +352,7 @@ class JudgeFactory:
         )
         return LlmJudge(
             "fallback",
-            ChatClient(chat, self._budget("fallback", settings.fallback_max_calls)),
+            ChatClient(chat, self._call_budget("fallback")),
             cache=self.cache,
             claims_per_call=settings.fallback_claims_per_call,
         )
@@ -371,9 +375,14 @@ class JudgeFactory:
             give_up_after=settings.give_up_after,
         )
 
-    def _budget(self, judge: str, max_calls: int = -1) -> Budget:
-        """Return a judge's budget, which is part of the shared one."""
+    def budget(self, judge: str) -> Budget:
+        """Return a new budget of ``llm`` or ``fallback``, which is part of the shared one.
+
+        Raises:
+            InvalidInputError: The cost is limited, and prices are not set.
+        """
         prices = self._prices(judge)
+        max_calls = self.settings.fallback_max_calls if judge == "fallback" else -1
         if self.settings.max_cost >= 0 and prices is None:
             raise InvalidInputError(
                 f"max_cost is {self.settings.max_cost:g}, but the prices of judge {judge!r} are "
@@ -392,6 +401,12 @@ class JudgeFactory:
             within=self._shared,
             ledger=self._ledger,
         )
+
+    def _call_budget(self, judge: str) -> CallBudget:
+        """Return the budget of a judge, of this process or of another one."""
+        prices = self._prices(judge)
+        elsewhere = self._elsewhere.budget(judge, prices) if self._elsewhere is not None else None
+        return elsewhere or self.budget(judge)
 
     def _prices(self, judge: str) -> Prices | None:
         """Return the prices of ``llm`` or ``fallback``, or None if they are not set."""

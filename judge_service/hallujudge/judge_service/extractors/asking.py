@@ -16,10 +16,11 @@ from ..errors import UnavailableError
 
 if TYPE_CHECKING:
     from ..llm.ask_once import AskOnce, Reading
-    from ..llm.cache import Record, VerdictCache
+    from ..llm.cache import Record
     from ..llm.chat import ChatRequest
     from ..llm.client import Answer, ChatClient
     from ..llm.estimate import PlannedCall
+    from ..llm.shared import VerdictStore
     from ..llm.templates import Template
     from ..llm.usage import Usage
 
@@ -72,7 +73,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         self,
         client: ChatClient,
         *,
-        cache: VerdictCache | None = None,
+        cache: VerdictStore | None = None,
         revision: str = "",
         max_tokens: int = 4096,
     ) -> None:
@@ -234,7 +235,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
             return Extraction(found=None, reason=kind, detail=f"{shown}: {str(err)[:200]}")
 
 
-def _ask_once(client: ChatClient, cache: VerdictCache | None) -> AskOnce[_Reply[_T]]:
+def _ask_once(client: ChatClient, cache: VerdictStore | None) -> AskOnce[_Reply[_T]]:
     # Imported on first use: metrics that extract by rules load no client.
     from ..llm.ask_once import AskOnce
 

@@ -11,8 +11,8 @@ from ..errors import InvalidInputError, UnavailableError
 from .asking import SHOWN_CHARS, Extraction, LlmExtractor, with_keys
 
 if TYPE_CHECKING:
-    from ..llm.cache import VerdictCache
     from ..llm.client import ChatClient
+    from ..llm.shared import VerdictStore
 
 __all__ = ["LlmRootChooser", "RootQuestion", "root_chooser"]
 
@@ -63,7 +63,7 @@ class LlmRootChooser(LlmExtractor[tuple[RootQuestion, ...], dict[str, str]]):
         client: ChatClient,
         kind: str,
         *,
-        cache: VerdictCache | None = None,
+        cache: VerdictStore | None = None,
         revision: str = "",
     ) -> None:
         super().__init__(client, cache=cache, revision=revision, max_tokens=1024)

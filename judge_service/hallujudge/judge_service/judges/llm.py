@@ -12,12 +12,13 @@ from hallujudge.metrics.framework.triplets import ClaimParts
 
 from ..errors import InvalidInputError
 from ..llm.ask_once import AskOnce, Reading
-from ..llm.cache import VerdictCache, cache_key
+from ..llm.cache import cache_key
 from ..llm.chat import ChatRequest
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
 from ..llm.pool import run_bounded
 from ..llm.servers import ChatServer
+from ..llm.shared import VerdictStore
 from ..llm.templates import Template, load_template
 from ..llm.usage import Usage
 from .prompts import WRONG_PARTS, Question, questions_of
@@ -84,7 +85,7 @@ class LlmJudge:
         name: str,
         client: ChatClient,
         *,
-        cache: VerdictCache | None = None,
+        cache: VerdictStore | None = None,
         claims_per_call: int = 1,
         revision: str = "",
         server: str = "",

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ..observe.recorder import recorder
-from .cache import Record, VerdictCache
+from .cache import Record
 from .chat import ChatRequest
 from .client import Answer, ChatClient
 from .flight import SingleFlight
+from .shared import VerdictStore
 
 __all__ = ["AskOnce", "Reading"]
 
@@ -46,7 +47,7 @@ class AskOnce(Generic[_T]):
     """
 
     def __init__(
-        self, client: ChatClient, cache: VerdictCache | None, remembered: int = _REMEMBERED
+        self, client: ChatClient, cache: VerdictStore | None, remembered: int = _REMEMBERED
     ) -> None:
         self._client = client
         self._cache = cache
@@ -130,7 +131,7 @@ class AskOnce(Generic[_T]):
                 await cache.release(key)
 
     async def _asked(
-        self, key: str, request: ChatRequest, cache: VerdictCache, has_fallback: bool
+        self, key: str, request: ChatRequest, cache: VerdictStore, has_fallback: bool
     ) -> Answer:
         """One call, whose claim is renewed while it is under way."""
         call = asyncio.ensure_future(self._client.ask(request, has_fallback=has_fallback))

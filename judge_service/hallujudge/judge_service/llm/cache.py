@@ -112,6 +112,10 @@ class VerdictCache:
         """End a claim whose call gave no record."""
         await self._run(_WRITE, lambda file: file.release(key, self._owner), None)
 
+    async def release_all(self) -> None:
+        """End all claims: those who made the calls have died."""
+        await self._run(_WRITE, lambda file: file.release_all(self._owner), None)
+
     async def put(self, key: str, judge: str, record: Record) -> None:
         """Keep a record, even if the caller is cancelled meanwhile.
 

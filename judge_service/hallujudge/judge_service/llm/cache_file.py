@@ -181,6 +181,10 @@ class CacheFile:
             "DELETE FROM claims WHERE key = ? AND owner = ?", (bytes.fromhex(key), owner)
         )
 
+    def release_all(self, owner: str) -> None:
+        """End all claims of an owner that has died."""
+        self._db.execute("DELETE FROM claims WHERE owner = ?", (owner,))
+
     def server_of(self, url: str, model: str) -> str | None:
         """Return the server version last seen at an address."""
         row = self._db.execute(

@@ -20,6 +20,7 @@ from .outage import Outage
 from .patience import Call, Patience, Tools
 from .retry import RetryPolicy
 from .servers import ChatServer, next_server, preferred
+from .shared import CallBudget
 from .usage import Usage
 
 __all__ = ["Answer", "CallStatistics", "ChatClient", "ChatSettings", "Tools"]
@@ -115,10 +116,10 @@ class ChatClient:
     """
 
     def __init__(
-        self, settings: ChatSettings, budget: Budget | None = None, tools: Tools | None = None
+        self, settings: ChatSettings, budget: CallBudget | None = None, tools: Tools | None = None
     ) -> None:
         self.settings = settings
-        self.budget = budget or Budget()
+        self.budget: CallBudget = budget or Budget()
         self._tools = tools or Tools()
         self.servers = tuple(
             ChatServer.of(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
+    from hallujudge.judge_service.llm.shared import SharedCalls
     from hallujudge.metrics import Item, ItemResult
 
 __all__ = ["EmbeddedBackend"]
@@ -39,12 +40,15 @@ class EmbeddedBackend:
 
     Args:
         settings: Settings of the judges by name; they override the environment.
+        shared: Verdict store and budgets of another process, if this one has none of its own.
     """
 
-    def __init__(self, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, object] | None = None, shared: SharedCalls | None = None
+    ) -> None:
         self.settings = dict(settings or {})
         """The settings of the judges that were given."""
-        self._engine = Engine(Resources(lambda: _judges(self.settings)))
+        self._engine = Engine(Resources(lambda: _judges(self.settings, shared)))
 
     def judge_settings(self) -> dict[str, object]:
         """Return the settings of the judges that are not at their defaults; no keys are in it."""
@@ -141,9 +145,9 @@ class EmbeddedBackend:
         await self._engine.resources.close()
 
 
-def _judges(arguments: Mapping[str, object]) -> JudgeFactory:
+def _judges(arguments: Mapping[str, object], shared: SharedCalls | None) -> JudgeFactory:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.settings.server import load_settings
 
     resolved = load_settings(arguments)
-    return JudgeFactory(resolved.judges, resolved.keys)
+    return JudgeFactory(resolved.judges, resolved.keys, shared=shared)

@@ -16,12 +16,21 @@ if TYPE_CHECKING:
     from ..archives.json_lines import Mark
     from ..backends.base import Batch
 
-__all__ = ["ATTEMPTS", "Group", "GroupReaders", "ItemGroup", "item_groups", "slice_groups"]
+__all__ = [
+    "ATTEMPTS",
+    "GROUP_BATCHES",
+    "Group",
+    "GroupReaders",
+    "ItemGroup",
+    "item_groups",
+    "slice_groups",
+]
 
 ATTEMPTS = 3
 """How often a group is done before its workers' deaths end the run."""
 
-_BATCHES = 8
+GROUP_BATCHES = 8
+"""Batches of a group."""
 _SLICE_ITEMS = 2048
 _SLICE_BYTES = 1 << 21
 
@@ -127,15 +136,16 @@ async def groups_of(items: ItemSource, first: int) -> AsyncIterator[Group]:
         yield group
 
 
-def item_groups(items: Iterator[Item], first: int) -> Iterator[Group]:
+def item_groups(items: Iterator[Item], first: int, size: int = GROUP_BATCHES) -> Iterator[Group]:
     """Yield groups of items that this process reads.
 
     Args:
         items: The items.
         first: Position of the first one in the run.
+        size: Batches of a group.
     """
     source = batches(items)
-    while made := list(islice(source, _BATCHES)):
+    while made := list(islice(source, size)):
         group = ItemGroup(made, first)
         yield group
         first += group.size

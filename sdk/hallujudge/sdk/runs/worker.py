@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing import connection, parent_process
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..backends.base import BatchResult
 from .groups import Group, GroupReaders
@@ -19,6 +19,7 @@ from .parts import Part, PartMaker
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
     from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.llm.shared import SharedCalls
 
 __all__ = ["Worker", "WorkerSettings", "make_parts", "prepare"]
 
@@ -44,34 +45,53 @@ class Worker:
 
     Args:
         settings: What it needs to know.
+        shared: Verdict store and budgets that workers share, if they call language models.
     """
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    def __init__(self, settings: WorkerSettings, shared: SharedCalls | None = None) -> None:
         from ..backends.embedded import EmbeddedBackend
 
-        self._loop = asyncio.new_event_loop()
-        backend = EmbeddedBackend(settings.judges)
-        self._session: ScoringSession = self._loop.run_until_complete(backend.open(settings.spec))
+        self._settings = settings
+        self._backend = EmbeddedBackend(settings.judges, shared)
         self._readers = GroupReaders()
-        self._maker = PartMaker(
-            self._session.metric,
-            settings.spec.group_by,
-            keep_text=settings.keep_text,
-            html=settings.html,
-        )
+        self._opening = asyncio.Lock()
+        self._opened: tuple[ScoringSession, PartMaker] | None = None
 
-    def parts(self, group: Group) -> list[Part]:
+    async def open(self) -> tuple[ScoringSession, PartMaker]:
+        """Get ready to score, unless that was done."""
+        async with self._opening:
+            if self._opened is None:
+                settings = self._settings
+                session = await self._backend.open(settings.spec)
+                maker = PartMaker(
+                    session.metric,
+                    settings.spec.group_by,
+                    keep_text=settings.keep_text,
+                    html=settings.html,
+                )
+                self._opened = session, maker
+        return self._opened
+
+    async def parts(self, group: Group) -> list[Part]:
         """Return the parts of a group of items."""
+        session, maker = await self.open()
         parts = []
         first = group.first
         for batch in group.batches(self._readers):
-            results = self._loop.run_until_complete(self._session.evaluate(batch))
-            parts.append(self._maker.make(BatchResult(items=batch, results=results), first))
+            results = await session.evaluate(batch)
+            parts.append(maker.make(BatchResult(items=batch, results=results), first))
             first += len(batch)
         return parts
 
 
-_workers: dict[str, Worker] = {}
+class _OnlyWorker(NamedTuple):
+    """The worker of this process."""
+
+    worker: Worker
+    loop: asyncio.AbstractEventLoop
+
+
+_workers: dict[str, _OnlyWorker] = {}
 
 
 def prepare(settings: WorkerSettings) -> None:
@@ -81,12 +101,15 @@ def prepare(settings: WorkerSettings) -> None:
     # As the command line does, and for its reason.
     gc.set_threshold(_NEW_OBJECTS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _workers["only"] = Worker(settings)
+    loop, worker = asyncio.new_event_loop(), Worker(settings)
+    loop.run_until_complete(worker.open())
+    _workers["only"] = _OnlyWorker(worker, loop)
 
 
 def make_parts(group: Group) -> list[Part]:
     """Return the parts of a group of items; see :meth:`Worker.parts`."""
-    return _workers["only"].parts(group)
+    worker, loop = _workers["only"]
+    return loop.run_until_complete(worker.parts(group))
 
 
 def _end_with_parent() -> None:

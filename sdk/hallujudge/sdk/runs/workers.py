@@ -77,7 +77,7 @@ def _obstacle(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> str:
     """Return why a run can't be spread over processes; empty if it can."""
     if not local:
         return "the server scores, with its own processes"
-    if metric_entry(spec.metric).calls_models(spec):
+    if metric_entry(spec.metric).calls_models(spec) and run.engine == ENGINES[0]:
         return "language models are called concurrently by one process, which keeps the budget"
     if run.on_batch is not None:
         return "on_batch needs the results in this process"

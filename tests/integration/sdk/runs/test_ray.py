@@ -1,21 +1,36 @@
-"""A run on a local Ray cluster of two workers, of which two die: the bytes of one process."""
+"""Runs on a local Ray cluster of two workers, some of which die: the bytes of one process."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from support import ray_run
+from support import scripted_llm as llm
+from support.qa_samples import write_lines
+from support.threads import eventually
+from support.toll import Toll, verdicts
 
-from hallujudge.sdk import Client
+from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.errors import InvalidInputError
 
 COUNT = 6_000
+IMAGES, CLAIMS = 10, 20
 FILES = ("items.jsonl", "report.json", "report.html")
+
+needs_ray = pytest.mark.skipif(
+    find_spec("ray") is None, reason="Ray is missing: pip install hallujudge[ray]"
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,21 +43,123 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "captions.jsonl", folder / "objects.json"
 
 
-@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is missing: pip install hallujudge[ray]")
-def test_a_run_on_ray_survives_its_workers(archive: tuple[Path, Path], tmp_path: Path) -> None:
+@dataclass
+class Judged:
+    """A run of Tri-HE that is judged by two servers, of whose two workers one was killed."""
+
+    folder: Path
+    toll: Toll = field(default_factory=Toll)
+    claims: Path = Path()
+    graphs: Path = Path()
+    urls: str = ""
+    homes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Image -> servers that its prompts went to until the worker was killed."""
+
+    def write(self) -> None:
+        facts = [(f"{n}", [["man", "in", f"image {n}"]]) for n in range(IMAGES)]
+        graphs = [{"image_id": image, "triplets": scene} for image, scene in facts]
+        rows = [
+            {"image_id": str(n), "question": f"{k}?", "claims": [["man", "has", f"hat {n}-{k}"]]}
+            for n in range(IMAGES)
+            for k in range(CLAIMS)
+        ]
+        self.claims = write_lines(self.folder / "claims.jsonl", rows)
+        self.graphs = write_lines(self.folder / "graphs.jsonl", graphs)
+
+    def note_homes(self, server: llm.ScriptedLlm) -> None:
+        for headers, body in zip(server.headers, server.requests, strict=True):
+            image = re.search(r"hat (\d+)-", llm.prompt_of(body))
+            assert image is not None
+            self.homes[image[1]].add(headers["host"].rpartition(":")[0])
+
+
+@dataclass
+class Runs:
+    """Two runs on one cluster."""
+
+    captions: Path
+    judged: Judged
+
+
+@pytest.fixture(scope="module")
+def runs(archive: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    folder = tmp_path_factory.mktemp("ray")
+    judged = Judged(folder)
+    judged.write()
+    # One server under two names is two servers to the judge.
+    server = llm.ScriptedLlm(judged.toll.step)
+    stop = server.in_thread()
+    judged.urls = f"{server.url},{server.url.replace('127.0.0.1', 'localhost')}"
+    arguments = (*archive, folder / "captions", judged.claims, judged.graphs, folder / "judged")
+    judged.toll.allowed = 60
+    process = subprocess.Popen(
+        [sys.executable, ray_run.__file__, *arguments, judged.urls],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+
+        def all_paid_is_kept() -> bool:
+            kept = judged.toll.held and verdicts(folder / "judged") == judged.toll.paid.total()
+            return process.poll() is not None or bool(kept)
+
+        assert eventually(all_paid_is_kept)
+        assert process.poll() is None, process.communicate()[1]
+        judged.note_homes(server)
+        os.kill(ray_run.ray_workers(process.pid)[0], signal.SIGKILL)
+        judged.toll.allowed = IMAGES * CLAIMS
+        judged.toll.drop()
+        told = process.communicate()[1]
+        assert process.returncode == 0, told
+        yield Runs(folder / "captions", judged)
+    finally:
+        judged.toll.drop()
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+        stop()
+
+
+@needs_ray
+def test_a_run_on_ray_survives_its_workers(
+    runs: Runs, archive: tuple[Path, Path], tmp_path: Path
+) -> None:
     with Client.embedded() as client:
         client.score(
-            "chair",
-            responses=archive[0],
-            references=archive[1],
-            folder=tmp_path / "here",
-            html=True,
+            "chair", responses=archive[0], references=archive[1], folder=tmp_path, html=True
         )
-    script = (sys.executable, ray_run.__file__, *archive, tmp_path / "ray")
-    done = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
     for name in FILES:
-        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+        assert (runs.captions / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+@needs_ray
+def test_no_call_of_a_worker_that_died_is_paid_twice(runs: Runs, tmp_path: Path) -> None:
+    judged = runs.judged
+    out = judged.folder / "judged"
+    assert judged.toll.paid.total() == len(judged.toll.paid) == IMAGES * CLAIMS
+    settings = {
+        "llm_url": judged.urls,
+        "llm_model": "m",
+        "verdict_cache": str(out / "verdicts.sqlite"),
+    }
+    with Client.embedded(settings) as client:
+        client.score(
+            "tri-he",
+            responses=judged.claims,
+            references=judged.graphs,
+            folder=tmp_path,
+            inputs=InputOptions(claims_only=True),
+            options={"judge": "llm", "extractor": "given"},
+        )
+    assert judged.toll.paid.total() == IMAGES * CLAIMS
+    for name in FILES[:2]:
+        assert (out / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+@needs_ray
+def test_an_images_prompts_go_to_one_server_from_all_workers(runs: Runs) -> None:
+    assert len(runs.judged.homes) > 1
+    assert all(len(home) == 1 for home in runs.judged.homes.values())
 
 
 def test_only_local_scoring_goes_to_ray(archive: tuple[Path, Path], tmp_path: Path) -> None:
