@@ -18,7 +18,7 @@ from hallujudge.judge_service.llm.usage import Usage
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.scene_graphs import with_graphs, without_graphs
 from hallujudge.metrics import ItemResult, Outcome
-from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, Modality, Part, Verdict
 from hallujudge.metrics.framework.triplets import Sentence, Triplet, WrittenTriplet, reference_of
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 from hallujudge.metrics.tri_he.items import TriHeItem
@@ -70,6 +70,7 @@ claims = st.builds(
     references=st.lists(references, max_size=3).map(tuple),
     span=st.none() | st.tuples(counts, counts),
     within_words=st.none() | counts,
+    modality=st.none() | st.sampled_from(Modality),
     prediction_error=st.booleans(),
     reason=texts,
     detail=texts,
@@ -89,6 +90,7 @@ found_claims = st.builds(
     end=counts,
     claim=triplets | texts | st.builds(Mention, texts, texts, counts, counts),
     kind=texts,
+    modality=st.none() | st.sampled_from(Modality),
 )
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from support.qa_samples import write_lines
 from support.running import here, read_rows
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
+
+from hallujudge.metrics.framework.claims import Modality
+from hallujudge.sdk import Client
 
 
 def own_file(path: Path, **instance: object) -> Path:
@@ -78,3 +82,48 @@ def test_a_long_answer_is_scored_with_its_places(tmp_path: Path) -> None:
     for claim in (claims[0], claims[-1]):
         before = texts[0]["response"][: claim["span"][1]]
         assert claim["within_words"] == len(before.split())
+
+
+TENTATIVE = "A man rides a horse. The horse might be brown. If it rains, the grass is wet."
+
+
+def test_evidence_says_how_a_response_puts_its_claims(tmp_path: Path) -> None:
+    texts = [{"image_id": "1", "response": TENTATIVE}]
+    assert score(tmp_path, texts, kind="--responses").returncode == 0
+    (line,) = read_rows(tmp_path / "out" / "items.jsonl")
+    put = {tuple(each["triplet"]): each["modality"] for each in line["evidence"]["claims"]}
+    assert put["man", "rides", "horse"] == "stated"
+    assert put["horse", "is", "brown"] == "hedged"
+    assert put["grass", "is", "wet"] == "conditional"
+    assert "tentative" not in report_of(tmp_path / "out")["signature"]
+
+
+def test_tentative_claims_can_be_left_out(tmp_path: Path) -> None:
+    texts = [
+        {"image_id": "1", "response": TENTATIVE},
+        {"image_id": "2", "response": "The horse might be brown."},
+    ]
+    ran = score(tmp_path, texts, "--tentative-claims", "omit", kind="--responses")
+    assert ran.returncode == 3
+    first, second = read_rows(tmp_path / "out" / "items.jsonl")
+    assert [each["triplet"] for each in first["evidence"]["claims"]] == [["man", "rides", "horse"]]
+    assert second["reason"] == "NO_CLAIMS"
+    assert "hedged or conditional" in second["detail"]
+    assert "|extract:rules-2|tentative:omit|" in report_of(tmp_path / "out")["signature"]
+
+
+def test_an_extractor_that_marks_nothing_can_leave_nothing_out(tmp_path: Path) -> None:
+    texts = [{"image_id": "1", "response": TENTATIVE}]
+    options = ("--tentative-claims", "omit", "--extractor", "sentences")
+    ran = score(tmp_path, texts, *options, kind="--responses")
+    assert ran.returncode == 2
+    assert "extractor 'sentences' does not mark tentative claims" in ran.stderr
+
+
+@pytest.mark.parametrize("tentative", ["keep", "omit"])
+def test_extracted_claims_tell_how_they_are_put(tentative: str) -> None:
+    with Client.embedded() as client:
+        (claims,) = client.extract("tri-he", [TENTATIVE], options={"tentative_claims": tentative})
+    found = {claim.modality for claim in claims}
+    every = {Modality.STATED, Modality.HEDGED, Modality.CONDITIONAL}
+    assert found == (every if tentative == "keep" else {Modality.STATED})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from hallujudge.metrics.framework.claims import Modality
 from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
 
-from ..errors import UnavailableError
+from ..errors import InvalidInputError, UnavailableError
 from ..extractors.values import ExtractedTriplet, TripletExtractor
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from .entry import FoundClaim
@@ -15,10 +16,22 @@ from .judge_factory import JudgeFactory
 from .resources import Resources
 from .spec import ScoreSpec
 
-__all__ = ["EXTRACTORS", "ClaimExtractor", "ExtractedClaims", "extract"]
+__all__ = [
+    "EXTRACTORS",
+    "TENTATIVE",
+    "ClaimExtractor",
+    "ExtractedClaims",
+    "claim_extractor",
+    "extract",
+]
 
 EXTRACTORS = ("rules", "llm", "sentences", "given")
 """The names of extractors; ``given``: answers come with claims, and nothing is extracted."""
+TENTATIVE = ("keep", "omit")
+"""What to do with claims that a response hedges or makes a condition of."""
+_MARKING = ("rules",)
+"""The extractors that mark tentative claims."""
+_TENTATIVE_MODALITIES = (Modality.HEDGED, Modality.CONDITIONAL)
 _NO_EXTRACTOR = "the answer comes without claims, and the extractor is 'given'"
 
 
@@ -30,10 +43,21 @@ class ExtractedClaims:
     """The claims, in the order of the answer."""
     spans: tuple[tuple[int, int] | None, ...] = ()
     """The place of each claim; None if it is unknown."""
+    modalities: tuple[Modality | None, ...] = ()
+    """How the answer puts each claim; empty: the extractor does not tell."""
+    omitted: int = 0
+    """How many tentative claims were left out."""
     reason: str = ""
     """Why extraction failed; empty: it succeeded."""
     detail: str = ""
     """A sentence about the reason."""
+
+    def placed(
+        self,
+    ) -> Iterator[tuple[ClaimParts, tuple[int, int] | None, Modality | None]]:
+        """Yield each claim with its place and modality."""
+        unknown = (None,) * len(self.claims)
+        yield from zip(self.claims, self.spans, self.modalities or unknown, strict=True)
 
 
 class ClaimExtractor:
@@ -42,13 +66,23 @@ class ClaimExtractor:
     Args:
         name: One of :data:`EXTRACTORS`.
         factory: Provides the language model.
+        tentative: ``omit`` leaves out hedged and conditional claims.
+
+    Raises:
+        InvalidInputError: The extractor does not mark the claims that are to be left out.
     """
 
-    def __init__(self, name: str, factory: JudgeFactory) -> None:
+    def __init__(self, name: str, factory: JudgeFactory, tentative: str = TENTATIVE[0]) -> None:
         from ..extractors import RuleTripletExtractor
         from ..extractors.llm import SentenceExtractor
 
+        if tentative != TENTATIVE[0] and name not in _MARKING:
+            raise InvalidInputError(
+                f"option 'tentative_claims' is {tentative!r}, but the extractor {name!r} does not "
+                f"mark tentative claims; use the extractor {_MARKING[0]!r}"
+            )
         self._name = name
+        self._omits = tentative != TENTATIVE[0]
         self._llm = factory.triplet_extractor() if name == "llm" else None
         self._rules: TripletExtractor = RuleTripletExtractor()
         self._sentences = SentenceExtractor()
@@ -88,7 +122,7 @@ class ClaimExtractor:
             return [
                 ExtractedClaims(reason=result.reason, detail=result.detail)
                 if result.found is None
-                else _of_triplets(result.found)
+                else _of_triplets(result.found, omits=False)
                 for result in await self._llm.try_many(texts)
             ]
         if self._name == "sentences":
@@ -99,13 +133,30 @@ class ClaimExtractor:
                 )
                 for found in await self._sentences.extract_many(texts)
             ]
-        return [_of_triplets(found) for found in await self._rules.extract_many(texts)]
+        found = await self._rules.extract_many(texts)
+        return [_of_triplets(each, omits=self._omits) for each in found]
 
 
-def _of_triplets(found: Sequence[ExtractedTriplet]) -> ExtractedClaims:
+def _of_triplets(found: Sequence[ExtractedTriplet], *, omits: bool) -> ExtractedClaims:
+    kept = [claim for claim in found if not (omits and claim.modality in _TENTATIVE_MODALITIES)]
     return ExtractedClaims(
-        claims=tuple(Triplet(*claim.parts) for claim in found),
-        spans=tuple((claim.start, claim.end) if claim.end else None for claim in found),
+        claims=tuple(Triplet(*claim.parts) for claim in kept),
+        spans=tuple((claim.start, claim.end) if claim.end else None for claim in kept),
+        modalities=tuple(claim.modality for claim in kept),
+        omitted=len(found) - len(kept),
+    )
+
+
+def claim_extractor(options: Mapping[str, str], resources: Resources) -> ClaimExtractor:
+    """Return the extractor that options name.
+
+    Raises:
+        InvalidInputError: The options contradict each other.
+    """
+    return ClaimExtractor(
+        options.get("extractor", EXTRACTORS[0]),
+        resources.judges,
+        options.get("tentative_claims", TENTATIVE[0]),
     )
 
 
@@ -117,7 +168,7 @@ async def extract(
     Raises:
         UnavailableError: Extraction failed for a text.
     """
-    extractor = ClaimExtractor(spec.options.get("extractor", EXTRACTORS[0]), resources.judges)
+    extractor = claim_extractor(spec.options, resources)
     extracted = await extractor.extract(texts)
     for index, found in enumerate(extracted):
         if found.reason:
@@ -132,8 +183,9 @@ async def extract(
                 start=span[0] if span else 0,
                 end=span[1] if span else 0,
                 claim=claim if isinstance(claim, Triplet) else claim.text,
+                modality=modality,
             )
-            for claim, span in zip(found.claims, found.spans, strict=True)
+            for claim, span, modality in found.placed()
         ]
         for found in extracted
     ]

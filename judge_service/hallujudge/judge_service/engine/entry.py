@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Metric
 from hallujudge.metrics.framework.base import MetricBase
+from hallujudge.metrics.framework.claims import Modality
 from hallujudge.metrics.framework.definitions import OptionDefinition
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.synonym_graphs import Mention
@@ -34,6 +35,8 @@ class FoundClaim:
     """The claim."""
     kind: str = ""
     """The kind of a keyword: ``objects`` or ``behaviors``."""
+    modality: Modality | None = None
+    """How the text puts a triplet; None if the extractor does not tell."""
 
 
 class Pipeline(Protocol):

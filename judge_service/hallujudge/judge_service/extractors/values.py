@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from hallujudge.metrics.framework.claims import Modality
+
 __all__ = [
     "DescriptionPair",
     "ExtractedTriplet",
@@ -47,6 +49,8 @@ class ExtractedTriplet:
     """The place of the object or the attribute."""
     negated: bool = False
     """Whether the text denies the claim; the relation then contains ``not`` or ``no``."""
+    modality: Modality | None = None
+    """Whether the text states or hedges the claim, or makes it a condition; None: not known."""
 
     @property
     def parts(self) -> tuple[str, str, str]:

@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from .result import JsonValue
 from .triplets import ClaimParts, Triplet
 
-__all__ = ["ClaimVerdict", "Part", "Verdict"]
+__all__ = ["ClaimVerdict", "Modality", "Part", "Verdict"]
+
+
+class Modality(enum.Enum):
+    """How a response puts a claim."""
+
+    STATED = "stated"
+    """As a fact."""
+    HEDGED = "hedged"
+    """As a guess or one of several alternatives: "might be", "possibly", "red or blue"."""
+    CONDITIONAL = "conditional"
+    """As a condition or its consequence: "if the wind stops"."""
 
 
 class Verdict(enum.Enum):
@@ -72,6 +83,8 @@ class ClaimVerdict:
     """Position in the response: first character and the position after the last."""
     within_words: int | None = None
     """Words of the response up to the claim's end; None if the claim has no position."""
+    modality: Modality | None = None
+    """How the response puts the claim; None if the extractor does not tell."""
     prediction_error: bool = False
     """Whether the image has all parts of an unsupported claim, but not in this combination."""
     reason: str = ""
@@ -93,6 +106,8 @@ class ClaimVerdict:
             "judge": self.judge,
             "references": [list(triplet) for triplet in self.references],
         }
+        if self.modality is not None:
+            line["modality"] = self.modality.value
         if self.reason:
             line["reason"] = self.reason
             line["detail"] = self.detail

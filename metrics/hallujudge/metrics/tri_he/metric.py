@@ -94,6 +94,7 @@ class TriHeMetric(MetricBase):
         variant: ``published`` or ``corrected``.
         judge: Name of the judge, for the signature.
         extractor: Name of the extractor, for the signature; ``given`` if claims were given.
+        tentative: ``keep`` or ``omit`` hedged and conditional claims, for the signature.
     """
 
     name: ClassVar[Literal["tri-he"]] = "tri-he"
@@ -140,10 +141,12 @@ class TriHeMetric(MetricBase):
 
     judge: str
     extractor: str = "given"
+    tentative: str = "keep"
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the extractor and the judge."""
-        return (("extract", self.extractor), ("judge", self.judge))
+        """Return the extractor, the judge, and whether only stated claims count."""
+        omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
+        return (("extract", self.extractor), *omitted, ("judge", self.judge))
 
     def unscored_reason(
         self, verdicts: Sequence[ClaimVerdict]

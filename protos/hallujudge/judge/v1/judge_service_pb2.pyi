@@ -635,6 +635,7 @@ class Claim(google.protobuf.message.Message):
     TRIPLET_FIELD_NUMBER: builtins.int
     KEYWORD_FIELD_NUMBER: builtins.int
     KIND_FIELD_NUMBER: builtins.int
+    MODALITY_FIELD_NUMBER: builtins.int
     start: builtins.int
     """First character in the text, in Unicode code points."""
     end: builtins.int
@@ -643,6 +644,8 @@ class Claim(google.protobuf.message.Message):
     """A keyword in its root form."""
     kind: builtins.str
     """Kind of a keyword: objects or behaviors."""
+    modality: hallujudge.judge.v1.scoring_pb2.Modality.ValueType
+    """How the text puts a triplet."""
     @property
     def mention(self) -> Global___Mention:
         """An object mention."""
@@ -660,9 +663,10 @@ class Claim(google.protobuf.message.Message):
         triplet: hallujudge.judge.v1.scoring_pb2.Triplet | None = ...,
         keyword: builtins.str = ...,
         kind: builtins.str = ...,
+        modality: hallujudge.judge.v1.scoring_pb2.Modality.ValueType = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["claim", b"claim", "keyword", b"keyword", "mention", b"mention", "triplet", b"triplet"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["claim", b"claim", "end", b"end", "keyword", b"keyword", "kind", b"kind", "mention", b"mention", "start", b"start", "triplet", b"triplet"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["claim", b"claim", "end", b"end", "keyword", b"keyword", "kind", b"kind", "mention", b"mention", "modality", b"modality", "start", b"start", "triplet", b"triplet"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["claim", b"claim"]) -> typing.Literal["mention", "triplet", "keyword"] | None: ...
 
 Global___Claim: typing_extensions.TypeAlias = Claim

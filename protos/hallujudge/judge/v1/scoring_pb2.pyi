@@ -7,6 +7,7 @@ import builtins
 import collections.abc
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
+import google.protobuf.internal.enum_type_wrapper
 import google.protobuf.message
 import sys
 import typing
@@ -17,6 +18,34 @@ else:
     import typing_extensions
 
 DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
+
+class _Modality:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: typing_extensions.TypeAlias = ValueType
+
+class _ModalityEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeWrapper[_Modality.ValueType], builtins.type):
+    DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
+    MODALITY_UNSPECIFIED: _Modality.ValueType  # 0
+    """Not known: the extractor does not tell."""
+    MODALITY_STATED: _Modality.ValueType  # 1
+    """As a fact."""
+    MODALITY_HEDGED: _Modality.ValueType  # 2
+    """As a guess, or as one of several alternatives."""
+    MODALITY_CONDITIONAL: _Modality.ValueType  # 3
+    """As a condition or its consequence."""
+
+class Modality(_Modality, metaclass=_ModalityEnumTypeWrapper):
+    """How a response puts a claim. Values may be added."""
+
+MODALITY_UNSPECIFIED: Modality.ValueType  # 0
+"""Not known: the extractor does not tell."""
+MODALITY_STATED: Modality.ValueType  # 1
+"""As a fact."""
+MODALITY_HEDGED: Modality.ValueType  # 2
+"""As a guess, or as one of several alternatives."""
+MODALITY_CONDITIONAL: Modality.ValueType  # 3
+"""As a condition or its consequence."""
+Global___Modality: typing_extensions.TypeAlias = Modality
 
 @typing.final
 class ScoreSpec(google.protobuf.message.Message):

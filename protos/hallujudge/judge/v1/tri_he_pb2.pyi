@@ -185,6 +185,7 @@ class ClaimVerdict(google.protobuf.message.Message):
     PREDICTION_ERROR_FIELD_NUMBER: builtins.int
     REASON_FIELD_NUMBER: builtins.int
     DETAIL_FIELD_NUMBER: builtins.int
+    MODALITY_FIELD_NUMBER: builtins.int
     sentence: builtins.str
     """A whole sentence."""
     verdict: Global___Verdict.ValueType
@@ -205,6 +206,8 @@ class ClaimVerdict(google.protobuf.message.Message):
     """Why there is no verdict, such as REFERENCE_MISSING."""
     detail: builtins.str
     """The reason in words."""
+    modality: hallujudge.judge.v1.scoring_pb2.Modality.ValueType
+    """How the response puts the claim."""
     @property
     def triplet(self) -> hallujudge.judge.v1.scoring_pb2.Triplet:
         """A triplet."""
@@ -235,9 +238,10 @@ class ClaimVerdict(google.protobuf.message.Message):
         prediction_error: builtins.bool = ...,
         reason: builtins.str = ...,
         detail: builtins.str = ...,
+        modality: hallujudge.judge.v1.scoring_pb2.Modality.ValueType = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "claim", b"claim", "margin", b"margin", "score", b"score", "sentence", b"sentence", "span", b"span", "triplet", b"triplet", "within_words", b"within_words"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "claim", b"claim", "detail", b"detail", "judge", b"judge", "margin", b"margin", "part", b"part", "prediction_error", b"prediction_error", "reason", b"reason", "references", b"references", "score", b"score", "sentence", b"sentence", "span", b"span", "triplet", b"triplet", "verdict", b"verdict", "within_words", b"within_words"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "claim", b"claim", "detail", b"detail", "judge", b"judge", "margin", b"margin", "modality", b"modality", "part", b"part", "prediction_error", b"prediction_error", "reason", b"reason", "references", b"references", "score", b"score", "sentence", b"sentence", "span", b"span", "triplet", b"triplet", "verdict", b"verdict", "within_words", b"within_words"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
     @typing.overload

@@ -27,6 +27,7 @@ _WORDS = {
     "graph": "synonym graph",
     "match": "object matcher",
     "extract": "extractor",
+    "tentative": "tentative claims",
     "responses": "handling of empty responses",
 }
 _VALUE_CHARS = 120

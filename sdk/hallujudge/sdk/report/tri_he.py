@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, Modality, Part, Verdict
 from hallujudge.metrics.framework.triplets import Sentence, Triplet
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 
@@ -35,6 +35,8 @@ def _text(parts: Sequence[str]) -> str:
 def _reasons(claim: ClaimVerdict) -> Iterator[tuple[str, str]]:
     if claim.part:
         yield "wrong part", claim.part.value
+    if claim.modality not in (None, Modality.STATED):
+        yield "modality", claim.modality.value
     if claim.reason:
         yield "no verdict", f"{claim.reason}: {claim.detail}"
     shown = [_text(triplet) for triplet in claim.references[:_REFERENCES]]

@@ -25,7 +25,14 @@ from ...judges.estimate import estimate
 from ...llm.estimate import Estimate, TokenCounter
 from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
 from ..agreement import agreement_note, best_measured
-from ..claims import EXTRACTORS, ClaimExtractor, ExtractedClaims, extract
+from ..claims import (
+    EXTRACTORS,
+    TENTATIVE,
+    ClaimExtractor,
+    ExtractedClaims,
+    claim_extractor,
+    extract,
+)
 from ..entry import MetricEntry, Trial
 from ..items import checked, scored, unscored
 from ..judge_factory import JUDGE_NAMES
@@ -189,10 +196,11 @@ def _with_places(
         replace(
             verdict,
             span=span,
+            modality=modality,
             within_words=bisect_left(starts, span[1]) if span else None,
             prediction_error=is_prediction_error(verdict, scene),
         )
-        for verdict, span in zip(verdicts, claims.spans, strict=True)
+        for verdict, (_, span, modality) in zip(verdicts, claims.placed(), strict=True)
     )
 
 
@@ -227,6 +235,9 @@ def _claims_problem(item: TriHeItem, claims: ExtractedClaims, extractor: str) ->
         return UnscoredReason(claims.reason), f"{extractor}: {claims.detail}"
     if claims.claims:
         return None
+    if claims.omitted:
+        left = f"all {claims.omitted} claims of the response are hedged or conditional"
+        return UnscoredReason.NO_CLAIMS, f"{left}, and tentative_claims is omit"
     if item.claims is not None:
         return UnscoredReason.NO_CLAIMS, "the list of claims that came with the answer is empty"
     return (
@@ -303,13 +314,14 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
         if spec.variant == "corrected":
             settings = _with_measured(settings, options, extractor_name, weights)
         judge = factory.judge(judge_name, settings)
-    extractor = ClaimExtractor(extractor_name, factory)
+    extractor = claim_extractor(options, resources)
     identity = judge.identity
     metric = TriHeMetric(
         variant=spec.variant,
         responses=responses.signature,
         judge=",".join(value for _, value in identity.signature_fields()),
         extractor=extractor.label,
+        tentative=options.get("tentative_claims", TENTATIVE[0]),
     )
     notes = (agreement_note(extractor_name, judge_name, settings, weights),)
     return TriHePipeline(metric, judge, extractor, options, responses, notes)
@@ -334,6 +346,13 @@ ENTRY = MetricEntry(
             choices=EXTRACTORS,
             meaning="Claim extractor.",
             details="rules, llm: triplets; sentences: whole sentences; given: claims of the file.",
+        ),
+        OptionDefinition(
+            name="tentative_claims",
+            default=TENTATIVE[0],
+            choices=TENTATIVE,
+            meaning="Hedged and conditional claims.",
+            details="keep scores them, omit leaves them out; the rules mark them.",
         ),
         OptionDefinition(
             name="judge",

@@ -6,6 +6,7 @@ from .denials import mark_denied
 from .lexicon import Lexicon
 from .morph import Morphology
 from .phrases import Chunk, NounPhrase, VerbGroup
+from .tentative import mark_tentative
 from .tokens import Token
 from .verbs import joined, main_verb, verb_goes_on, without_seeming
 from .wordbook import Word
@@ -67,7 +68,9 @@ class Chunker:
                 chunks[-1].negated = True
             i += 1
         mark_denied(chunks, words, tags)
-        return without_seeming(joined(_without_label(chunks)), words)
+        chunks = joined(_without_label(chunks))
+        mark_tentative(chunks, words)
+        return without_seeming(chunks, words)
 
     def _adverb(
         self,

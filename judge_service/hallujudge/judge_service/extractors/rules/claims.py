@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from hallujudge.metrics.framework.claims import Modality
+
 from ..values import ExtractedTriplet, Span
-from .phrases import NounPhrase, VerbGroup
+from .phrases import Chunk, NounPhrase, VerbGroup
 from .words import MEDIUM_NOUNS
 
 __all__ = ["Claims", "ing_form", "placed_relation", "said"]
 
+_MOST_TENTATIVE = (Modality.CONDITIONAL, Modality.HEDGED)
 _VOWELS = frozenset("aeiou")
 
 
@@ -18,10 +24,14 @@ class Claims:
         self.found: list[ExtractedTriplet] = []
         self._seen: set[tuple[str, str, str, int, int]] = set()
         self._placed: set[int] = set()
+        self._starts: list[int] = []
+        self._modalities: list[Modality] = []
 
-    def next_sentence(self) -> None:
+    def next_sentence(self, chunks: Sequence[Chunk]) -> None:
         """Start a sentence, in which no noun phrase belongs to a claim yet."""
         self._placed = set()
+        self._starts = [chunk.start for chunk in chunks]
+        self._modalities = [chunk.modality for chunk in chunks]
 
     def relate(self, subject: NounPhrase, relation: str, target: NounPhrase, negated: bool) -> None:
         """Add a relation, unless the object is an unresolved pronoun or the image itself."""
@@ -83,8 +93,18 @@ class Claims:
                 subject_span=subject_span,
                 object_span=object_span,
                 negated=negated,
+                modality=self._modality(subject_span, object_span),
             )
         )
+
+    def _modality(self, *places: Span) -> Modality:
+        """Return how the sentence puts a claim: as its most tentative part."""
+        found = {self._modality_at(place.start) for place in places}
+        return next((each for each in _MOST_TENTATIVE if each in found), Modality.STATED)
+
+    def _modality_at(self, place: int) -> Modality:
+        index = bisect_right(self._starts, place) - 1
+        return self._modalities[index] if index >= 0 else Modality.STATED
 
 
 def said(verb: VerbGroup) -> str:

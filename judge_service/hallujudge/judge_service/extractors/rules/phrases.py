@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hallujudge.metrics.framework.claims import Modality
+
 __all__ = ["Chunk", "NounPhrase", "VerbGroup"]
 
 
@@ -12,7 +14,7 @@ class Chunk:
     (existential "there"), or the tag of a linking word (C , W Q . :).
     """
 
-    __slots__ = ("end", "first", "kind", "last", "negated", "start", "text")
+    __slots__ = ("end", "first", "kind", "last", "modality", "negated", "start", "text")
 
     def __init__(self, kind: str, text: str, first: int, last: int, start: int, end: int) -> None:
         self.kind = kind
@@ -26,6 +28,8 @@ class Chunk:
         self.end = end
         """One past the last character."""
         self.negated = False
+        self.modality = Modality.STATED
+        """Whether the sentence states it, hedges it or makes it a condition."""
 
 
 class NounPhrase(Chunk):

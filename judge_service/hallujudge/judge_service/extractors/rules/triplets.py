@@ -12,6 +12,7 @@ The rules, each with an example:
 * relative clauses and participles describe the noun before them.
 * existence: "there is a dog", "the image shows a dog", and a tangible object in no other claim give
   (dog, is, present).
+* modality: "might be", "possibly" and "if" mark the claims of their clause; questions have none.
 * negation: the relation of "is not wearing" and "no people" contains ``not``.
 """
 
@@ -37,6 +38,7 @@ from .roles import (
     sharing,
     worth_stating,
 )
+from .tentative import asks
 from .verbs import DOUBTS
 from .words import COPULAS, EVIDENCE_PREPOSITIONS, PRESENTING_VERBS
 
@@ -62,8 +64,10 @@ class TripletRules(Clause):
 
     def sentence(self, chunks: list[Chunk]) -> None:
         """Process one sentence."""
+        if asks(chunks):
+            return
         self._reset()
-        self._claims.next_sentence()
+        self._claims.next_sentence(chunks)
         chunks = without_measures(chunks)
         for i, chunk in enumerate(chunks):
             following = chunks[i + 1] if i + 1 < len(chunks) else None
