@@ -70,6 +70,10 @@ _CONTAINERS = listed(
 # Determiners of a tool or a part of the body that is known: "crushes it with his foot".
 _KNOWN = listed("the his her their its")
 _OWN = listed("his her their its")
+_MANNERS = listed(
+    "expression smile smirk look focus interest intensity concentration enthusiasm confidence ease "
+    "care force precision grin frown joy"
+)
 _OPEN_PLACES = listed(
     "road street sidewalk beach path field slope hill park grass court wave water river trail snow "
     "mountain ocean lake shore ground lawn crosswalk"
@@ -147,7 +151,7 @@ class Attachment:
 
     def _accompanies(self, phrase: NounPhrase, place: NounPhrase) -> bool:
         """Return whether "with" after a place names what the subject has with it there."""
-        if phrase.determiner in _OWN:
+        if phrase.determiner in _OWN or phrase.lemma in _MANNERS:
             return True
         reading = self._lexicon.reading(phrase.lemma)
         portable = phrase.tangible and (reading.person or reading.file in _PORTABLE)

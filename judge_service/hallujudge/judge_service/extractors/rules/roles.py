@@ -41,9 +41,9 @@ LOOSE = listed("use suggest indicate imply give include")
 SPENDING = listed("have spend enjoy take")
 # What things do as well as people: in "a man in a room facing a street" the room faces it.
 STANDING = listed(
-    "stand sit lie hang flow shine grow contain show read say display lead cover surround float "
-    "fly hold feature depict face overlook be have include run connect separate form reflect "
-    "create line fill give make provide wave protrude extend bear belong consist"
+    "stand sit lie hang flow shine grow contain show say display lead cover surround float "
+    "fly feature depict face overlook be have include run connect separate form reflect "
+    "create line fill give make provide protrude extend bear belong consist"
 )
 # Prepositions after which an -ing form names an activity and does not describe the subject.
 NAMING = listed("for of about from to than like on")
