@@ -24,7 +24,7 @@ __all__: list[str] = []
 @score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
 def score_all(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder with archives of models and tools.")
+        str, typer.Argument(metavar="FOLDER", help="Folder or URL with archives of models.")
     ],
     *,
     references: Annotated[

@@ -11,6 +11,8 @@ from pathlib import Path
 from ..archives.found_files import FoundFile, found_files
 from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import reads_folder
+from ..archives.remote_files import is_url
+from ..errors import ArchiveError
 from .result import LeftOut
 
 __all__ = ["Plan", "PlannedRun", "plan_of"]
@@ -30,7 +32,9 @@ class PlannedRun:
     name: str
     """Name of the run among the model's: the metric, and the task or file if there are several."""
     archive: Path
-    """The file, or a folder that the metric's own reader reads."""
+    """The file, or a folder that the metric's own reader reads; of a URL, the copy."""
+    source: str
+    """The same for messages: a path or a URL."""
     layout: str
     """Name of the archive's layout; empty for plain records."""
     command: str
@@ -58,31 +62,47 @@ class Plan:
     """Files without responses of their own: references, summaries, judged copies."""
 
 
-def plan_of(folder: Path, out: Path, references: Iterable[str]) -> Plan:
+def plan_of(folder: str | Path, out: Path, references: Iterable[str]) -> Plan:
     """Return the runs that a folder holds.
 
     Args:
-        folder: The folder.
+        folder: The folder, or its URL.
         out: Folder of the results, whose files are left out if it is in the same place.
         references: Metrics whose references are known.
 
     Raises:
-        ArchiveError: The folder can't be read or has no files.
+        ArchiveError: It is not a folder, can't be read or has no files.
     """
     known = frozenset(references)
     own = out.resolve()
-    files = [file for file in found_files(folder) if own not in file.path.resolve().parents]
-    whole, rest = _whole_folders(files, folder)
+    files = [file for file in _files(folder) if own not in file.path.resolve().parents]
+    root = next((file.root for file in files if file.root is not None), Path(folder))
+    paths = {file.name: file.path for file in files}
+    whole, rest = _whole_folders(files, root)
     summaries = [inspect_file(file) for file in rest]
     kept, beside = _with_responses(summaries)
     runs = list(whole)
     left_out = []
     for summary in kept:
-        planned = list(_runs_of(summary, known, folder))
+        planned = list(_runs_of(summary, paths[summary.path], known, root))
         runs += planned
         if not planned:
             left_out.append(_reason(summary))
     return Plan(runs=tuple(_named(runs)), left_out=tuple(left_out), beside=beside)
+
+
+def _files(folder: str | Path) -> list[FoundFile]:
+    """Return the files of a folder or its URL."""
+    if is_url(folder):
+        files = found_files(folder)
+        if files[0].root is None:
+            raise ArchiveError(
+                f"{files[0].name}: not a folder; the URL of a folder ends with a slash"
+            )
+        return files
+    if not Path(folder).is_dir():
+        raise ArchiveError(f"{folder}: not a folder; give the folder that holds the archives")
+    return found_files(folder)
 
 
 def _whole_folders(
@@ -91,17 +111,19 @@ def _whole_folders(
     """Return runs over folders in the layout of a released script, and the other files."""
     runs: list[PlannedRun] = []
     taken: set[Path] = set()
-    for parent in sorted({file.path.parent for file in files}):
+    sources = {file.path.parent: str(file.name).rpartition("/")[0] for file in files}
+    for parent, source in sorted(sources.items()):
         metric = reads_folder(parent)
         if metric:
             taken.add(parent)
-            command = f"hallujudge score {metric} --responses {parent} --out results"
+            command = f"hallujudge score {metric} --responses {source} --out results"
             runs.append(
                 PlannedRun(
                     model=_model("", parent, root),
                     metric=metric,
                     name=metric,
                     archive=parent,
+                    source=source,
                     layout="a folder of the released script",
                     command=command,
                 )
@@ -128,18 +150,18 @@ def _with_responses(summaries: Sequence[ArchiveSummary]) -> tuple[list[ArchiveSu
 
 
 def _runs_of(
-    summary: ArchiveSummary, references: frozenset[str], root: Path
+    summary: ArchiveSummary, path: Path, references: frozenset[str], root: Path
 ) -> Iterator[PlannedRun]:
     """Yield the runs of a file: of metrics whose references it carries, or that are known."""
     for metric in summary.metrics:
         if (summary.needs_references and metric not in references) or summary.unknown_keys:
             continue
-        path = Path(summary.path)
         yield PlannedRun(
             model=_model(summary.model, path.parent, root) or path.name.partition(".")[0],
             metric=metric,
             name=f"{metric} {summary.task}".strip(),
             archive=path,
+            source=summary.path,
             layout=summary.layout,
             command=summary.command,
             variant=summary.variant,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..archives.inputs import InputOptions
-from ..errors import ArchiveError, HallujudgeError, OutputError
+from ..errors import HallujudgeError, OutputError
 from .plan import PlannedRun, plan_of
 from .result import LeftOut, Overview, ScoredRun
 
@@ -41,7 +41,7 @@ def score_all(
     does not stop the others; the overview names it and says why.
 
     Args:
-        folder: The folder with archives of any tools, models and benchmarks.
+        folder: The folder with archives of any tools, models and benchmarks, or its URL.
         out: Folder for the runs and the overview, as Markdown, CSV, LaTeX, HTML and JSON.
         client: Scores.
         references: Metric -> its references, for archives that do not carry them.
@@ -53,9 +53,7 @@ def score_all(
         ArchiveError: The folder can't be read or has no files.
         OutputError: The overview can't be written.
     """
-    folder, out = Path(folder), Path(out)
-    if not folder.is_dir():
-        raise ArchiveError(f"{folder}: not a folder; give the folder that holds the archives")
+    out = Path(out)
     known = dict(references or {})
     plan = plan_of(folder, out, known)
     runs: list[ScoredRun] = []
@@ -66,7 +64,8 @@ def score_all(
                 client, planned, out / planned.folder, known.get(planned.metric), workers
             )
         except HallujudgeError as err:
-            done = LeftOut(archive=str(planned.archive), reason=str(err), command=planned.command)
+            why = str(err).replace(str(planned.archive), planned.source)
+            done = LeftOut(archive=planned.source, reason=why, command=planned.command)
         if isinstance(done, ScoredRun):
             runs.append(done)
         else:
@@ -98,7 +97,7 @@ def _scored(
     return ScoredRun(
         model=planned.model,
         name=planned.name,
-        archive=str(planned.archive),
+        archive=planned.source,
         folder=folder,
         report=report,
     )

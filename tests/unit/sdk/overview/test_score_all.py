@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS, QUESTIONS
 
@@ -38,7 +39,7 @@ def tree(tmp_path: Path) -> Path:
     return logs
 
 
-def overview_of(folder: Path, out: Path, **more: Any) -> Overview:
+def overview_of(folder: str | Path, out: Path, **more: Any) -> Overview:
     with Client.embedded() as client:
         return score_all(folder, out, client=client, **more)
 
@@ -195,3 +196,32 @@ def test_the_command_says_when_nothing_was_scored(
     assert main([*command, "-R", "nothing=x.json"]) == 2
     assert "write a metric, an equals sign and a file" in capsys.readouterr().err
     assert main([*command, "-f", "yaml"]) == 2
+
+
+def test_a_tree_behind_a_url_is_scored_like_a_folder(
+    tree: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    files = fsspec.filesystem("memory")
+    request.addfinalizer(lambda: files.rm("/tree", recursive=True))
+    for path in tree.rglob("*"):
+        if path.is_file():
+            files.pipe(f"/tree/{path.relative_to(tree).as_posix()}", path.read_bytes())
+    files.pipe("/tree/bad/pope.jsonl", b'{"question_id": 1, "text": "yes", "label": "yes"}\n{')
+    local = overview_of(tree, tmp_path / "local")
+    remote = overview_of("memory://tree", tmp_path / "remote")
+    assert [(run.model, run.name) for run in remote.runs] == [
+        (run.model, run.name) for run in local.runs
+    ]
+    for here, there in zip(local.runs, remote.runs, strict=True):
+        assert there.report.scores == here.report.scores
+        assert there.archive == f"memory:///tree/{Path(here.archive).relative_to(tree).as_posix()}"
+    assert [entry.archive for entry in remote.left_out] == ["memory:///tree/bad/pope.jsonl"]
+    assert remote.left_out[0].reason.startswith("memory:///tree/bad/pope.jsonl")
+
+
+def test_the_url_of_a_file_is_not_a_folder(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    files = fsspec.filesystem("memory")
+    request.addfinalizer(lambda: files.rm("/one", recursive=True))
+    files.pipe("/one/answers.jsonl", b"{}\n")
+    with pytest.raises(ArchiveError, match=r"memory://one/answers\.jsonl: not a folder; the"):
+        overview_of("memory://one/answers.jsonl", tmp_path)
