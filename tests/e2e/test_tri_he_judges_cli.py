@@ -215,11 +215,20 @@ def test_the_end_of_a_run_says_why_claims_have_no_verdict(tmp_path: Path) -> Non
     assert "HTTP 400: no such parameter: seed" in first["detail"]
 
 
-def test_a_judge_that_does_not_return_ends_the_run(tmp_path: Path) -> None:
-    with scripted(llm.always(llm.error(429, "slow down"))) as server:
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (llm.error(429, "slow down"), "HTTP 429: slow down"),
+        (llm.Reply(body=b"<html>Please log in</html>"), "the reply is not JSON"),
+    ],
+)
+def test_a_judge_that_does_not_return_ends_the_run(
+    tmp_path: Path, reply: llm.Reply, said: str
+) -> None:
+    with scripted(llm.always(reply)) as server:
         run = score(tmp_path, ANSWERS, *flags(server), "--give-up-after", "0.2")
     assert run.returncode == 1
-    assert "answered no call for 0.2 s: HTTP 429: slow down" in run.stderr
+    assert f"answered no call for 0.2 s: {said}" in run.stderr
     assert "verdict cache" in run.stderr
 
 

@@ -11,9 +11,12 @@ from support.threads import Gate
 
 from hallujudge.judge_service.engine import Engine, resources
 from hallujudge.judge_service.engine.engine import ScoringSession
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import GraphSource, InlineGraph, ScoreSpec
-from hallujudge.judge_service.errors import NotFoundError
+from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
 from hallujudge.judge_service.matchers import MatcherSettings, ModelFolder, opening
+from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.synonym_graphs import SynonymGraph
 
 SPEC = ScoreSpec(metric="tri-he", options={"extractor": "given"})
@@ -111,3 +114,15 @@ async def test_others_go_on_while_a_graph_is_read(
     gate.open()
     assert isinstance(await opening, ScoringSession)
     assert gate.loop_thread not in gate.threads
+
+
+async def test_a_session_of_a_judge_is_refused_before_its_first_item(tmp_path: Path) -> None:
+    settings = JudgeSettings(
+        llm_url="http://127.0.0.1:1/v1",
+        llm_model="m",
+        verdict_cache=str(tmp_path / "absent" / "cache"),
+    )
+    engine = Engine(Resources(lambda: JudgeFactory(settings)))
+    spec = ScoreSpec(metric="tri-he", options={"extractor": "given", "judge": "llm"})
+    with pytest.raises(InvalidInputError, match="folder exists"):
+        await engine.open(spec)
