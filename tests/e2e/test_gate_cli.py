@@ -59,8 +59,11 @@ def test_exit_codes(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("old",), "there is no limit"),
-        (("old", "--max-regression", "chair_i=0.1"), "needs a baseline"),
+        (("old",), "give --max-regression, --max, --min or --max-unscored"),
+        (
+            ("old", "--max-regression", "chair_i=0.1"),
+            "compare with: give --baseline",
+        ),
         (("none", "--max", "chair_i=1"), "none: no such folder"),
         (("newer", "--max", "chair_i=1"), "Update hallujudge"),
         (("old", "--baseline", "pope", "--max", "chair_i=1"), "the metrics are chair and pope"),

@@ -49,7 +49,7 @@ def test_every_format(
         (("a", "pope"), "the metrics are chair and pope"),
         (("a", "b", "--score", "mean_words"), "no better end"),
         (("a", "b", "--score", "f1"), "chair has no score 'f1'"),
-        (("a", "b", "--name", "x"), "1 names for 2 runs"),
+        (("a", "b", "--name", "x"), "1 name for 2 runs"),
         (("a", "b", "--confidence", "2"), "confidence is 2.0"),
     ],
 )

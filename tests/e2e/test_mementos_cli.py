@@ -224,7 +224,10 @@ class Hostile:
         (["--variant", "other"], "no variant 'other'"),
         (["--average", "median"], "is 'median'"),
         (["--object-graph", "nowhere.json"], "neither a shipped graph"),
-        (["--object-graph", "nowhere=general_objects"], "has no graph role 'objects.nowhere'"),
+        (
+            ["--object-graph", "nowhere=general_objects"],
+            "'nowhere' is neither a domain",
+        ),
         (["--object-graph", "coco", "--object-graph", "coco"], "two graphs for objects"),
         (["--responses", "x.jsonl"], "give either --responses or --keywords"),
         (["--references", "nowhere.csv"], "No such file"),

@@ -118,7 +118,11 @@ VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
         [],
         ["not one JSON object", "display orders are an object"],
     ),
-    "answers that are numbers": (dict.fromkeys(PREDICTIONS, 1), DISPLAY, ["predictions.json"]),
+    "answers that are numbers": (
+        dict.fromkeys(PREDICTIONS, 1),
+        DISPLAY,
+        ["action_0", "is a number"],
+    ),
 }
 
 

@@ -166,17 +166,27 @@ def read_keys(path: Path) -> list[ApiKey]:
             "keys create"
         ) from err
     try:
-        if len(data) > _MAX_FILE_BYTES:
-            raise ValueError(f"it is larger than {_MAX_FILE_BYTES} bytes")
-        content = json.loads(data)
-        if content["version"] != _VERSION:
-            raise ValueError(f"its version is {content['version']!r:.40}, not {_VERSION}")
-        return [_key(row) for row in content["keys"]]
+        return _keys(data)
     except (ValueError, KeyError, TypeError, RecursionError) as err:
+        told = str(err) if type(err) is ValueError else "a key in it is not complete"
         raise InvalidInputError(
-            f"the key file {path} is not a file of keys ({str(err)[:200]}); restore it, or make "
+            f"the key file {path} is not a file of keys ({told[:200]}); restore it, or make "
             "another with hallujudge keys create"
         ) from err
+
+
+def _keys(data: bytes) -> list[ApiKey]:
+    if len(data) > _MAX_FILE_BYTES:
+        raise ValueError(f"it is larger than {_MAX_FILE_BYTES} bytes")
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as err:
+        raise ValueError("it is not JSON") from err
+    if not isinstance(content, dict) or not isinstance(content.get("keys"), list):
+        raise ValueError("it has no list of keys")  # noqa: TRY004 - one kind for the caller
+    if content.get("version") != _VERSION:
+        raise ValueError(f"its version is {content.get('version')!r:.40}, not {_VERSION}")
+    return [_key(row) for row in content["keys"]]
 
 
 def _key(row: Mapping[str, Any]) -> ApiKey:

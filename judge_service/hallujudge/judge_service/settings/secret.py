@@ -79,9 +79,10 @@ def read_secret(environ: Mapping[str, str], name: str) -> Secret:
         text = data.decode().strip()
     except (OSError, UnicodeDecodeError) as err:
         # The error's text may hold bytes of the key.
-        raise InvalidInputError(f"{name}_FILE: {file!r} cannot be read as text") from (
-            err if isinstance(err, OSError) else None
-        )
+        told = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"
+        raise InvalidInputError(
+            f"{name}_FILE: {file!r} cannot be read: {told}; give a file that contains only the key"
+        ) from (err if isinstance(err, OSError) else None)
     if len(data) > _MAX_KEY_BYTES or not text or "\n" in text:
         raise InvalidInputError(f"{name}_FILE: {file!r} must contain only the key, in one line")
     return Secret(text)

@@ -229,7 +229,7 @@ def _checked_half(sampling: str, questions_per_image: int, template: str) -> int
     try:
         filled = _asked(template, "\0")
     except (KeyError, IndexError, ValueError, AttributeError) as err:
-        problem = f"{template!r} may only hold {{a}} and {{object}}: {err}"
+        problem = f"{template!r} may only hold {{a}} and {{object}}"
         raise OptionError("pope", "template", problem) from err
     if "\0" not in filled:
         raise OptionError("pope", "template", f"{template!r} has no {{object}}")

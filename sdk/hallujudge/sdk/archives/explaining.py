@@ -38,6 +38,8 @@ def _sentence(opened: Opened, role: str, metric: str) -> str:
     reader = _reader_of(opened)
     if reader is None or (metric in reader.metrics and role == reader.role):
         return ""
+    if role == "references" and metric in reader.metrics and reader.also_references:
+        return ""
     what = opened.name or f"The archive of {role}"
     if metric in reader.metrics and reader.role in ("responses", "references"):
         return f"{what} is {reader.name}: give it as {reader.role}"

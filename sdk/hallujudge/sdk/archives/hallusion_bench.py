@@ -11,7 +11,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import Faults, refuse
 from .qa import fields_of, kept, text_of
-from .records import Record, canonical_id, choose_key, no_records, read_records
+from .records import Record, canonical_id, choose_key, no_records, read_records, shown
 from .tables import structured
 
 __all__ = ["READERS", "read_hallusion_bench"]
@@ -122,7 +122,11 @@ class _Gathering:
         for record in read_records(responses):
             place = _place(record)
             text_key = text_key or choose_key(
-                record, self._options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"
+                record,
+                self._options.text_key,
+                _ANSWER_KEYS,
+                what="the answer",
+                flag="InputOptions(text_key=…)",
             )
             if place in self._met:
                 self._faults.add(_TWICE, place.id)
@@ -152,8 +156,15 @@ class _Gathering:
             _BAD_CORRECTNESS: not fine,
             _NO_LABEL: unlabelled,
         }
+        given_values = {
+            _BAD_CATEGORY: place.category,
+            _BAD_INPUT: values.get("visual_input"),
+            _BAD_LABEL: values.get("gt_answer"),
+            _BAD_CORRECTNESS: self._given_correctness(record),
+        }
         for problem in (problem for problem, wrong in faults.items() if wrong):
-            self._faults.add(problem, place.id)
+            value = f" ({shown(given_values[problem])})" if problem in given_values else ""
+            self._faults.add(problem, f"{place.id}{value}")
         if any(faults.values()):
             return None
         return HallusionBenchItem(
@@ -174,13 +185,19 @@ class _Gathering:
         row = self._known.get(place, {})
         return {key: row[key] for key in _QUESTION_KEYS if key in row}
 
-    def _correctness(self, record: Record) -> tuple[int | None, bool]:
-        """Return the given correctness, and whether it is valid."""
+    def _given_correctness(self, record: Record) -> object:
+        """Return the correctness as the record has it; None: it has none."""
         wanted = self._options.correctness_key
         if wanted is not None and wanted not in record.values:
-            choose_key(record, wanted, (), what="the correctness", flag="--correctness-key")
+            choose_key(
+                record, wanted, (), what="the correctness", flag="InputOptions(correctness_key=…)"
+            )
         keys = (wanted,) if wanted else _CORRECTNESS_KEYS
-        value = next((record.values[key] for key in keys if key in record.values), None)
+        return next((record.values[key] for key in keys if key in record.values), None)
+
+    def _correctness(self, record: Record) -> tuple[int | None, bool]:
+        """Return the given correctness, and whether it is valid."""
+        value = self._given_correctness(record)
         if value is None or value == "":
             return None, True
         number = _number(value)
@@ -197,14 +214,14 @@ _BAD_CORRECTNESS = "values of correctness are not 1 (right), 0 (wrong) or 2 (unc
 _NO_LABEL = "answers have neither gt_answer nor a correctness"
 _REMEDIES = {
     _TWICE: "Remove the duplicates",
-    _UNKNOWN: "Give their questions, or pass --allow-unknown",
-    _SILENT: "Give their answers, or pass --allow-missing to leave them unscored",
+    _UNKNOWN: "Give their questions, or pass InputOptions(allow_unknown=True)",
+    _SILENT: "Give their answers, or pass InputOptions(allow_missing=True) to leave them unscored",
     _BAD_CATEGORY: "Correct them",
-    _BAD_INPUT: "Correct them, or give HallusionBench.json with --references",
+    _BAD_INPUT: "Correct them, or give HallusionBench.json with references=…",
     _BAD_LABEL: "Correct them",
-    _BAD_CORRECTNESS: "Correct them, or name another key with --correctness-key",
-    _NO_LABEL: "Give the benchmark's questions with --references "
-    "HallusionBench.json, or pass --allow-unknown to leave them unscored",
+    _BAD_CORRECTNESS: "Correct them, or name another key with InputOptions(correctness_key=…)",
+    _NO_LABEL: "Give the benchmark's questions, HallusionBench.json, with references=…, "
+    "or pass InputOptions(allow_unknown=True) to leave them unscored",
 }
 
 

@@ -243,7 +243,7 @@ _BAD_DIMENSION = "dimensions are neither faithfulness nor factuality"
 _CONTRADICTION = "questions have lines with another label or order_sensitive"
 _MISPLACED = "questions have lines with another dimension or category"
 _REMEDIES = {
-    _UNKNOWN_OPERATOR: f"They are {', '.join(OPERATORS)}",
+    _UNKNOWN_OPERATOR: f"Use one of {', '.join(OPERATORS)}",
     _BAD_CONFIDENCE: "Write 85 % as 0.85, and omit the key if the model gave no confidence",
     _TWICE: "Remove the duplicates, or give other samples another question_id",
 }

@@ -269,7 +269,7 @@ class _Reader:
         problem = (
             "the file ends in the middle of a value; it may be truncated"
             if cut_off
-            else f"not JSON ({err.msg}); correct it there"
+            else f"not JSON ({err.msg}, found {rest[:40]!r}); correct it there"
         )
         return self._error(problem, line)
 
@@ -297,7 +297,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(values) == len(pairs):
         return values
     duplicates = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
-    raise _RefusedError(f"duplicate keys in one object: {named(duplicates)}")
+    raise _RefusedError(f"duplicate keys in one object: {named(duplicates)}; keep one of each")
 
 
 def named(values: Sequence[str]) -> str:

@@ -75,9 +75,11 @@ def _references(references: References | None) -> dict[str, _Reference] | None:
     for record in _records_of(references):
         if keys is None:
             keys = (
-                choose_key(record, None, _ID_KEYS, what="the image name", flag=_ID_KEYS[0]),
                 choose_key(
-                    record, None, _REFERENCE_KEYS, what="the description", flag=_REFERENCE_KEYS[0]
+                    record, None, _ID_KEYS, what="the image name", flag="one of these names"
+                ),
+                choose_key(
+                    record, None, _REFERENCE_KEYS, what="the description", flag="one of these names"
                 ),
             )
         identifier = canonical_id(record.values.get(keys[0]), record.place)

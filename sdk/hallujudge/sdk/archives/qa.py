@@ -106,7 +106,9 @@ def _is_mapping(responses: Responses, names: Sequence[str]) -> bool:
     value = None if first is None else first.value
     if not isinstance(value, dict) or not value or any(name in value for name in names):
         return False
-    return all(entry is None or isinstance(entry, (str, list, dict)) for entry in value.values())
+    texts = all(entry is None or isinstance(entry, (str, list, dict)) for entry in value.values())
+    # Numbers are no answers, but the layout is this one, and so the reader names the first.
+    return texts or all(isinstance(entry, (int, float)) for entry in value.values())
 
 
 def text_of(record: Record, key: str) -> str | None:

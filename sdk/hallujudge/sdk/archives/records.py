@@ -220,7 +220,7 @@ def choose_key(
         wanted: The key that the user named; None to search the candidates.
         candidates: Usual keys, the most likely first.
         what: Name of the value, for the message.
-        flag: The option that names the key, for the message.
+        flag: The option that names the key, or ``one of these names``, for the message.
 
     Raises:
         ArchiveError: No key matches; the message lists the record's keys.
@@ -230,8 +230,9 @@ def choose_key(
             return key
     looked = wanted or ", ".join(candidates)
     found = named(sorted(record.values)) or "none"
+    remedy = f"Give it {flag}" if flag.startswith("one of") else f"Name it with {flag}"
     raise ArchiveError(
-        f"{record.place}: no key for {what}: tried {looked}; found {found}. Name it with {flag}"
+        f"{record.place}: no key for {what}: tried {looked}; found {found}. {remedy}"
     )
 
 

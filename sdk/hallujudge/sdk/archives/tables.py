@@ -133,12 +133,16 @@ def _csv_records(reader: Iterator[list[str]], path: Path) -> Iterator[Record]:
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(header):
-            raise ArchiveError(
-                f"{place}: {len(row)} columns, but the header has {len(header)}; "
-                "quote texts that contain commas or line ends"
-            )
+            raise ArchiveError(f"{place}: {_miscounted(len(row), len(header))}")
         yield Record(values=dict(zip(header, row, strict=True)), position=position, place=place)
         position += 1
+
+
+def _miscounted(found: int, wanted: int) -> str:
+    count = f"{found} column{'s' * (found != 1)}, but the header has {wanted}"
+    if found > wanted:
+        return f"{count}; quote texts that contain separators or line ends"
+    return f"{count}; give every row all columns, or check whether the file is cut off"
 
 
 def _header(cells: Iterable[object], place: str) -> list[str]:
@@ -233,7 +237,9 @@ def _refuse_bomb(data: bytes, path: Path) -> None:
         with zipfile.ZipFile(io.BytesIO(data)) as book:
             parts = book.infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as err:
-        raise ArchiveError(f"{path}: not an XLSX workbook: {err}") from err
+        raise ArchiveError(
+            f"{path}: not an XLSX workbook, or cut off ({err}); save or copy it again"
+        ) from err
     size = sum(part.file_size for part in parts)
     if size > MAX_UNPACKED_BYTES or len(parts) > _MAX_PARTS:
         raise ArchiveError(

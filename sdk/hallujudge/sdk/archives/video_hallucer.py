@@ -209,7 +209,11 @@ class _Gathering:
 
     def _run(self, record: Record) -> VideoHallucerRun:
         self._text_key = self._text_key or choose_key(
-            record, self._options.text_key, _ANSWER_KEYS, what="the answer", flag="--text-key"
+            record,
+            self._options.text_key,
+            _ANSWER_KEYS,
+            what="the answer",
+            flag="InputOptions(text_key=…)",
         )
         return VideoHallucerRun(
             response=text_of(record, self._text_key),

@@ -52,7 +52,11 @@ def given_numbers(texts: Sequence[str], metric: str, scores: Sequence[str]) -> d
     """
     found: dict[str, Printed] = {}
     for text in texts:
-        name, _, number = text.partition("=")
+        name, equals, number = text.partition("=")
+        if not equals:
+            raise InvalidInputError(
+                f"--printed {text!r:.80}: give a score and its number, such as accuracy=0.854"
+            )
         name = _our_name(metric, name)
         if name not in scores:
             raise InvalidInputError(

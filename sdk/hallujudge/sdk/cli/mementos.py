@@ -17,6 +17,8 @@ from .panels import examples, input_option, metric_option
 
 __all__: list[str] = []
 
+_DOMAINS = ("daily_life", "robotics", "comics", "general")
+
 
 @score_app.command(
     epilog=examples(
@@ -72,7 +74,11 @@ def mementos(
 
 def _roles(role: str, graphs: list[str] | None) -> dict[str, str]:
     """Return graphs by role: ``objects``, or ``objects.DOMAIN`` for one domain."""
-    return {
-        f"{role}.{domain}" if domain else role: graph
-        for domain, graph in by_domain(graphs, role).items()
-    }
+    chosen = by_domain(graphs, role)
+    for domain, graph in chosen.items():
+        if domain not in ("", *_DOMAINS):
+            raise InvalidInputError(
+                f"--{role.removesuffix('s')}-graph {domain}={graph}: {domain!r} is neither a "
+                f"domain ({', '.join(_DOMAINS)}) nor the beginning of a file's name"
+            )
+    return {f"{role}.{domain}" if domain else role: graph for domain, graph in chosen.items()}

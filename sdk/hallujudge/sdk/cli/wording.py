@@ -7,7 +7,7 @@ import re
 __all__ = ["in_flags"]
 
 _ARGUMENT = re.compile(
-    r"(?:InputOptions|CompareOptions|ScoreRun|Client|Connection)\((?P<name>\w+)=(?P<value>[^()]*)\)|\breferences=…"
+    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|Client|Connection)\((?P<name>\w+)=(?P<value>[^()]*)\)|\b(?P<bare>references|baseline)=…"
 )
 _OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
 _SETTINGS = {
@@ -21,6 +21,8 @@ _FLAGS = {
     "claims_only": "--claims",
     "display": "--options",
     "nouns": "--nouns-file",
+    "maximum": "--max",
+    "minimum": "--min",
 }
 
 
@@ -39,8 +41,8 @@ def in_flags(message: str) -> str:
 
 
 def _flag(match: re.Match[str]) -> str:
-    if match["name"] is None:
-        return "--references"
+    if match["bare"]:
+        return f"--{match['bare']}"
     flag = _FLAGS.get(match["name"]) or f"--{match['name'].replace('_', '-')}"
     return flag if match["value"] in ("…", "True") else f"{flag} {match['value']}".replace("'", "")
 

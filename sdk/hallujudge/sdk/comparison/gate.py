@@ -53,9 +53,14 @@ class GateLimits:
             )
         unscored = {} if self.max_unscored is None else {"max_unscored": self.max_unscored}
         if not (self.max_regression or self.maximum or self.minimum or unscored):
-            raise InvalidInputError("there is no limit; give at least one, such as chair_i=0.01")
+            raise InvalidInputError(
+                "there is no limit; give GateLimits(max_regression=…), GateLimits(maximum=…), "
+                "GateLimits(minimum=…) or GateLimits(max_unscored=…)"
+            )
         if self.max_regression and not baseline:
-            raise InvalidInputError("a largest regression needs a baseline; give a run to compare")
+            raise InvalidInputError(
+                "GateLimits(max_regression=…) needs a run to compare with: give baseline=…"
+            )
         for name, limit in (*self.max_regression.items(), *unscored.items()):
             if not 0 <= limit < math.inf:
                 raise InvalidInputError(f"the limit of {name} is {limit}; give 0 or more")

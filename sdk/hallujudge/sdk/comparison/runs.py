@@ -224,7 +224,8 @@ def _names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
     """Return a distinct name for each run: as given, or of its folder."""
     if given and len(given) != len(sources):
         raise InvalidInputError(
-            f"{len(given)} names for {len(sources)} runs; give one name for each run"
+            f"{len(given)} name{'s' * (len(given) != 1)} for {len(sources)} runs; give one name "
+            "for each run"
         )
     names = list(given) or _folder_names(sources)
     if repeated := [name for name in names if names.count(name) > 1]:

@@ -92,8 +92,8 @@ def _truth(record: Record) -> bool | None:
     verdict = str(record.values.get("verdict", ""))
     if verdict not in _VERDICTS:
         raise ArchiveError(
-            f"{record.place}: {label!r} needs the verdict it is about; found {verdict!r:.40}, use "
-            f"{', '.join(_VERDICTS)}"
+            f"{record.place}: {label!r} needs the verdict it is about; 'verdict' is "
+            f"{shown(record.values.get('verdict'))}, use {', '.join(_VERDICTS)}"
         )
     said = _VERDICTS[verdict]
     return None if said is None else said == (label == "agree")
@@ -118,7 +118,8 @@ def _span(record: Record) -> tuple[int, int] | None:
         return None
     if start is None or end is None or end <= start:
         raise ArchiveError(
-            f"{record.place}: the words go from {start} to {end}; give start and a larger end"
+            f"{record.place}: 'start' is {shown(start)} and 'end' is {shown(end)}; give start "
+            "and a larger end"
         )
     return start, end
 

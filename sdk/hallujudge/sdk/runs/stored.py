@@ -22,7 +22,7 @@ from hallujudge.metrics import (
 )
 
 from ..archives.json_files import read_json
-from ..archives.records import Record, read_records
+from ..archives.records import Record, read_records, shown
 from ..backends.headers import metric_of
 from ..errors import ArchiveError, HallujudgeError
 
@@ -169,25 +169,45 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
         if not isinstance(statistics, Mapping) or (statistics and set(statistics) != names):
             raise ValueError(f"the statistics are {json.dumps(statistics)[:80]}")
         return ItemResult(
-            id=_text(line["id"]),
-            group_id=_text(line["group_id"]),
-            outcome=Outcome(line["outcome"]),
+            id=_text(line, "id"),
+            group_id=_text(line, "group_id"),
+            outcome=_outcome(line["outcome"]),
             reason=line.get("reason", ""),
             detail=line.get("detail", ""),
             statistics=tuple(
                 _number(column, statistics[column.name]) for column in columns if statistics
             ),
-            scores={name: _own_score(value) for name, value in line.get("scores", {}).items()},
-            fields=dict(line.get("fields", {})),
+            scores={name: _own_score(value) for name, value in _object(line, "scores").items()},
+            fields=dict(_object(line, "fields")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as err:
-        raise ArchiveError(f"{record.place}: not a line of items.jsonl: {err}") from err
+        told = f"no {err}" if isinstance(err, KeyError) else err
+        raise ArchiveError(
+            f"{record.place}: not a line of items.jsonl: {told}. Score the run again"
+        ) from err
 
 
-def _text(value: object) -> str:
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+
+
+def _text(line: Mapping[str, object], key: str) -> str:
+    value = line[key]
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is not a text")
+        raise TypeError(f"{key} is {shown(value)}, not a text")
     return value
+
+
+def _object(line: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = line.get(key, {})
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{key} is {shown(value)}, not an object")
+    return value
+
+
+def _outcome(value: object) -> Outcome:
+    if not isinstance(value, str) or value not in _OUTCOMES:
+        raise ValueError(f"outcome is {shown(value)}, not {' or '.join(_OUTCOMES)}")
+    return _OUTCOMES[value]
 
 
 def _number(column: Column, value: Any) -> int | float:

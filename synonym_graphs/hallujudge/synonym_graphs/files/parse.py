@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NoReturn, TypeAlias
 
 from .. import chair_rules as chair
@@ -125,8 +125,7 @@ def _parse_json(text: str, name: str) -> SynonymGraph:
     except json.JSONDecodeError as err:
         place = f"line {err.lineno}, column {err.colno}"
         raise GraphFormatError(
-            f"not JSON ({err.msg}); correct it there, or give a table as a .txt file or with "
-            "layout='table'",
+            f"not JSON ({err.msg}); correct it there, or give a table as a .txt file",
             source=name,
             place=place,
         ) from err
@@ -161,6 +160,8 @@ class _JsonParser:
             return released_graph(top, name=self._source, limit=MAX_FORMS)  # type: ignore[arg-type]  # checked by is_released
         if "format" not in top and (plain := plain_graph(top, self._source)) is not None:
             return plain
+        if "format" not in top and top and not set(top) & _TOP:
+            self._refuse_mixture(top)
         unknown = sorted(set(top) - _TOP)
         if unknown:
             self._fail(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_TOP))}", "$")
@@ -258,6 +259,15 @@ class _JsonParser:
             self._fail(f"{value[:40]!r} has unprintable characters", place)
         return value
 
+    def _refuse_mixture(self, top: Mapping[str, object]) -> NoReturn:
+        first, *others = top
+        odd = next((key for key in others if type(top[key]) is not type(top[first])), first)
+        self._fail(
+            f"is {_kind(top[odd])}, unlike other entries; give every form its root, every root a "
+            "list of its forms, or write Hallujudge's layout",
+            f"$[{odd!r:.60}]",
+        )
+
     def _list(self, value: object, place: str) -> list[object]:
         if not isinstance(value, list):
             self._fail(f"is {_kind(value)}; expected a list", place)
@@ -273,4 +283,12 @@ class _JsonParser:
 
 
 def _kind(value: object) -> str:
-    return "missing" if value is None else f"{type(value).__name__} {str(value)[:40]!r}"
+    if value is None:
+        return "missing"
+    return f"{_KINDS.get(type(value), 'a value')} {json.dumps(value)[:40]}"
+
+
+_KINDS = {str: "text", bool: "a truth value", int: "a number", float: "a number"} | {
+    list: "a list",
+    dict: "an object",
+}

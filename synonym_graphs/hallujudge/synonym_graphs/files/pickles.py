@@ -114,7 +114,8 @@ class _Machine:
             raise
         except (ValueError, IndexError, KeyError, TypeError, AttributeError) as err:
             raise GraphFormatError(
-                f"cannot be read as a pickle ({err}); give the graph as JSON",
+                "cannot be read as a pickle: it is another file, damaged or cut off; download it "
+                "again, or give the graph as JSON",
                 source=self._source,
             ) from err
         raise GraphFormatError("the pickle has no end; download it again", source=self._source)

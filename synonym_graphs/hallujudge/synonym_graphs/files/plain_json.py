@@ -99,7 +99,7 @@ def _objects(values: list[object], name: str, place: str) -> _Placed:
 def _node_link(nodes: _Placed, links: _Placed, name: str) -> _Plain:
     ids = [(_word(node.get("id"), name, place), node) for node, place in nodes]
     pairs = [
-        (_word(link.get("source"), name, place), _word(link.get("target"), name, place), link)
+        (_end(link, "source", name, place), _end(link, "target", name, place), link)
         for link, place in links
     ]
     return _Plain(
@@ -118,6 +118,12 @@ def _lists(data: Mapping[str, object], name: str) -> Iterator[tuple[str, str]]:
         assert isinstance(forms, list), "checked by _plain"
         for index, form in enumerate(forms):
             yield _word(form, name, f"$[{key!r}][{index}]"), root
+
+
+def _end(link: Mapping[str, object], key: str, name: str, place: str) -> str:
+    if key not in link:
+        raise GraphFormatError(f"has no {key}; give source and target", source=name, place=place)
+    return _word(link[key], name, place)
 
 
 def _word(value: object, name: str, place: str) -> str:

@@ -19,11 +19,8 @@ Pair = tuple[str, str, tuple[str, ...]]
 
 
 def is_released(data: Mapping[str, object]) -> bool:
-    """Return whether decoded JSON has the released layout: words, each with an object of lists."""
-    return bool(data) and all(
-        isinstance(ways, dict) and all(isinstance(roots, list) for roots in ways.values())
-        for ways in data.values()
-    )
+    """Return whether decoded JSON has the released layout: words, each with an object."""
+    return bool(data) and all(isinstance(ways, dict) for ways in data.values())
 
 
 def released_graph(

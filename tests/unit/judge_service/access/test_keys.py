@@ -76,13 +76,20 @@ def test_only_its_owner_learns_that_a_key_has_expired(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{}", '{"version": 2, "keys": []}', '{"version": 1, "keys": [{}]}', "[" * 100_000],
+    ("text", "told"),
+    [
+        ("", "it is not JSON"),
+        ("[]", "it has no list of keys"),
+        ("{}", "it has no list of keys"),
+        ('{"version": 2, "keys": []}', "its version is 2, not 1"),
+        ('{"version": 1, "keys": [{}]}', "a key in it is not complete"),
+        ("[" * 100_000, "it is not JSON"),
+    ],
 )
-def test_a_file_that_is_not_of_keys_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_of_keys_is_refused(tmp_path: Path, text: str, told: str) -> None:
     path = tmp_path / "keys.json"
     path.write_text(text)
-    with pytest.raises(InvalidInputError, match="is not a file of keys"):
+    with pytest.raises(InvalidInputError, match=rf"is not a file of keys \({told}\)"):
         KeyStore(path)
 
 

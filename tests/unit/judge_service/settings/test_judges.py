@@ -36,7 +36,7 @@ def test_key_files_that_hold_no_key(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InvalidInputError, match="HALLUJUDGE_LLM_API_KEY_FILE") as caught:
         load_judge_keys({"HALLUJUDGE_LLM_API_KEY_FILE": str(file)})
     assert "secret" not in repr(caught.value.__cause__)
-    with pytest.raises(InvalidInputError, match="cannot be read"):
+    with pytest.raises(InvalidInputError, match="cannot be read: No such file"):
         load_judge_keys({"HALLUJUDGE_LLM_API_KEY_FILE": str(tmp_path / "absent")})
     both = {"HALLUJUDGE_LLM_API_KEY_FILE": "x", "HALLUJUDGE_LLM_API_KEY": "sk-y"}
     with pytest.raises(InvalidInputError, match="unset one"):

@@ -197,7 +197,8 @@ def test_a_reference_in_latin_1_is_read_and_said(tmp_path: Path) -> None:
         ("image_name,description\na,x,y\n", "line 2: 3 columns"),
         ('image_name,description\na,"x\n', "not CSV|2"),
         ("image_name,image_name\na,x\n", "line 1"),
-        ("name,words\na,x\n", "no key for the image name"),
+        ("image_name,description\na\n", "line 2: 1 column, but the header has 2; give every row"),
+        ("name,words\na,x\n", "no key for the image name.* Give it one of these names"),
         ("image_name,words\na,x\n", "no key for the description"),
         ("", "the file is empty"),
     ],
@@ -207,6 +208,14 @@ def test_references_that_are_refused(tmp_path: Path, references: str, says: str)
     path.write_text(references)
     with pytest.raises(ArchiveError, match=says):
         items({"a": "A dog runs."}, path)
+
+
+def test_descriptions_as_references_are_not_blamed(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("image_name,description\nb,x\n")
+    with pytest.raises(ArchiveError) as caught:
+        items({"a": "A dog runs."}, path)
+    assert "give it as responses" not in str(caught.value)
 
 
 def test_what_the_user_allows(tmp_path: Path) -> None:

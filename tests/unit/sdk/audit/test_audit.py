@@ -281,10 +281,18 @@ def test_the_command_shows_columns_that_add_up(
     assert total == Fraction(exact["ours"])
 
 
-@pytest.mark.parametrize("text", ["accuracy", "accuracy=x", "accuracy=101", "bleu=0.5"])
-def test_wrong_printed_numbers_are_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("accuracy", "'accuracy': give a score and its number"),
+        ("accuracy=x", "'x' is not a number"),
+        ("accuracy=101", "'101' is more than"),
+        ("bleu=0.5", "'bleu' is not one of"),
+    ],
+)
+def test_wrong_printed_numbers_are_refused(tmp_path: Path, text: str, said: str) -> None:
     path = lmms_archive(tmp_path, ANSWERS, {})
-    with pytest.raises(InvalidInputError, match="--printed"):
+    with pytest.raises(InvalidInputError, match=f"--printed.*{said}"):
         audit(path, AuditOptions(printed=(text,)))
 
 

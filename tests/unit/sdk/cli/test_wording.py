@@ -18,6 +18,7 @@ from hallujudge.sdk.cli.wording import in_flags
             "the setting matcher_download = 1, or a folder",
             "the setting matcher_download = 1 (without a server: --matcher-download), or a folder",
         ),
+        ("give GateLimits(maximum=…) and baseline=…", "give --max and --baseline"),
         ("option 'extractor' is 'x'", "option 'extractor' is 'x'"),
     ],
 )

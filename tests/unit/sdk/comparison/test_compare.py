@@ -162,7 +162,7 @@ def test_runs_without_a_commonly_scored_item_are_refused() -> None:
     ("options", "said"),
     [
         (CompareOptions(scores=("f1",)), "chair has no score 'f1'; choose from chair_i"),
-        (CompareOptions(names=("a",)), "1 names for 2 runs"),
+        (CompareOptions(names=("a",)), "1 name for 2 runs"),
         (CompareOptions(names=("a", "a")), "two runs have the name 'a'"),
         (CompareOptions(replicates=1), "replicates is 1"),
     ],
@@ -220,20 +220,20 @@ def test_a_report_without_its_items_is_refused(better: RunReport) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "said"),
     [
-        {"id": 5},
-        {"group_id": None},
-        {"scores": {"chair_i": "high"}},
-        {"scores": ["chair_i"]},
-        {"statistics": {"mentioned": 1}},
-        {"statistics": None},
-        {"huge": 10**30},
-        {"outcome": "perhaps"},
+        ({"id": 5}, "id is 5, not a text"),
+        ({"group_id": None}, "group_id is null, not a text"),
+        ({"scores": {"chair_i": "high"}}, "the score 'high' is not a number"),
+        ({"scores": ["chair_i"]}, 'scores is \\["chair_i"\\], not an object'),
+        ({"statistics": {"mentioned": 1}}, "the statistics are"),
+        ({"statistics": None}, "the statistics are null"),
+        ({"huge": 10**30}, "mentioned is 1000"),
+        ({"outcome": "perhaps"}, 'outcome is "perhaps", not scored or unscored'),
     ],
 )
 def test_damaged_lines_are_refused_with_their_place(
-    tmp_path: Path, better: RunReport, damage: dict[str, Any]
+    tmp_path: Path, better: RunReport, damage: dict[str, Any], said: str
 ) -> None:
     better.save(tmp_path / "a")
     items = tmp_path / "a" / "items.jsonl"
@@ -243,5 +243,5 @@ def test_damaged_lines_are_refused_with_their_place(
     else:
         rows[4] |= damage
     items.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    with pytest.raises(ArchiveError, match=r"items.jsonl line 5: not a line of items.jsonl"):
+    with pytest.raises(ArchiveError, match=f"line 5: not a line of items.jsonl: {said}"):
         compare(tmp_path / "a", better, options=FAST)

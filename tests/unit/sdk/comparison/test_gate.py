@@ -131,7 +131,7 @@ def test_wrong_limits_are_refused(
 
 
 def test_a_regression_needs_a_baseline(good: RunReport) -> None:
-    with pytest.raises(InvalidInputError, match="needs a baseline"):
+    with pytest.raises(InvalidInputError, match="give baseline=…"):
         checked(good, max_regression={"chair_i": 0})
 
 

@@ -100,7 +100,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         ({"item": "1", "label": "agree"}, "'agree' needs the verdict it is about"),
         ({"item": "1", "label": "supported", "claim": -1}, "claim is -1; give a number from 0"),
         ({"item": "1", "label": "supported", "claim": "x"}, 'claim is "x"; give a number'),
-        ({"item": "1", "label": "supported", "start": 3}, "the words go from 3 to None"),
+        ({"item": "1", "label": "supported", "start": 3}, "'start' is 3 and 'end' is null"),
         ({"id": "1", "words": [["a"]]}, "give pairs of a word and true or false"),
         ({"id": "1", "caption": "b", "words": [["a", True]]}, "'a' is not in the response"),
         ({"words": [["a", True]]}, "null is not an id"),

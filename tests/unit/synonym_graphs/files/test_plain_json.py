@@ -120,9 +120,14 @@ def test_circles_are_named(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ['{"a": ""}', '{"a": ["b", 3]}', '{"nodes": [], "links": [1]}', '{"nodes": [], "links": [{}]}'],
+    ("text", "said"),
+    [
+        ('{"a": ""}', "'' is not a word"),
+        ('{"a": ["b", 3]}', "3 is not a word"),
+        ('{"nodes": [], "links": [1]}', "expected an object"),
+        ('{"nodes": [], "links": [{}]}', "has no source; give source and target"),
+    ],
 )
-def test_entries_that_are_not_words(text: str) -> None:
-    with pytest.raises(GraphFormatError):
+def test_entries_that_are_not_words(text: str, said: str) -> None:
+    with pytest.raises(GraphFormatError, match=said):
         parse_graph(text, name="mine")

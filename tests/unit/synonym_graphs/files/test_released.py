@@ -37,7 +37,9 @@ def test_words_of_a_released_graph_may_point_at_each_other() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"a": {"": ["b"]}, "c": {"": "d"}}', "c"),
+        ('{"a": {"": ["b"]}, "c": {"": "d"}}', r"\['c'\]: expected a list of roots"),
+        ('{"a": "b", "c": ["d"]}', r"\['c'\]: is a list .* unlike other entries"),
+        ("[]", "is a list"),
         ('{"a": {"": [1]}}', "not a word"),
         ('{"a": {"": ["b\\u0000"]}}', "not a word"),
         (

@@ -129,7 +129,7 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
             return problem
         if given and not item.nouns_given:
             return UnscoredReason.KEYWORDS_MISSING, (
-                "no nouns are given; add them, or have them found with nouns rules"
+                "no nouns are given; add them, or set the option nouns to rules"
             )
         if not item.objects:
             return UnscoredReason.REFERENCE_MISSING, "the image has no annotated object"

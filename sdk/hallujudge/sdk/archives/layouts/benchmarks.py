@@ -156,7 +156,13 @@ READERS = (
         fields="id=question_id",
     ),
     _references("AMBER's annotation file", "id type truth hallu", "amber", fields="id=id"),
-    _responses("Tri-HE's own file", "instance triplets", "tri-he", arguments="--model-key MODEL"),
+    _responses(
+        "Tri-HE's own file",
+        "instance triplets",
+        "tri-he",
+        arguments="--model-key MODEL",
+        also_references=True,
+    ),
     _responses(
         "a HallusionBench file",
         "model_prediction set_id figure_id gt_answer",
@@ -201,6 +207,7 @@ READERS = (
         "mementos",
         fields="id=image_name response=description",
         arguments="-R gt_description.csv",
+        also_references=True,
     ),
     _responses(
         "a file of Mementos descriptions",
@@ -208,6 +215,7 @@ READERS = (
         "mementos",
         fields="id=image response=description",
         arguments="-R gt_description.csv",
+        also_references=True,
     ),
     _references(
         "a file of Mementos' human descriptions",

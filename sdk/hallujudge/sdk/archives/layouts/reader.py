@@ -43,6 +43,8 @@ class ArchiveReader:
     """Whether any metric may read the layout, such as a tool's general log of answers."""
     role: str = "responses"
     """Role of the file: ``responses``, ``references`` or ``companion``, which repeats another."""
+    also_references: bool = False
+    """Whether a file of responses in this layout may be given as references too."""
     convert: Convert | None = None
     """Yields records with the common keys ``id``, ``response``, ``label``, ``question``,
     ``image``, ``category``, ``reference_objects``, …; None if the metric reads them as they are."""

@@ -87,7 +87,7 @@ def joined_labels(sources: Sequence[Path | Iterable[object]]) -> list[Record]:
         raise refuse(
             "questions have no label",
             [id_of(row, with_category=False, required=False) for row in missing],
-            "Give all label files of the benchmark with further --references",
+            "Give all label files of the benchmark with references=…",
         )
     return [
         replace(row, position=position, values={**row.values, "label": labels[_normal_text(row)]})

@@ -74,7 +74,10 @@ def _template(given: str, embed: bool) -> ImageSource:
 def _origin(address: str) -> str:
     match = re.match(r"(https?://[A-Za-z0-9.:\[\]_-]+)(?:/|$)", address)
     if match is None:
-        raise InvalidInputError(f"{address!r:.200} is not an address of pictures")
+        raise InvalidInputError(
+            f"{address!r:.200} is not an address of pictures; write it like "
+            "https://example.org/pictures/{id}.jpg"
+        )
     return match[1]
 
 
