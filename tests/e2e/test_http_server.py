@@ -9,10 +9,12 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from google.protobuf import json_format
 from support.http_calls import JOBS, JUDGE, LINES, chair_request
 from support.running import ServerProcess
 from support.threads import PATIENCE, eventually
 
+from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.keys import create_key
 
@@ -82,6 +84,9 @@ def test_a_job_from_its_creation_to_its_results(tmp_path: Path) -> None:
         assert end == {"nextPosition": "4", "last": True}
         scored = caller.call(JUDGE + "Score", chair_request(*captions))
         assert [row["result"] for row in results] == scored["results"]
+        assert _binary(caller, captions * 100) == caller.call(
+            JUDGE + "Score", chair_request(*captions * 100)
+        )
         report = caller.call(JOBS + "GetJobReport", {"jobId": job})["report"]
         assert report["scores"] == scored["report"]["scores"]
         assert caller.call(JOBS + "CancelJob", {"jobId": job})["job"]["state"] == "JOB_STATE_DONE"
@@ -91,6 +96,14 @@ def test_a_job_from_its_creation_to_its_results(tmp_path: Path) -> None:
         caller.close()
         code, errors = server.stop()
     assert (code, "Traceback" in errors) == (0, False), errors
+
+
+def _binary(caller: Caller, captions: list[str]) -> Any:
+    """Return scores by messages in protobuf's own form, which worker processes read."""
+    message = json_format.ParseDict(chair_request(*captions), pb.ScoreRequest())
+    answer = caller.open(JUDGE + "Score", message.SerializeToString(), "application/proto")
+    assert answer.status == 200
+    return json_format.MessageToDict(pb.ScoreResponse.FromString(answer.read()))
 
 
 def test_a_stopping_server_tells_a_stream_that_it_ends() -> None:

@@ -11,13 +11,13 @@ from ...errors import DeadlineError, HallujudgeError
 from ...wire.errors import status_of
 from ..door import describes_itself, is_loopback
 from ..failures import internal_error
-from .bodies import Body, Receive, lines_of, whole
+from .bodies import Body, Receive, lines_of, unpacked, whole
 from .context import CallFailedError
 from .document import openapi_document
 from .exchange import JSON, LINES, PROTO, Exchange, Scope, Send
 from .job_results import all_results
 from .json_form import to_json
-from .refusals import foreign_host, kind_of, refusal_of
+from .refusals import GZIP, coding_of, foreign_host, kind_of, refusal_of
 
 if TYPE_CHECKING:
     from ...settings.server import ServerSettings
@@ -84,7 +84,10 @@ class HttpApp:
             await exchange.fail(status_of(internal_error(err)))
 
     async def _answer(self, route: Route, exchange: Exchange, body: Body) -> None:
-        raws = (lines_of if route.many else whole)(body, self._limit)
+        parts = body.parts()
+        if coding_of(exchange) == GZIP:
+            parts = unpacked(parts)
+        raws = (lines_of if route.many else whole)(parts, self._limit)
         context: Any = exchange.context
         if route.stream:
             await _streamed(route.json(raws, context), exchange)
@@ -92,7 +95,7 @@ class HttpApp:
             await _streamed(all_results(route.json, raws, context), exchange)
         elif kind_of(exchange) == PROTO:
             response = await route.binary(raws, context)
-            await exchange.respond(200, PROTO, response.SerializeToString())
+            await exchange.respond(200, PROTO, route.written(response))
         else:
             response = await route.json(raws, context)
             await exchange.respond(200, JSON, await to_json(response))

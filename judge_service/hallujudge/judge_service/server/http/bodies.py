@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, MutableMapping
+import zlib
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    MutableMapping,
+)
 from typing import Any, TypeAlias
 
 from ...errors import InvalidInputError
+from ..requests import malformed
 
-__all__ = ["Body", "Receive", "lines_of", "whole"]
+__all__ = ["Body", "Receive", "lines_of", "unpacked", "whole"]
 
 Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
+
+# A byte of gzip can become a thousand: so much is unpacked before its size is looked at.
+_PIECE = 1 << 16
+_GZIP = 31
+"""zlib's number for gzip with its header."""
 
 
 class Body:
@@ -44,27 +58,48 @@ class Body:
             yield part
 
 
-async def whole(body: Body, limit: int) -> AsyncGenerator[bytes, None]:
+async def unpacked(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield what gzip packed, in small pieces; other requests are served between them.
+
+    Raises:
+        InvalidInputError: The body is not gzip, or its end is missing.
+    """
+    unpacker = zlib.decompressobj(_GZIP)
+    async for part in parts:
+        rest, full = part, True
+        while rest or full:
+            try:
+                piece = unpacker.decompress(rest, _PIECE)
+            except zlib.error:
+                raise malformed("the body is not gzip, as its content encoding says") from None
+            rest, full = unpacker.unconsumed_tail, len(piece) == _PIECE
+            yield piece
+            await asyncio.sleep(0)
+    if not unpacker.eof or unpacker.unused_data:
+        raise malformed("the body is not one whole gzip file")
+
+
+async def whole(parts: AsyncIterable[bytes], limit: int) -> AsyncGenerator[bytes, None]:
     """Yield the body as the one message of a call.
 
     Raises:
         InvalidInputError: It is larger than the limit.
     """
     data = bytearray()
-    async for part in body.parts():
+    async for part in parts:
         data += part
         _check(len(data), limit)
     yield bytes(data)
 
 
-async def lines_of(body: Body, limit: int) -> AsyncGenerator[bytes, None]:
+async def lines_of(parts: AsyncIterable[bytes], limit: int) -> AsyncGenerator[bytes, None]:
     """Yield each line of the body, without empty ones, as soon as it is there.
 
     Raises:
         InvalidInputError: A line is larger than the limit.
     """
     rest = bytearray()
-    async for part in body.parts():
+    async for part in parts:
         *ends, last = part.split(b"\n")
         for end in ends:
             _check(len(rest) + len(end), limit)

@@ -12,9 +12,11 @@ from ..door import is_loopback
 from .exchange import JSON, LINES, PROTO, Exchange, Headers
 from .routes import Route
 
-__all__ = ["Refusal", "foreign_host", "kind_of", "refusal_of"]
+__all__ = ["GZIP", "Refusal", "coding_of", "foreign_host", "kind_of", "refusal_of"]
 
 DOCUMENT = "/openapi.json"
+GZIP = "gzip"
+_CODINGS = ("", "identity", GZIP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,11 @@ def kind_of(exchange: Exchange) -> str:
     return exchange.header("content-type").partition(";")[0].strip().lower()
 
 
+def coding_of(exchange: Exchange) -> str:
+    """Return how the body of a request is packed; empty: it is not."""
+    return exchange.header("content-encoding").strip().lower()
+
+
 def refusal_of(
     exchange: Exchange, method: str, path: str, routes: Mapping[str, Route]
 ) -> Refusal | None:
@@ -50,9 +57,9 @@ def refusal_of(
     if (kind := kind_of(exchange)) not in kinds:
         problem = f"the content type is {kind!r:.80}; send {' or '.join(kinds)}"
         return _refusal(415, problem, ("accept-post", ", ".join(kinds)))
-    if (coding := exchange.header("content-encoding").strip().lower()) not in ("", "identity"):
-        problem = f"the content encoding is {coding!r:.80}; send the body as it is"
-        return _refusal(415, problem, ("accept-encoding", "identity"))
+    if (coding := coding_of(exchange)) not in _CODINGS:
+        problem = f"the content encoding is {coding!r:.80}; send {GZIP}, or the body as it is"
+        return _refusal(415, problem, ("accept-encoding", GZIP))
     return None
 
 

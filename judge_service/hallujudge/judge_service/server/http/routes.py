@@ -16,10 +16,7 @@ _Interceptors: TypeAlias = "Sequence[grpc.aio.ServerInterceptor]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One method.
-
-    Its calls take an iterator of messages as bytes, and the context. They return messages.
-    """
+    """One method. Its calls take an iterator of messages as bytes, and the context."""
 
     name: str
     """The method's name."""
@@ -28,9 +25,11 @@ class Route:
     stream: bool
     """Whether it returns any number of messages."""
     json: Callable[..., Any]
-    """Serves messages in JSON."""
+    """Serves messages in JSON; returns messages."""
     binary: Callable[..., Any]
-    """Serves messages in the binary form of protobuf."""
+    """Serves messages in the binary form of protobuf; returns what ``written`` takes."""
+    written: Callable[[Any], bytes]
+    """Returns the binary form of what ``binary`` returned."""
 
 
 class Handlers:
@@ -67,27 +66,33 @@ async def routes_of(
         json: What wraps them for messages in JSON, the outermost first.
         binary: The same for messages in the binary form.
     """
-    return {
-        path: Route(
+    routes = {}
+    for path, handler in handlers.by_path.items():
+        in_json = await _wrapped(path, handler, json)
+        in_binary = await _wrapped(path, handler, binary)
+        routes[path] = Route(
             name=path.rpartition("/")[2],
             many=bool(handler.request_streaming),
             stream=bool(handler.response_streaming),
-            json=await _wrapped(path, handler, json),
-            binary=await _wrapped(path, handler, binary),
+            json=_call_of(in_json),
+            binary=_call_of(in_binary),
+            written=cast("Callable[[Any], bytes]", in_binary.response_serializer),
         )
-        for path, handler in handlers.by_path.items()
-    }
+    return routes
 
 
-async def _wrapped(path: str, handler: _Handler, interceptors: _Interceptors) -> Callable[..., Any]:
+def _call_of(handler: _Handler) -> Callable[..., Any]:
+    return cast("Callable[..., Any]", handler.stream_stream or handler.stream_unary)
+
+
+async def _wrapped(path: str, handler: _Handler, interceptors: _Interceptors) -> _Handler:
     async def found(_: grpc.HandlerCallDetails) -> _Handler:
         return handler
 
     inner: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]] = found
     for interceptor in reversed(interceptors):
         inner = _within(interceptor, inner)
-    wrapped = await inner(_Details(path))
-    return cast("Callable[..., Any]", wrapped.stream_stream or wrapped.stream_unary)
+    return await inner(_Details(path))
 
 
 def _within(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
 import grpc
@@ -223,3 +225,24 @@ async def test_web_pages_cannot_call_a_server_without_keys() -> None:
     assert (page.status, page.json["code"]) == (403, "permission_denied")
     assert [answer.status for answer in mine] == [200] * 4
     assert not any(name.startswith("access-control") for name in mine[0].headers)
+
+
+async def test_bodies_may_be_packed_with_gzip() -> None:
+    packed = {"content-encoding": "gzip"}
+    body = gzip.compress(json.dumps(chair_request("A dog and a cat.")).encode())
+    async with serving() as server:
+        plain = await post(server, _SCORE, chair_request("A dog and a cat."))
+        score = await post(server, _SCORE, body, **packed)
+        broken = [
+            await post(server, _SCORE, data, **packed)
+            for data in (b"", b"{}", body[:-9], body + b"more", body[:20] + b"x" * 20)
+        ]
+    assert score.body == plain.body
+    assert [refused(answer)[2] for answer in broken] == ["MALFORMED_MESSAGE"] * 5
+
+
+async def test_a_packed_body_is_bounded_by_what_it_becomes() -> None:
+    bomb = gzip.compress(b" " * (1 << 26))
+    async with serving(max_message_bytes=1 << 16) as server:
+        answer = await post(server, _SCORE, bomb, **{"content-encoding": "gzip"})
+    assert refused(answer) == (413, "resource_exhausted", "MESSAGE_TOO_LARGE")
