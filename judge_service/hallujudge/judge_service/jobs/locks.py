@@ -90,7 +90,12 @@ class ServerLock:
             connection.detach()
             # Services may share a server, each with a schema of its own.
             schema = func.hashtext(func.current_schema())
-            if connection.scalar(select(func.pg_try_advisory_lock(self._key, schema))):
+            try:
+                taken = connection.scalar(select(func.pg_try_advisory_lock(self._key, schema)))
+            except BaseException:
+                connection.close()
+                raise
+            if taken:
                 self._connection = connection
                 return True
             connection.close()

@@ -78,8 +78,7 @@ class JobService:
         self._threads = DatabaseThreads()
         self._changes = Changes()
         self._draining = asyncio.Event()
-        self._opening = asyncio.Lock()
-        self._opened: _Opened | None = None
+        self._opening: asyncio.Task[_Opened] | None = None
         self._closing: _Opened | None = None
         self._waking: asyncio.Task[None] | None = None
 
@@ -117,8 +116,7 @@ class JobService:
         if self._waking is not None:
             self._waking.cancel()
             await asyncio.gather(self._waking, return_exceptions=True)
-        async with self._opening:
-            opened, self._opened = self._opened, None
+        opened = await self._last_opened()
         if opened is not None:
             self._closing = opened
             await opened.task
@@ -258,14 +256,23 @@ class JobService:
             ) from err
 
     async def _open_once(self) -> _Opened:
-        async with self._opening:
-            if self._opened is None:
-                if self._draining.is_set():
-                    raise UnavailableError(
-                        "the server stops", reason="SERVER_DRAINING", retry_after=POLL_SECONDS
-                    )
-                self._opened = await self._made()
-            return self._opened
+        """Open the database; a call that is cancelled meanwhile leaves it to the next one."""
+        opening = self._opening
+        if opening is None or _failed(opening):
+            if self._draining.is_set():
+                raise UnavailableError(
+                    "the server stops", reason="SERVER_DRAINING", retry_after=POLL_SECONDS
+                )
+            self._opening = opening = asyncio.create_task(self._made())
+        return await asyncio.shield(opening)
+
+    async def _last_opened(self) -> _Opened | None:
+        """Return the open database, for the last time; None if there is none."""
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return None
+        await asyncio.wait({opening})
+        return None if _failed(opening) else opening.result()
 
     async def _made(self) -> _Opened:
         # SQLAlchemy takes long to import.
@@ -301,6 +308,10 @@ class JobService:
                 return
             except HallujudgeError as err:
                 _LOG.warning("jobs wait: %s", err)
+
+
+def _failed(task: asyncio.Task[_Opened]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def _check(new: NewJob) -> None:
