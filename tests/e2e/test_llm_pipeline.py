@@ -175,7 +175,7 @@ async def test_an_estimate_sends_nothing() -> None:
     assert remote.cost_at_most is not None
 
 
-@pytest.mark.parametrize("option", ["matcher_model", "nli_model"])
+@pytest.mark.parametrize("option", ["matcher_model", "small_model"])
 @pytest.mark.parametrize("value", ["/etc", "../x", "~/m", ".", "tests", "x" * 5000, "no/model"])
 def test_a_remote_caller_names_only_what_is_offered(
     option: str, value: str, monkeypatch: pytest.MonkeyPatch
@@ -185,6 +185,13 @@ def test_a_remote_caller_names_only_what_is_offered(
     resources = Resources(offers=Offers(models=("minilm",)))
     with pytest.raises(NotFoundError, match=f"{option}' names something .* it offers minilm$"):
         ENTRY.open(ScoreSpec(metric="tri-he", options=options), resources)
+
+
+@pytest.mark.parametrize("judge", ["hhem", "factcg", "minicheck-flan-t5"])
+def test_a_remote_caller_has_only_the_small_judges_that_are_offered(judge: str) -> None:
+    spec = ScoreSpec(metric="tri-he", options={"judge": judge})
+    with pytest.raises(NotFoundError, match="'judge' names something that this server does not"):
+        ENTRY.open(spec, Resources(offers=Offers(models=("minilm",))))
 
 
 def test_a_model_that_is_not_there_is_like_one_that_is_not_offered(

@@ -284,7 +284,11 @@ def test_models_that_cannot_be_used(tmp_path: Path) -> None:
     refused(tmp_path / "model", "model.safetensors")
     refused("nobody/has-this", "allow its download", "--matcher-download")
     refused("mpnet", "sentence-transformers/all-mpnet-base-v2 is not on this machine")
-    refused("minilm", "protocol nli needs nli_model", more=("--protocol", "nli"))
+    refused("minilm", "judge nli needs small_model", more=("--judge", "nli"))
+    refused(
+        *("minilm", "lytang/MiniCheck-RoBERTa-Large is not on this machine"),
+        more=("--judge", "minicheck-roberta"),
+    )
 
 
 def test_a_hub_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,7 +333,7 @@ def test_a_reply_is_read_while_the_request_is_sent(server: str) -> None:
     [
         ("--judge", "oracle"),
         ("--extractor", "magic"),
-        ("--protocol", "mine"),
+        ("--small-above", "2"),
         ("--variant", "best"),
         ("--backend", "tpu"),
         ("--max-calls", "-2"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from hallujudge.judge_service.matchers import ClaimMatcher, ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.cosine import CosineMatcher
-from hallujudge.judge_service.matchers.nli import NliMatcher
+from hallujudge.judge_service.matchers.small.matcher import SmallMatcher
 from hallujudge.judge_service.matchers.vectors import VectorStore
 from hallujudge.metrics.framework.claims import ClaimVerdict
 from hallujudge.metrics.framework.triplets import Sentence, Triplet, reference_of
@@ -45,22 +45,25 @@ class WordEncoder:
         return row / np.linalg.norm(row)
 
 
-class WordEntailment:
-    """A model by which a premise entails texts whose words it all has; each word is a token."""
+class WordPairs:
+    """A model by which a premise supports texts whose words it all has; each word is a token."""
 
-    label = "word-nli@0"
+    label = "word-pairs@0"
 
-    def __init__(self, room: int = 12) -> None:
-        self.room = room
+    def __init__(self, limit: int = 12) -> None:
+        self.limit = limit
         self.pairs: list[tuple[str, str]] = []
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
 
-    def entailment(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        return [sum(self.lengths(pair)) for pair in pairs]
+
+    def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         self.pairs += pairs
-        for premise, text in pairs:
-            assert sum(self.lengths([premise, text])) <= self.room, "a premise was not split"
+        for size in self.sizes(pairs):
+            assert size <= self.limit, "a premise was not split"
         return [self._share(premise, text) for premise, text in pairs]
 
     def _share(self, premise: str, text: str) -> float:
@@ -74,14 +77,16 @@ def published(encoder: WordEncoder | None = None, **changes: Any) -> CosineMatch
     return CosineMatcher(chosen, store, "words@0/words")
 
 
-def nli(model: WordEntailment, **changes: Any) -> NliMatcher:
-    chosen = MatcherSettings(protocol="nli", nli_model="m", **changes)
-    return NliMatcher(chosen, VectorStore(WordEncoder(), 100), "words@0/words", model)
+def small(model: WordPairs, judge: str = "nli", **changes: Any) -> SmallMatcher:
+    chosen = MatcherSettings(protocol=judge, small_model="m", **changes)
+    return SmallMatcher(chosen, VectorStore(WordEncoder(), 100), "words@0/words", model)
 
 
-def query(*claim: str, references: tuple[Triplet, ...] | None = GRAPH) -> ClaimQuery:
+def query(
+    *claim: str, references: tuple[Triplet, ...] | None = GRAPH, objects: tuple[str, ...] = ()
+) -> ClaimQuery:
     parts = Triplet(*claim) if len(claim) == 3 else Sentence(*claim)
-    return ClaimQuery(claim=parts, references=references)
+    return ClaimQuery(claim=parts, references=references, objects=objects)
 
 
 def judged(matcher: ClaimMatcher, *queries: ClaimQuery) -> list[ClaimVerdict]:

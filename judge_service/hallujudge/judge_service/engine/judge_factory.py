@@ -23,6 +23,7 @@ from ..llm.http import Endpoint
 from ..llm.retry import RetryPolicy
 from ..llm.templates import Template
 from ..llm.vllm import VllmServer, VllmSettings
+from ..matchers.presets import SMALL_JUDGES
 from .progress import RunProgress
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ __all__ = ["JUDGE_NAMES", "JudgeFactory", "vllm_server"]
 
 _NOWHERE = "http://batch.invalid/v1"
 
-JUDGE_NAMES = ("matcher", "llm", "router")
+_LOCAL = ("matcher", *SMALL_JUDGES)
+JUDGE_NAMES = (*_LOCAL, "llm", "router")
 """The names of judges; the router calls the judges of ``judge_order``."""
 
 
@@ -95,23 +97,31 @@ class JudgeFactory:
             self.llm("fallback")
         if settings.judge_order != type(settings)().judge_order:
             self._order("router")
+        self.small_model("")
         if self.cache is not None:
             self.cache.check()
 
     def judge(self, name: str, matcher: MatcherSettings | None = None) -> Router:
-        """Return a judge by name: ``matcher``, ``llm``, or ``router`` (``judge_order``).
+        """Return a judge by name, such as ``matcher``; ``router``: the judges of ``judge_order``.
 
-        This loads a matcher's models, which may take seconds. Call it in a thread if other work
-        shares the event loop.
+        This loads the models of matchers and small judges, which may take seconds. Call it in a
+        thread if other work shares the event loop.
 
         Args:
             name: The judge's name.
-            matcher: The settings of the matcher; None: the defaults.
+            matcher: The settings of matchers and small judges; None: the defaults.
 
         Raises:
             InvalidInputError: The name is unknown, or the judge is not configured.
         """
-        return Router([self._one(part, matcher) for part in self._order(name)])
+        order = self._order(name)
+        small = [part for part in order if part in SMALL_JUDGES]
+        if matcher is not None and matcher.small_model and len(small) > 1:
+            raise InvalidInputError(
+                f"small_model is {matcher.small_model!r}, but judge_order has {len(small)} small "
+                f"judges ({', '.join(small)}); name their models in the setting small_models"
+            )
+        return Router([self._one(part, matcher) for part in order])
 
     def matcher_weights(self, name: str, matcher: MatcherSettings) -> str:
         """Return the SHA-256 of a judge's sentence encoder; empty: the judge has no matcher.
@@ -139,7 +149,7 @@ class JudgeFactory:
         Raises:
             InvalidInputError: No language model is configured.
         """
-        names = [part for part in self._order(name) if part != "matcher"]
+        names = [part for part in self._order(name) if part not in _LOCAL]
         if not names:
             raise InvalidInputError(
                 f"judge_order is {self.settings.judge_order!r}, which has no language model; name "
@@ -240,7 +250,7 @@ class JudgeFactory:
         if name != "router":
             return [name]
         order = [part.strip() for part in self.settings.judge_order.split(",") if part.strip()]
-        known = ("matcher", "llm", "fallback")
+        known = (*_LOCAL, "llm", "fallback")
         if unknown := [part for part in order if part not in known]:
             raise InvalidInputError(
                 f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
@@ -255,14 +265,40 @@ class JudgeFactory:
         return chosen
 
     def _one(self, name: str, matcher: MatcherSettings | None) -> Judge:
-        return self._matcher(matcher) if name == "matcher" else self.llm(name)
+        return self._matcher(name, matcher) if name in _LOCAL else self.llm(name)
 
-    def _matcher(self, settings: MatcherSettings | None) -> MatcherJudge:
+    def _matcher(self, name: str, settings: MatcherSettings | None) -> MatcherJudge:
         from ..judges.matcher import MatcherJudge
+
+        settings = self._downloading(self._protocol(name, settings))
+        return MatcherJudge(self._matcher_models().open(settings), name)
+
+    def _protocol(self, name: str, settings: MatcherSettings | None) -> MatcherSettings:
+        """Return the settings of the matcher or of a small judge."""
         from ..matchers import MatcherSettings
 
-        settings = self._downloading(settings or MatcherSettings())
-        return MatcherJudge(self._matcher_models().open(settings))
+        settings = settings or MatcherSettings()
+        if name == "matcher":
+            return settings
+        model = settings.small_model or self.small_model(name)
+        return replace(settings, protocol=name, small_model=model)
+
+    def small_model(self, name: str) -> str:
+        """Return the model that the setting ``small_models`` gives to a small judge, or nothing.
+
+        Raises:
+            InvalidInputError: An entry of the setting is not a small judge with its model.
+        """
+        found = {}
+        for entry in _names(self.settings.small_models):
+            judge, _, model = entry.partition("=")
+            if judge.strip() not in SMALL_JUDGES or not model.strip():
+                raise InvalidInputError(
+                    f"small_models has the entry {entry!r}; write JUDGE=MODEL with one of "
+                    f"{', '.join(SMALL_JUDGES)} and a folder or hub id"
+                )
+            found[judge.strip()] = model.strip()
+        return found.get(name, "")
 
     def _downloading(self, settings: MatcherSettings) -> MatcherSettings:
         """Return the settings, with downloads allowed where the judges' settings allow them."""

@@ -20,6 +20,7 @@ __all__ = [
     "changes_texts",
     "encoder_shape",
     "find_model",
+    "find_tokenizer",
 ]
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -34,7 +35,8 @@ _MAX_JSON_BYTES = 1 << 20
 # The limit of the safetensors library.
 _MAX_HEADER_BYTES = 100_000_000
 # Only safetensors and text files: reading them executes nothing.
-_FETCHED = ("*.json", "*.txt", "*.model", _WEIGHTS)
+_TOKENIZER = ("*.json", "*.txt", "*.model")
+_FETCHED = (*_TOKENIZER, _WEIGHTS)
 _KNOWN_MODULES = {"Transformer", "Pooling", "Normalize"}
 _HOW = (
     f"put its files (config.json, tokenizer.json, {_WEIGHTS}; sentence encoders: also "
@@ -107,6 +109,20 @@ def find_model(name: str, *, allow_download: bool = False) -> ModelFolder:
     return _folder(name, _hub_folder(name, allow_download))
 
 
+def find_tokenizer(name: str, *, allow_download: bool = False) -> Path:
+    """Return the folder of the tokenizer of a hub id.
+
+    Args:
+        name: The hub id.
+        allow_download: Whether the tokenizer may be downloaded if it is not on this machine.
+
+    Raises:
+        MissingExtraError: The package that reads the hub's cache is not installed.
+        NotFoundError: The id is not on this machine.
+    """
+    return _hub_folder(name, allow_download, _TOKENIZER)
+
+
 def _expanded(name: str) -> Path:
     try:
         return Path(name).expanduser()
@@ -130,7 +146,7 @@ def _minilm() -> ModelFolder:
     return model
 
 
-def _hub_folder(model_id: str, allow_download: bool) -> Path:
+def _hub_folder(model_id: str, allow_download: bool, patterns: tuple[str, ...] = _FETCHED) -> Path:
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import LocalEntryNotFoundError
@@ -138,7 +154,7 @@ def _hub_folder(model_id: str, allow_download: bool) -> Path:
         raise MissingExtraError.of(f"the model {model_id}", "matcher") from err
     try:
         found = snapshot_download(
-            model_id, local_files_only=not allow_download, allow_patterns=list(_FETCHED)
+            model_id, local_files_only=not allow_download, allow_patterns=list(patterns)
         )
     except (LocalEntryNotFoundError, OSError, ValueError) as err:
         # The hub's errors derive from OSError or ValueError, LocalEntryNotFoundError from both.

@@ -12,17 +12,19 @@ from typing import TypeVar
 from ..access.memory import MemoryBudget
 from ..llm.loads import SharedLoads
 from .cosine import CosineMatcher
-from .entailment import TorchEntailment
-from .models import ModelFolder, find_model
-from .nli import NliMatcher
+from .models import ModelFolder, find_model, find_tokenizer
 from .onnx.cache import GraphCache
+from .presets import Architecture, SmallPreset, preset_of
+from .small.matcher import SmallMatcher
+from .small.torch_pairs import TorchPairs
+from .small.torch_weights import TorchWeights
 from .values import ClaimMatcher, Encoder, MatcherSettings
 from .vectors import PairStore, VectorStore
 
 __all__ = ["MatcherModels", "open_encoder", "open_matcher"]
 
 _KEPT_MODELS = 4
-_StoreT = TypeVar("_StoreT", VectorStore, PairStore)
+_HolderT = TypeVar("_HolderT", VectorStore, TorchWeights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +41,22 @@ class _EncoderKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _EntailmentKey:
-    """The settings that determine a loaded entailment model."""
+class _WeightsKey:
+    """What determines loaded weights of a small judge; names and input formats do not."""
 
-    model: str
+    sha256: str
+    architecture: Architecture
     device: str
-    allow_download: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PairsKey:
+    """What determines the probabilities of a small judge; thresholds do not."""
+
+    preset: str
+    path: Path
+    sha256: str
+    device: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +85,9 @@ class MatcherModels:
     def __init__(self, kept: int = _KEPT_MODELS, memory: MemoryBudget | None = None) -> None:
         self._memory = memory or MemoryBudget()
         self._encoders: SharedLoads[_EncoderKey, _LoadedEncoder] = SharedLoads(kept)
-        self._entailment: SharedLoads[_EntailmentKey, PairStore] = SharedLoads(kept)
+        self._folders: SharedLoads[tuple[str, bool], ModelFolder] = SharedLoads(kept)
+        self._small: SharedLoads[_WeightsKey, TorchWeights] = SharedLoads(kept)
+        self._pairs: SharedLoads[_PairsKey, PairStore] = SharedLoads(kept)
 
     def open(self, settings: MatcherSettings) -> ClaimMatcher:
         """Return the matcher of some settings; loading its models may take a few seconds.
@@ -86,15 +100,8 @@ class MatcherModels:
         encoder = self._encoder(settings)
         if settings.protocol == "published":
             return CosineMatcher(settings, encoder.store, encoder.label)
-        entailment = self._entailment.get(
-            _EntailmentKey(
-                model=settings.nli_model,
-                device=settings.device,
-                allow_download=settings.allow_download,
-            ),
-            lambda: _load_entailment(settings, self._memory),
-        )
-        return NliMatcher(settings, encoder.store, encoder.label, entailment)
+        pairs = self._pair_store(preset_of(settings.protocol), settings)
+        return SmallMatcher(settings, encoder.store, encoder.label, pairs)
 
     def weights(self, settings: MatcherSettings) -> str:
         """Return the SHA-256 of the sentence encoder's weights, which this loads as ``open`` does.
@@ -105,6 +112,25 @@ class MatcherModels:
             InvalidInputError: The model is unsuitable.
         """
         return self._encoder(settings).weights
+
+    def _pair_store(self, preset: SmallPreset, settings: MatcherSettings) -> PairStore:
+        name = settings.small_model or preset.model
+        model = self._folders.get(
+            (name, settings.allow_download),
+            lambda: find_model(name, allow_download=settings.allow_download),
+        )
+        weights = self._small.get(
+            _WeightsKey(
+                sha256=model.sha256, architecture=preset.architecture, device=settings.device
+            ),
+            lambda: _load_small(model, preset, settings, self._memory),
+        )
+        return self._pairs.get(
+            _PairsKey(
+                preset=preset.name, path=model.path, sha256=model.sha256, device=settings.device
+            ),
+            lambda: PairStore(TorchPairs(preset, model, weights), settings.cached_vectors),
+        )
 
     def _encoder(self, settings: MatcherSettings) -> _LoadedEncoder:
         return self._encoders.get(
@@ -157,21 +183,25 @@ def _load_encoder(settings: MatcherSettings, memory: MemoryBudget) -> _LoadedEnc
         )
 
 
-def _load_entailment(settings: MatcherSettings, memory: MemoryBudget) -> PairStore:
-    model = find_model(settings.nli_model, allow_download=settings.allow_download)
+def _load_small(
+    model: ModelFolder, preset: SmallPreset, settings: MatcherSettings, memory: MemoryBudget
+) -> TorchWeights:
+    tokenizer = None
+    if preset.tokenizer and not (model.path / "tokenizer.json").is_file():
+        tokenizer = find_tokenizer(preset.tokenizer, allow_download=settings.allow_download)
     with _weights(model, memory) as charge:
-        return charge(PairStore(TorchEntailment(model, settings.device), settings.cached_vectors))
+        return charge(TorchWeights(model, preset.architecture, settings.device, tokenizer))
 
 
 @contextmanager
-def _weights(model: ModelFolder, memory: MemoryBudget) -> Iterator[Callable[[_StoreT], _StoreT]]:
-    """Take memory for a model's weights, until the store that has them is dropped."""
+def _weights(model: ModelFolder, memory: MemoryBudget) -> Iterator[Callable[[_HolderT], _HolderT]]:
+    """Take memory for a model's weights, until the object that has them is dropped."""
     size = model.size
     memory.take(size, f"the model {model.name}")
 
-    def charge(store: _StoreT) -> _StoreT:
-        weakref.finalize(store, memory.give_back, size)
-        return store
+    def charge(holder: _HolderT) -> _HolderT:
+        weakref.finalize(holder, memory.give_back, size)
+        return holder
 
     try:
         yield charge

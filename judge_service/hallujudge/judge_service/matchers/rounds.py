@@ -17,6 +17,8 @@ async def in_rounds(
     judge: Callable[[Sequence[ClaimQuery]], list[ClaimVerdict]],
     claims: Sequence[ClaimQuery],
     size: int,
+    *,
+    short: bool = True,
 ) -> list[ClaimVerdict]:
     """Return one verdict for each claim, in order.
 
@@ -24,8 +26,9 @@ async def in_rounds(
         judge: Gives verdicts; it runs in a thread.
         claims: The claims.
         size: How many claims a round has.
+        short: Whether a round takes less than about a tenth of a second.
     """
     verdicts: list[ClaimVerdict] = []
     for first in range(0, len(claims), size):
-        verdicts += await in_thread(partial(judge, claims[first : first + size]), short=True)
+        verdicts += await in_thread(partial(judge, claims[first : first + size]), short=short)
     return verdicts

@@ -24,7 +24,7 @@ def reference_text(reference: Triplet) -> str:
 
 
 def reference_sentence(reference: Triplet) -> str:
-    """Return a reference as a sentence of an entailment premise; its punctuation is kept."""
+    """Return a reference as a sentence of a small judge's premise; its punctuation is kept."""
     return plain(f"{' '.join(reference)}.")
 
 

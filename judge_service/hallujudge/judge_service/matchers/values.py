@@ -11,6 +11,7 @@ from hallujudge.metrics.framework.claims import ClaimVerdict
 from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
 
 from ..errors import InvalidInputError, Violation
+from .presets import SMALL_JUDGES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,12 +25,12 @@ __all__ = [
     "ClaimMatcher",
     "ClaimQuery",
     "Encoder",
-    "EntailmentModel",
     "MatcherSettings",
+    "PairModel",
 ]
 
-PROTOCOLS = ("published", "nli")
-"""The ways of comparing claims with references."""
+PROTOCOLS = ("published", *SMALL_JUDGES)
+"""The ways of comparing claims with references: Tri-HE's matcher, and the small judges."""
 
 BACKENDS = ("auto", "onnx", "torch")
 """The backends of the sentence encoder; ``auto`` chooses onnxruntime if it supports the model."""
@@ -70,8 +71,8 @@ class Encoder(Protocol):
         ...
 
 
-class EntailmentModel(Protocol):
-    """A cross-encoder that gives the probability that a premise entails a hypothesis."""
+class PairModel(Protocol):
+    """A classifier that gives the probability that a premise supports a claim."""
 
     @property
     def label(self) -> str:
@@ -79,16 +80,20 @@ class EntailmentModel(Protocol):
         ...
 
     @property
-    def room(self) -> int:
-        """The maximum number of tokens of a premise and a hypothesis together."""
+    def limit(self) -> int:
+        """The maximum number of tokens of an input."""
         ...
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
+        """Return the number of tokens of each text by itself."""
         ...
 
-    def entailment(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the probability that each premise entails its hypothesis."""
+    def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return the number of tokens of the input that a premise and a claim make."""
+        ...
+
+    def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the probability that each premise supports its claim."""
         ...
 
 
@@ -120,11 +125,11 @@ class MatcherSettings:
     """The settings of a matcher. The signature has all that can change a verdict."""
 
     protocol: str = "published"
-    """``published`` or ``nli``."""
+    """``published``, or the name of a small judge."""
     model: str = "minilm"
     """The sentence encoder: ``minilm``, ``mpnet``, a model id or a folder."""
-    nli_model: str = ""
-    """The entailment cross-encoder of ``nli``: a model id or a folder."""
+    small_model: str = ""
+    """The model of a small judge: a model id or a folder; empty: that of its authors."""
     backend: str = "auto"
     """``onnx``, ``torch`` or ``auto``."""
     device: str = "cpu"
@@ -135,8 +140,8 @@ class MatcherSettings:
     """How many of the nearest references are compared as well, or instead if none is kept."""
     support_above: float = 0.6
     """``published``: the cosine above which a claim is supported (Tri-HE paper, section 3.3)."""
-    entail_above: float = 0.5
-    """``nli``: the entailment probability above which a claim is supported."""
+    small_above: float = 0.5
+    """Small judges: the probability above which a claim is supported; 0.5 is their authors'."""
     parts: str = "objects"
     """``objects``: verdicts name the wrong part of unsupported claims; ``none``: they do not."""
     threads: int = 0
@@ -163,7 +168,7 @@ class MatcherSettings:
         ]
         found += [
             (name, f"{name} is {getattr(self, name)}; give a number from {low} to 1")
-            for name, low in (("keep_above", -1), ("support_above", -1), ("entail_above", 0))
+            for name, low in (("keep_above", -1), ("support_above", -1), ("small_above", 0))
             if not low <= getattr(self, name) <= 1
         ]
         found += [
@@ -175,8 +180,12 @@ class MatcherSettings:
             found.append(
                 ("cached_vectors", f"cached_vectors is {self.cached_vectors}; give 0 or more")
             )
-        if self.protocol == "nli" and not self.nli_model:
+        small = SMALL_JUDGES.get(self.protocol)
+        if small is not None and not (self.small_model or small.model):
             found.append(
-                ("nli_model", "protocol nli needs nli_model: the id or folder of a cross-encoder")
+                (
+                    "small_model",
+                    f"judge {small.name} needs small_model: the id or folder of a cross-encoder",
+                )
             )
         return [Violation(field=name, description=text) for name, text in found]

@@ -1,4 +1,4 @@
-"""Caches of sentence vectors and entailment probabilities."""
+"""Caches of sentence vectors and probabilities of support."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .values import Encoder, EntailmentModel
+from .values import Encoder, PairModel
 
 if TYPE_CHECKING:
     from .values import Vectors
@@ -91,32 +91,36 @@ class VectorStore:
 
 
 class PairStore:
-    """An entailment model with a bounded cache, safe to use from several threads.
+    """A small judge's model with a bounded cache, safe to use from several threads.
 
     Args:
         model: The model.
         limit: How many pairs are kept between calls.
     """
 
-    def __init__(self, model: EntailmentModel, limit: int) -> None:
+    def __init__(self, model: PairModel, limit: int) -> None:
         self.label = model.label
-        self.room = model.room
+        self.limit = model.limit
         self._model = model
-        self._limit = limit
+        self._kept_pairs = limit
         self._kept: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._lock = threading.Lock()
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
+        """Return the number of tokens of each text by itself."""
         return self._model.lengths(texts)
 
-    def entailment(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the probability that each premise entails its hypothesis."""
+    def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return the number of tokens of the input that a premise and a claim make."""
+        return self._model.sizes(pairs)
+
+    def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the probability that each premise supports its claim."""
         with self._lock:
             found = {pair: self._kept[pair] for pair in pairs if pair in self._kept}
             missing = [pair for pair in dict.fromkeys(pairs) if pair not in found]
             if missing:
-                found |= zip(missing, self._model.entailment(missing), strict=True)
+                found |= zip(missing, self._model.supported(missing), strict=True)
             self._keep(found)
         return [found[pair] for pair in pairs]
 
@@ -124,5 +128,5 @@ class PairStore:
         for pair, probability in found.items():
             self._kept[pair] = probability
             self._kept.move_to_end(pair)
-        while len(self._kept) > self._limit:
+        while len(self._kept) > self._kept_pairs:
             self._kept.popitem(last=False)

@@ -267,7 +267,7 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
     settings = replace(with_verdict_cache(resolved), matcher_download=0)
     offers = _offers(resolved.server)
     if resolved.judges.matcher_download:
-        await asyncio.to_thread(_fetch, offers)
+        await asyncio.to_thread(_fetch, offers, settings)
     ledger, memory = _ledger(resolved), _memory(resolved.server)
     vllm = _new_vllm(settings) if settings.vllm else None
     endpoint = None
@@ -310,11 +310,20 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _fetch(offers: Offers) -> None:
-    from ..matchers.models import find_model
+def _fetch(offers: Offers, settings: JudgeSettings) -> None:
+    from ..engine.judge_factory import JudgeFactory
+    from ..matchers.models import find_model, find_tokenizer
+    from ..matchers.presets import SMALL_JUDGES
 
     for name in offers.models:
         find_model(name, allow_download=True)
+    factory = JudgeFactory(settings)
+    for preset in SMALL_JUDGES.values():
+        listed = factory.small_model(preset.name)
+        if listed:
+            find_model(listed, allow_download=True)
+        if preset.tokenizer and (listed or preset.model in offers.models):
+            find_tokenizer(preset.tokenizer, allow_download=True)
 
 
 def _ledger(resolved: ResolvedSettings) -> Ledger | None:

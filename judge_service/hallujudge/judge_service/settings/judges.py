@@ -72,6 +72,11 @@ class JudgeSettings:
     """More arguments for ``vllm serve``, with spaces between."""
     matcher_download: int = _setting(0, "1: models of the matcher may be fetched", high=1)
     """Whether models of the matcher that are not on this machine may be fetched: 0 or 1."""
+    small_models: str = _setting(
+        "", "models of small judges: JUDGE=FOLDER or JUDGE=ID, with commas"
+    )
+    """Models of small judges, such as ``minicheck-roberta=/models/minicheck``, with commas between;
+    a small judge that is not listed has its authors' hub id."""
     fallback_url: str = _setting(
         "https://api.openai.com/v1", "base address of the fallback's server"
     )
@@ -123,7 +128,7 @@ class JudgeSettings:
     )
     """Price of a million completion tokens of the fallback; -1: not known."""
     judge_order: str = _setting("llm,fallback", "judges of the router, the preferred one first")
-    """Judges that the router asks, in order: some of matcher, llm, fallback."""
+    """Judges that the router asks, in order: some of matcher, small judges, llm, fallback."""
     verdict_cache: str = _setting(
         "", "file that keeps verdicts; empty: a server with jobs has one in data_folder"
     )

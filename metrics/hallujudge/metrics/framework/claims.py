@@ -70,7 +70,7 @@ class ClaimVerdict:
     part: Part | None = None
     """The wrong part of an unsupported claim, if the judge names it."""
     score: float | None = None
-    """The matcher's similarity or entailment probability."""
+    """The matcher's similarity, or a small judge's probability of support."""
     margin: float | None = None
     """The judge's confidence: for a matcher the distance to the threshold, for a language model the
     log-probability of its answer minus that of the runner-up."""
@@ -90,7 +90,7 @@ class ClaimVerdict:
     reason: str = ""
     """Why there is no verdict, such as ``REFERENCE_MISSING``."""
     detail: str = ""
-    """Details of the reason."""
+    """Details of the reason; of a verdict, how the judge's input was cut, if it was too long."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the entry of ``evidence.claims``."""
@@ -110,5 +110,6 @@ class ClaimVerdict:
             line["modality"] = self.modality.value
         if self.reason:
             line["reason"] = self.reason
+        if self.reason or self.detail:
             line["detail"] = self.detail
         return line

@@ -193,7 +193,7 @@ class ClaimVerdict(google.protobuf.message.Message):
     part: Global___Part.ValueType
     """The wrong part of the claim. Unspecified: none, or unknown."""
     score: builtins.float
-    """The similarity or entailment probability that a matcher measured."""
+    """The similarity that a matcher measured, or the probability of support that a small judge gave."""
     margin: builtins.float
     """A matcher's distance to the threshold, or a language model's log-probability above its second choice."""
     judge: builtins.str
@@ -205,7 +205,7 @@ class ClaimVerdict(google.protobuf.message.Message):
     reason: builtins.str
     """Why there is no verdict, such as REFERENCE_MISSING."""
     detail: builtins.str
-    """The reason in words."""
+    """The reason in words. Of a verdict: how the judge's input was truncated, if it was."""
     modality: hallujudge.judge.v1.scoring_pb2.Modality.ValueType
     """How the response puts the claim."""
     @property

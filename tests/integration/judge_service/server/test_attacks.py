@@ -146,7 +146,7 @@ def test_a_name_of_twelve_megabytes(watched: Watched) -> None:
 @pytest.mark.parametrize(
     "name", ["/etc/passwd", "../../x", "~root", "x" * 5_000, "no/model", "http://127.0.0.1:1/m"]
 )
-@pytest.mark.parametrize("option", ["matcher_model", "nli_model", "device"])
+@pytest.mark.parametrize("option", ["matcher_model", "small_model", "device"])
 def test_names_of_models_tell_nothing(watched: Watched, option: str, name: str) -> None:
     spec = scoring_pb2.ScoreSpec(metric="tri-he", options={option: name})
     call: Any = watched.channel.unary_unary(f"{_SERVICE}/Score")

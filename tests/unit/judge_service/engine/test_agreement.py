@@ -38,8 +38,8 @@ def test_a_note_says_that_the_default_judge_rejects_most_true_claims() -> None:
         ("rules", "matcher", MatcherSettings(model="mpnet"), "f" * 64),
         (
             "rules",
-            "matcher",
-            MatcherSettings(protocol="nli", nli_model="some/model"),
+            "nli",
+            MatcherSettings(protocol="nli", small_model="some/model"),
             MINILM_SHA256,
         ),
     ],

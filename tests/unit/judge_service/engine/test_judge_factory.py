@@ -7,11 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.word_matchers import WordPairs, small
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.values import JudgeRequestItem
-from hallujudge.judge_service.matchers import MatcherSettings, ModelFolder, opening
+from hallujudge.judge_service.matchers import (
+    ClaimMatcher,
+    MatcherSettings,
+    ModelFolder,
+    opening,
+)
 from hallujudge.judge_service.settings.judges import (
     JudgeKeys,
     JudgeSettings,
@@ -107,6 +113,42 @@ async def test_a_threshold_sweep_costs_one_encoding(encoders: list[WordEncoder])
     assert len(encoder.texts) == len(set(encoder.texts))
 
 
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[MatcherSettings]:
+    """What matchers and small judges were opened with."""
+    made: list[MatcherSettings] = []
+
+    def open_matcher(_: opening.MatcherModels, settings: MatcherSettings) -> ClaimMatcher:
+        made.append(settings)
+        return small(WordPairs(), "hhem")
+
+    monkeypatch.setattr(opening.MatcherModels, "open", open_matcher)
+    return made
+
+
+def test_small_judges_stand_between_matcher_and_llm(opened: list[MatcherSettings]) -> None:
+    order = "matcher, minicheck-roberta, hhem, llm"
+    factory = JudgeFactory(
+        JudgeSettings(**LLM, judge_order=order, small_models="hhem=/models/hhem")
+    )
+    router = factory.judge("router", MatcherSettings(small_above=0.7))
+    assert router.name == "matcher>minicheck-roberta>hhem>llm"
+    assert [settings.protocol for settings in opened] == [
+        "published", "minicheck-roberta", "hhem",
+    ]  # fmt: skip
+    assert [settings.small_model for settings in opened] == ["", "", "/models/hhem"]
+    assert {settings.small_above for settings in opened} == {0.7}
+
+
+def test_an_option_names_the_model_of_one_small_judge(opened: list[MatcherSettings]) -> None:
+    named = MatcherSettings(small_model="/mine")
+    factory = JudgeFactory(JudgeSettings(judge_order="hhem,factcg", small_models="hhem=/theirs"))
+    factory.judge("hhem", named)
+    assert opened[0].small_model == "/mine"
+    with pytest.raises(InvalidInputError, match=r"has 2 small judges \(hhem, factcg\)"):
+        factory.judge("router", named)
+
+
 def test_models_are_kept_but_not_for_ever(encoders: list[WordEncoder]) -> None:
     factory = JudgeFactory()
     for model in ("a", "a", "b", "c", "d", "e", "e", "a"):
@@ -129,7 +171,10 @@ def test_the_fallback_is_off_unless_it_is_set_up() -> None:
     [
         ({}, "llm", "no llm judge is configured; set llm_url"),
         ({"llm_url": "http://h/v1"}, "llm", "no llm judge is configured"),
-        ({}, "gpt", "judge 'gpt' does not exist; choose one of matcher, llm, router"),
+        ({}, "gpt", "judge 'gpt' does not exist; choose one of matcher, nli, .*, llm, router"),
+        ({"small_models": "magic=/m"}, "hhem", "entry 'magic=/m'; write JUDGE=MODEL"),
+        ({"small_models": "hhem"}, "hhem", "entry 'hhem'; write JUDGE=MODEL"),
+        ({"judge_order": "nli,llm"} | LLM, "router", "judge nli needs small_model"),
         (LLM | {"judge_order": "llm,oracle"}, "router", "judge_order names oracle"),
         (LLM | {"judge_order": ""}, "router", "none of these judges is configured"),
         (LLM | {"llm_dialect": "klingon"}, "llm", "the dialect is 'klingon'"),
@@ -153,6 +198,7 @@ def test_settings_that_make_no_judge(settings: dict[str, Any], name: str, words:
         ({"fallback_url": "foo", "fallback_model": "g"}, "'foo' is not a web address"),
         (LLM | {"llm_dialect": "klingon"}, "the dialect is 'klingon'"),
         ({"judge_order": "llm,oracle"}, "judge_order names oracle"),
+        ({"small_models": "hhem=/m,nli"}, "small_models has the entry 'nli'"),
     ],
 )
 def test_a_server_refuses_such_settings_before_the_first_run(

@@ -193,8 +193,10 @@ def test_missing_tensors_are_named(tmp_path: Path) -> None:
 LABELS = ["contradiction", "entailment", "neutral"]
 
 
-def test_entailment_follows_the_label_order(tmp_path: Path) -> None:
-    from hallujudge.judge_service.matchers.entailment import TorchEntailment
+def test_support_follows_the_label_order(tmp_path: Path) -> None:
+    from hallujudge.judge_service.matchers.presets import preset_of
+    from hallujudge.judge_service.matchers.small.torch_pairs import TorchPairs
+    from hallujudge.judge_service.matchers.small.torch_weights import TorchWeights
 
     pairs = [
         ("man riding horse.", "dog under tree."),
@@ -204,27 +206,28 @@ def test_entailment_follows_the_label_order(tmp_path: Path) -> None:
     found = {}
     for number in range(3):
         labels = LABELS[number:] + LABELS[:number]
-        path = make_classifier(tmp_path / str(number), labels)
-        model = TorchEntailment(find_model(str(path)))
-        found[labels.index("entailment")] = model.entailment(pairs)
-        assert model.room == 40 - 3
+        folder = find_model(str(make_classifier(tmp_path / str(number), labels)))
+        model = TorchPairs(preset_of("nli"), folder, TorchWeights(folder, "classifier"))
+        chances = found[labels.index("entailment")] = model.supported(pairs)
+        assert model.limit == 40
         assert model.lengths(["man riding", "", "dog , ."]) == [2, 0, 3]
-        assert model.entailment([]) == []
-        assert model.entailment(pairs[1:2]) == pytest.approx(found[labels.index("entailment")][1:2])
+        assert model.sizes(pairs[:1]) == [4 + 4 + 3]
+        assert model.supported([]) == []
+        assert model.supported(pairs[1:2]) == pytest.approx(chances[1:2])
     # The same weights: the three classes' probabilities add up to one.
     assert [sum(row) for row in zip(*found.values(), strict=True)] == pytest.approx([1, 1, 1])
 
 
-def test_protocol_nli_end_to_end(tmp_path: Path) -> None:
+def test_judge_nli_end_to_end(tmp_path: Path) -> None:
     settings = MatcherSettings(
         protocol="nli",
         model=str(make_encoder(tmp_path / "m", "bert")),
-        nli_model=str(make_classifier(tmp_path / "c", LABELS)),
+        small_model=str(make_classifier(tmp_path / "c", LABELS)),
         cache_folder=tmp_path / "g",
         keep_above=-1,
     )
     matcher = open_matcher(settings)
-    graph = tuple(Triplet("man", "riding", word) for word in WORDS[:8] * 4)
+    graph = tuple(Triplet(end, "riding", word) for end in WORDS[:4] for word in WORDS[:8])
     queries = [
         ClaimQuery(claim=Triplet("man", "riding", "horse"), references=graph),
         ClaimQuery(claim=Triplet("dog " * 20, "is", "blue " * 20), references=graph),
@@ -247,6 +250,6 @@ def test_models_that_transformers_refuses(tmp_path: Path) -> None:
         (path / "config.json").read_text("utf-8").replace('"bert"', '"no-such-type"'), "utf-8"
     )
     encoder = make_encoder(tmp_path / "m", "bert")
-    settings = MatcherSettings(protocol="nli", model=str(encoder), nli_model=str(path))
+    settings = MatcherSettings(protocol="nli", model=str(encoder), small_model=str(path))
     with pytest.raises(InvalidInputError, match="transformers cannot load the model c on cpu"):
         open_matcher(settings)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import tri_he_published as oracle
-from support.word_matchers import GRAPH, WordEncoder, WordEntailment, judged, nli, published, query
+from support.word_matchers import GRAPH, WordEncoder, WordPairs, judged, published, query, small
 
 from hallujudge.judge_service.matchers import ClaimMatcher
 from hallujudge.judge_service.matchers.cosine import MAX_CLAIM_CHARS
@@ -56,7 +56,7 @@ def test_verdicts_say_what_decided_them() -> None:
     assert wrong.judge == "matcher:published/words"
 
 
-@pytest.mark.parametrize("matcher", [published(), nli(WordEntailment())], ids=["published", "nli"])
+@pytest.mark.parametrize("matcher", [published(), small(WordPairs())], ids=["published", "small"])
 def test_what_cannot_be_judged_is_unscored_with_reason(matcher: ClaimMatcher) -> None:
     found = judged(
         matcher,

@@ -16,10 +16,10 @@ from hallujudge.judge_service.errors import (
     NotFoundError,
 )
 from hallujudge.judge_service.matchers import find_model, models
-from hallujudge.judge_service.matchers.entailment import entailment_index
 from hallujudge.judge_service.matchers.models import EncoderShape, encoder_shape
 from hallujudge.judge_service.matchers.onnx.cache import GraphCache
 from hallujudge.judge_service.matchers.onnx.graph import write_graph
+from hallujudge.judge_service.matchers.small.torch_pairs import entailment_index
 
 CONFIG: dict[str, Any] = {
     "model_type": "bert",

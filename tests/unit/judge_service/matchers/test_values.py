@@ -18,11 +18,11 @@ from hallujudge.judge_service.matchers import MatcherSettings
         ({"parts": "some"}, "parts"),
         ({"keep_above": 1.5}, "keep_above"),
         ({"support_above": float("nan")}, "support_above"),
-        ({"entail_above": -0.1}, "entail_above"),
+        ({"small_above": -0.1}, "small_above"),
         ({"top": 0}, "top"),
         ({"threads": -1}, "threads"),
         ({"cached_vectors": -1}, "cached_vectors"),
-        ({"protocol": "nli"}, "nli_model"),
+        ({"protocol": "nli"}, "small_model"),
     ],
 )
 def test_settings_are_checked(changes: dict[str, Any], field: str) -> None:

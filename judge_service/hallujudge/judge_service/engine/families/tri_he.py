@@ -23,7 +23,7 @@ from ...extractors.rules.lemmas import lemma_key
 from ...judges import JudgedItem, JudgeRequestItem, LlmJudge, Router
 from ...judges.estimate import estimate
 from ...llm.estimate import Estimate, TokenCounter
-from ...matchers import BACKENDS, PROTOCOLS, MatcherSettings
+from ...matchers import BACKENDS, SMALL_JUDGES, MatcherSettings
 from ..agreement import agreement_note, best_measured
 from ..claims import (
     EXTRACTORS,
@@ -46,7 +46,7 @@ _DEFAULTS = MatcherSettings()
 _THRESHOLDS = {
     "keep_above": "Cosine above which reference triplets are kept.",
     "support_above": "Cosine above which a claim is supported.",
-    "entail_above": "nli: probability above which a claim is supported.",
+    "small_above": "Small judges: probability above which a claim is supported.",
 }
 _WORD = re.compile(r"\S+")
 
@@ -256,9 +256,8 @@ def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
             raise InvalidInputError(f"option {name!r} is {options[name]!r}; give a number") from err
 
     return MatcherSettings(
-        protocol=options.get("protocol", _DEFAULTS.protocol),
         model=options.get("matcher_model", _DEFAULTS.model),
-        nli_model=options.get("nli_model", _DEFAULTS.nli_model),
+        small_model=options.get("small_model", _DEFAULTS.small_model),
         backend=options.get("backend", _DEFAULTS.backend),
         device=options.get("device", _DEFAULTS.device),
         **{name: number(name) for name in _THRESHOLDS},  # type: ignore[arg-type]  # floats by name
@@ -282,7 +281,7 @@ def _with_measured(
 
 
 @contextmanager
-def _offered(options: Mapping[str, str], resources: Resources) -> Iterator[None]:
+def _offered(judge: str, options: Mapping[str, str], resources: Resources) -> Iterator[None]:
     """Open models in this context. Callers of a server may name what it offers, nothing else.
 
     Raises:
@@ -293,10 +292,13 @@ def _offered(options: Mapping[str, str], resources: Resources) -> Iterator[None]
         return
     for option, offered in (
         ("matcher_model", offers.models),
-        ("nli_model", offers.models),
+        ("small_model", offers.models),
         ("device", offers.devices),
     ):
         offers.check(option, options.get(option, ""), offered)
+    if judge in SMALL_JUDGES and not options.get("small_model"):
+        listed = resources.judges.small_model(judge)
+        offers.check("judge", "" if listed else SMALL_JUDGES[judge].model, offers.models)
     with offers.opening("matcher_model", offers.models):
         yield
 
@@ -309,7 +311,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     judge_name = options.get("judge", JUDGE_NAMES[0])
     extractor_name = options.get("extractor", EXTRACTORS[0])
     settings = _matcher_settings(options)
-    with _offered(options, resources):
+    with _offered(judge_name, options, resources):
         weights = factory.matcher_weights(judge_name, settings)
         if spec.variant == "corrected":
             settings = _with_measured(settings, options, extractor_name, weights)
@@ -359,15 +361,8 @@ ENTRY = MetricEntry(
             default=JUDGE_NAMES[0],
             choices=JUDGE_NAMES,
             meaning="Judge of the claims.",
-            details="router calls the configured judges in order.",
-            purpose="judge",
-        ),
-        OptionDefinition(
-            name="protocol",
-            default=_DEFAULTS.protocol,
-            choices=PROTOCOLS,
-            meaning="Matcher's comparison.",
-            details="published compares embeddings as released; nli uses an entailment model.",
+            details="matcher: embeddings; llm: a language model; router: all of judge_order; "
+            "the others: small judges.",
             purpose="judge",
         ),
         OptionDefinition(
@@ -377,9 +372,10 @@ ENTRY = MetricEntry(
             purpose="judge",
         ),
         OptionDefinition(
-            name="nli_model",
-            default=_DEFAULTS.nli_model,
-            meaning="Entailment model of protocol nli: a model id or a folder.",
+            name="small_model",
+            default=_DEFAULTS.small_model,
+            meaning="Small judge's model: a model id or a folder.",
+            details="Empty: the authors' weights, or those of the setting small_models.",
             purpose="judge",
         ),
         OptionDefinition(

@@ -1,0 +1,1 @@
+"""Small judges: sentence-pair classifiers that say whether a text supports a claim."""
