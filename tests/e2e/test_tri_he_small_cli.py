@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import scripted_llm as llm
-from support.running import read_rows
+from support.running import here, read_rows
 from support.tiny_models import tiny_model
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
@@ -80,6 +80,19 @@ def test_what_a_small_judge_cannot_decide_goes_to_the_llm(
     assert [c["judge"] for c in row["evidence"]["claims"]] == ["minicheck-roberta", "llm"]
     declined = row["evidence"]["judging"][0]["declined"]["CLAIM_TOO_LONG"]
     assert "the model reads 512" in declined["detail"]
+
+
+def test_doctor_judges_a_clear_example_with_each_small_judge(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = f"minicheck-roberta={model},hhem=/no/such/folder"
+    monkeypatch.setenv("HALLUJUDGE_SMALL_MODELS", models)
+    run = here("doctor")
+    said = {line.split(": ")[0].split("  ")[-1]: line for line in run.stdout.splitlines()}
+    assert "for a stated claim" in said["small judge minicheck-roberta"]
+    assert "FAILED" in said["small judge hhem"]
+    assert "does not exist" in said["small judge hhem"]
+    assert run.returncode == 1
 
 
 def test_a_server_offers_the_small_judges_of_its_settings(model: Path) -> None:

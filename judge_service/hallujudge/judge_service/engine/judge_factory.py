@@ -13,6 +13,7 @@ from ..errors import InvalidInputError
 from ..judges.choices import ChoiceJudge
 from ..judges.llm import LlmJudge
 from ..judges.router import Router
+from ..judges.served import SERVED_JUDGES, ServedJudge
 from ..judges.values import Judge
 from ..llm.batch_files import BatchFiles
 from ..llm.budget import Budget, Prices
@@ -25,6 +26,13 @@ from ..llm.templates import Template
 from ..llm.vllm import VllmServer, VllmSettings
 from ..matchers.presets import SMALL_JUDGES
 from .progress import RunProgress
+from .small_judges import (
+    ALL_SMALL_JUDGES,
+    check_one_model,
+    read_small_models,
+    served_chat,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from ..access.memory import MemoryBudget
@@ -42,7 +50,7 @@ __all__ = ["JUDGE_NAMES", "JudgeFactory", "vllm_server"]
 _NOWHERE = "http://batch.invalid/v1"
 
 _LOCAL = ("matcher", *SMALL_JUDGES)
-JUDGE_NAMES = (*_LOCAL, "llm", "router")
+JUDGE_NAMES = ("matcher", "llm", "router", *ALL_SMALL_JUDGES)
 """The names of judges; the router calls the judges of ``judge_order``."""
 
 
@@ -97,7 +105,7 @@ class JudgeFactory:
             self.llm("fallback")
         if settings.judge_order != type(settings)().judge_order:
             self._order("router")
-        self.small_model("")
+        read_small_models(settings.small_models)
         if self.cache is not None:
             self.cache.check()
 
@@ -115,12 +123,7 @@ class JudgeFactory:
             InvalidInputError: The name is unknown, or the judge is not configured.
         """
         order = self._order(name)
-        small = [part for part in order if part in SMALL_JUDGES]
-        if matcher is not None and matcher.small_model and len(small) > 1:
-            raise InvalidInputError(
-                f"small_model is {matcher.small_model!r}, but judge_order has {len(small)} small "
-                f"judges ({', '.join(small)}); name their models in the setting small_models"
-            )
+        check_one_model(order, matcher)
         return Router([self._one(part, matcher) for part in order])
 
     def matcher_weights(self, name: str, matcher: MatcherSettings) -> str:
@@ -139,6 +142,11 @@ class JudgeFactory:
             return ""
         return self._matcher_models().weights(self._downloading(matcher))
 
+    @property
+    def small_models(self) -> Mapping[str, str]:
+        """The models that the settings give to small judges, by judge."""
+        return read_small_models(self.settings.small_models)
+
     def choice_judge(self, name: str, templates: Sequence[Template]) -> ChoiceJudge:
         """Return what asks language models to choose: ``llm``, or the models of ``judge_order``.
 
@@ -149,7 +157,7 @@ class JudgeFactory:
         Raises:
             InvalidInputError: No language model is configured.
         """
-        names = [part for part in self._order(name) if part not in _LOCAL]
+        names = [part for part in self._order(name) if part in {"llm", "fallback"}]
         if not names:
             raise InvalidInputError(
                 f"judge_order is {self.settings.judge_order!r}, which has no language model; name "
@@ -167,6 +175,28 @@ class JudgeFactory:
             if name not in self._judges:
                 self._judges[name] = self._fallback() if name == "fallback" else self._llm()
             return self._judges[name]
+
+    def served(self, name: str, matcher: MatcherSettings | None = None) -> ServedJudge:
+        """Return a small judge behind a server; thresholds share its client.
+
+        Args:
+            name: The judge's name.
+            matcher: The settings of small judges; None: the defaults.
+
+        Raises:
+            InvalidInputError: Its server is not configured.
+        """
+        preset = SERVED_JUDGES[name]
+        with self._lock:
+            if name not in self._judges:
+                chat = served_chat(preset, self.settings, self._keys.small, self._offline())
+                budget = self._budget("llm")
+                self._judges[name] = ServedJudge(preset, ChatClient(chat, budget), cache=self.cache)
+            kept = self._judges[name]
+        if matcher is None:
+            assert isinstance(kept, ServedJudge), "served names are not those of other judges"
+            return kept
+        return ServedJudge(preset, kept.client, above=matcher.small_above, cache=self.cache)
 
     def triplet_extractor(self) -> LlmTripletExtractor:
         """Return the claim extractor that uses the judge's model."""
@@ -250,7 +280,7 @@ class JudgeFactory:
         if name != "router":
             return [name]
         order = [part.strip() for part in self.settings.judge_order.split(",") if part.strip()]
-        known = (*_LOCAL, "llm", "fallback")
+        known = (*_LOCAL, *SERVED_JUDGES, "llm", "fallback")
         if unknown := [part for part in order if part not in known]:
             raise InvalidInputError(
                 f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
@@ -265,40 +295,15 @@ class JudgeFactory:
         return chosen
 
     def _one(self, name: str, matcher: MatcherSettings | None) -> Judge:
+        if name in SERVED_JUDGES:
+            return self.served(name, matcher)
         return self._matcher(name, matcher) if name in _LOCAL else self.llm(name)
 
     def _matcher(self, name: str, settings: MatcherSettings | None) -> MatcherJudge:
         from ..judges.matcher import MatcherJudge
 
-        settings = self._downloading(self._protocol(name, settings))
-        return MatcherJudge(self._matcher_models().open(settings), name)
-
-    def _protocol(self, name: str, settings: MatcherSettings | None) -> MatcherSettings:
-        """Return the settings of the matcher or of a small judge."""
-        from ..matchers import MatcherSettings
-
-        settings = settings or MatcherSettings()
-        if name == "matcher":
-            return settings
-        model = settings.small_model or self.small_model(name)
-        return replace(settings, protocol=name, small_model=model)
-
-    def small_model(self, name: str) -> str:
-        """Return the model that the setting ``small_models`` gives to a small judge, or nothing.
-
-        Raises:
-            InvalidInputError: An entry of the setting is not a small judge with its model.
-        """
-        found = {}
-        for entry in _names(self.settings.small_models):
-            judge, _, model = entry.partition("=")
-            if judge.strip() not in SMALL_JUDGES or not model.strip():
-                raise InvalidInputError(
-                    f"small_models has the entry {entry!r}; write JUDGE=MODEL with one of "
-                    f"{', '.join(SMALL_JUDGES)} and a folder or hub id"
-                )
-            found[judge.strip()] = model.strip()
-        return found.get(name, "")
+        chosen = settings_of(name, settings, self.small_models)
+        return MatcherJudge(self._matcher_models().open(self._downloading(chosen)), name)
 
     def _downloading(self, settings: MatcherSettings) -> MatcherSettings:
         """Return the settings, with downloads allowed where the judges' settings allow them."""

@@ -4,7 +4,7 @@ Importing this package imports no client library and opens no connection.
 """
 
 from .choices import ChoiceJudge, Chosen
-from .doctor import Check, check_endpoint
+from .doctor import Check, check_endpoint, check_small
 from .estimate import estimate
 from .llm import LlmJudge
 from .router import Router
@@ -35,6 +35,7 @@ __all__ = [
     "RecallingJudge",
     "Router",
     "check_endpoint",
+    "check_small",
     "estimate",
     "unscored_claim",
 ]

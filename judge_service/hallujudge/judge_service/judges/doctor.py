@@ -1,4 +1,4 @@
-"""The checks of ``hallujudge doctor`` on a judge's server."""
+"""The checks of ``hallujudge doctor`` on a judge's server, and on small judges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from hallujudge.metrics.framework.claims import Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.triplets import Triplet
 
 from ..errors import HallujudgeError
@@ -15,9 +15,10 @@ from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
 from ..llm.servers import ChatServer
 from .llm import LlmJudge
+from .router import Router
 from .values import JudgeRequestItem
 
-__all__ = ["Check", "check_endpoint"]
+__all__ = ["Check", "check_endpoint", "check_small"]
 
 _REPEATS = 3
 _ITEM = JudgeRequestItem(
@@ -31,6 +32,7 @@ _ITEM = JudgeRequestItem(
     ),
     reference_objects=("lamp", "desk", "book", "chair"),
 )
+_FOREIGN = Triplet("horse", "jumping over", "fence")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,31 @@ async def check_endpoint(judge: LlmJudge) -> list[Check]:
     checks.append(_logprobs(first))
     checks.append(_repeats(replies))
     return checks
+
+
+async def check_small(judge: Router) -> Check:
+    """Whether a small judge supports a claim that the scene graph states, and not a foreign one.
+
+    Args:
+        judge: The small judge as it would be used.
+    """
+    item = replace(_ITEM, claims=(_ITEM.reference_triplets[0], _FOREIGN))
+    stated, foreign = (await judge.judge([item]))[0].verdicts
+    for verdict in (stated, foreign):
+        if verdict.verdict is Verdict.UNSCORED:
+            return Check(name="verdict", ok=False, detail=f"{verdict.reason}: {verdict.detail}")
+    told = f"{_chance(stated)} for a stated claim, {_chance(foreign)} for a foreign one"
+    if (stated.verdict, foreign.verdict) == (Verdict.SUPPORTED, Verdict.NOT_SUPPORTED):
+        return Check(name="verdict", ok=True, detail=told)
+    return Check(
+        name="verdict",
+        ok=False,
+        detail=f"decides a clear example wrongly: {told}; check that these are its weights",
+    )
+
+
+def _chance(verdict: ClaimVerdict) -> str:
+    return verdict.verdict.value if verdict.score is None else f"probability {verdict.score:.3f}"
 
 
 async def _tried(check: Callable[[], Awaitable[Check]]) -> Check:

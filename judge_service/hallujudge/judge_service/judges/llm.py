@@ -258,7 +258,21 @@ class LlmJudge:
                 "max_tokens": self.request_of(question).max_tokens,
                 "choices": question.choices,
                 "messages": question.messages,
+                **({"extra": question.extra} if question.extra else {}),
             }
+        )
+
+    def verdict_of(self, claim: ClaimParts, answer: ReadAnswer) -> ClaimVerdict:
+        """Return the verdict that a reply gives on a claim."""
+        if not answer.choice:
+            return unscored_claim(claim, answer.reason, answer.detail, self.name)
+        supported = answer.choice == "supported"
+        return ClaimVerdict(
+            triplet=claim,
+            verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
+            part=WRONG_PARTS.get(answer.choice),
+            margin=answer.margin,
+            judge=self.name,
         )
 
     async def is_cached(self, question: Question, item: JudgeRequestItem) -> bool:
@@ -293,7 +307,7 @@ class LlmJudge:
 
     def _judged(self, draft: _Draft) -> JudgedItem:
         verdicts = tuple(
-            _verdict(claim, draft.answers[index], self.name)
+            self.verdict_of(claim, draft.answers[index])
             for index, claim in enumerate(draft.item.claims)
         )
         declined = tuple(
@@ -313,7 +327,7 @@ class LlmJudge:
         count = range(len(draft.item.claims))
         return Recalled(
             verdicts=tuple(
-                _verdict(draft.item.claims[i], draft.answers[i], self.name)
+                self.verdict_of(draft.item.claims[i], draft.answers[i])
                 if i in draft.answers
                 else None
                 for i in count
@@ -321,19 +335,6 @@ class LlmJudge:
             fallback_history=tuple(draft.fallback_history.get(i, ()) for i in count),
             usage=Usage.total(draft.usages),
         )
-
-
-def _verdict(claim: ClaimParts, answer: ReadAnswer, judge: str) -> ClaimVerdict:
-    if not answer.choice:
-        return unscored_claim(claim, answer.reason, answer.detail, judge)
-    supported = answer.choice == "supported"
-    return ClaimVerdict(
-        triplet=claim,
-        verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
-        part=WRONG_PARTS.get(answer.choice),
-        margin=answer.margin,
-        judge=judge,
-    )
 
 
 def _shown(value: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from hallujudge.metrics.framework.claims import Part
@@ -42,6 +42,10 @@ class Question:
     """What may be answered."""
     keyed: bool
     """Whether the answer is an object with one entry for each claim, rather than one choice."""
+    envelope: tuple[str, str] = ("", "")
+    """What stands before and after the choice, in the replies of a model of its own format."""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """More parameters of the request, such as values for the model's chat template."""
     affinity: str = ""
     """The image that it is about, in whatever words; empty: it is not known."""
 

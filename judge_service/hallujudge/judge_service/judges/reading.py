@@ -42,7 +42,9 @@ class ReadAnswer(NamedTuple):
     """The reason in words."""
 
 
-def read_choice(reply: ChatReply, choices: Sequence[str]) -> ReadAnswer:
+def read_choice(
+    reply: ChatReply, choices: Sequence[str], envelope: tuple[str, str] = ("", "")
+) -> ReadAnswer:
     """Return the choice that a whole reply consists of.
 
     White space, quotation marks, emphasis and a full stop around it are dropped and case is
@@ -52,16 +54,17 @@ def read_choice(reply: ChatReply, choices: Sequence[str]) -> ReadAnswer:
     Args:
         reply: The answer.
         choices: What was offered.
+        envelope: What stands before and after the choice, and is dropped.
     """
     if problem := reply_problem(reply):
         return ReadAnswer("", None, *problem)
-    text = reply.content
+    text = reply.content.strip().removeprefix(envelope[0]).removesuffix(envelope[1])
     inner = _only_string(text)
     answer = (text if inner is None else inner).strip(_WRAPPING).casefold()
     if answer not in choices:
         return ReadAnswer("", None, NO_VERDICT, f"{shown(text)} is not one of {', '.join(choices)}")
     # Where the choice begins in the text, so that tokens can be followed from there.
-    start = text.casefold().find(answer)
+    start = reply.content.casefold().find(answer)
     return ReadAnswer(answer, _margin(reply.tokens, start, answer, choices))
 
 

@@ -50,7 +50,7 @@ def reading_of(
         if question.keyed:
             answers = read_keyed(reply, len(question.claims), question.choices)
         else:
-            answers = [read_choice(reply, question.choices)]
+            answers = [read_choice(reply, question.choices, question.envelope)]
         return ReadReply(
             answers=tuple(answers), fallback_history=tuple(fallback_history), usage=answer.usage
         )

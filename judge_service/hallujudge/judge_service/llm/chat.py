@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from .failures import CallFailedError, FailureKind, shown_text
@@ -96,6 +96,8 @@ class ChatRequest:
     """The same schema as a regular expression without white space, for servers that take one."""
     schema_name: str = "answer"
     """What the schema is called."""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """More parameters, for models of a format of their own."""
     affinity: str = ""
     """What it has in common with other requests: equal ones go to one server; empty: nothing."""
 
@@ -152,6 +154,7 @@ def payload_of(
         "messages": request.messages,
         length: request.max_tokens,
         **sampling.parameters(dialect),
+        **request.extra,
     }
     if constraint == "none" or (request.schema is None and not request.choices):
         return body

@@ -5,11 +5,11 @@ Every template is the text that the authors' own code gives to the tokenizer. Th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["SMALL_JUDGES", "Architecture", "Head", "SmallPreset", "preset_of", "small_judge_table"]
+__all__ = ["SMALL_JUDGES", "Architecture", "Head", "SmallPreset", "preset_of"]
 
 Architecture: TypeAlias = Literal["classifier", "seq2seq", "hhem"]
 """How weights are loaded: a sequence classifier, a T5 model, or HHEM's T5 token classifier."""
@@ -62,6 +62,13 @@ class SmallPreset:
     """The accuracy that the authors report, with its source; empty: none was found."""
     measured: str = "not measured: weights not at hand"
     """The agreement that was measured on Tri-HE's checked answers."""
+
+    @property
+    def shown(self) -> str:
+        """The input in one line, for tables."""
+        if not self.template:
+            return "premise and claim, as a pair of texts"
+        return "`" + self.template.replace("\n", "⏎") + "`"
 
     @property
     def architecture(self) -> Architecture:
@@ -165,25 +172,3 @@ SMALL_JUDGES: Mapping[str, SmallPreset] = {preset.name: preset for preset in _PR
 def preset_of(name: str) -> SmallPreset:
     """Return the small judge of a name that settings have checked."""
     return SMALL_JUDGES[name]
-
-
-def small_judge_table(presets: Iterable[SmallPreset] = tuple(SMALL_JUDGES.values())) -> str:
-    """Return what is known of small judges, as a Markdown table."""
-    lines = [
-        "| `--judge` | model, licence | input | reported by its authors | measured on Tri-HE |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| `{each.name}` | {each.title}: {each.model or 'a folder or hub id of yours'}; "
-        f"{each.licence} | {_shown(each.template)} | {each.reported or 'no figure found'} | "
-        f"{each.measured} |"
-        for each in presets
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _shown(template: str) -> str:
-    """Return a template in one line of a table."""
-    if not template:
-        return "premise and claim, as a pair of texts"
-    return "`" + template.replace("\n", "⏎") + "`"

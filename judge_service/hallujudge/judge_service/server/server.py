@@ -311,18 +311,16 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _fetch(offers: Offers, settings: JudgeSettings) -> None:
-    from ..engine.judge_factory import JudgeFactory
+    from ..engine.small_judges import read_small_models
     from ..matchers.models import find_model, find_tokenizer
     from ..matchers.presets import SMALL_JUDGES
 
-    for name in offers.models:
+    listed = read_small_models(settings.small_models)
+    local = [model for judge, model in listed.items() if judge in SMALL_JUDGES]
+    for name in (*offers.models, *local):
         find_model(name, allow_download=True)
-    factory = JudgeFactory(settings)
     for preset in SMALL_JUDGES.values():
-        listed = factory.small_model(preset.name)
-        if listed:
-            find_model(listed, allow_download=True)
-        if preset.tokenizer and (listed or preset.model in offers.models):
+        if preset.tokenizer and (preset.name in listed or preset.model in offers.models):
             find_tokenizer(preset.tokenizer, allow_download=True)
 
 

@@ -72,11 +72,12 @@ class JudgeSettings:
     """More arguments for ``vllm serve``, with spaces between."""
     matcher_download: int = _setting(0, "1: models of the matcher may be fetched", high=1)
     """Whether models of the matcher that are not on this machine may be fetched: 0 or 1."""
-    small_models: str = _setting(
-        "", "models of small judges: JUDGE=FOLDER or JUDGE=ID, with commas"
-    )
+    small_url: str = _setting("", "base address of the server of a served small judge")
+    """Base address of the server of ``bespoke-minicheck`` or ``granite-guardian``; its calls have
+    the limits and prices of the llm judge."""
+    small_models: str = _setting("", "models of small judges, as JUDGE=FOLDER, with commas")
     """Models of small judges, such as ``minicheck-roberta=/models/minicheck``, with commas between;
-    a small judge that is not listed has its authors' hub id."""
+    a small judge that is not listed has its authors' hub id, also as its name at a server."""
     fallback_url: str = _setting(
         "https://api.openai.com/v1", "base address of the fallback's server"
     )
@@ -152,6 +153,8 @@ class JudgeKeys:
 
     llm: Secret = field(default_factory=lambda: Secret(""))
     """The judge's, from ``HALLUJUDGE_LLM_API_KEY`` or the file ``HALLUJUDGE_LLM_API_KEY_FILE``."""
+    small: Secret = field(default_factory=lambda: Secret(""))
+    """That of a small judge's server, from ``HALLUJUDGE_SMALL_API_KEY`` or ``…_FILE``."""
     fallback: Secret = field(default_factory=lambda: Secret(""))
     """The fallback's, from ``HALLUJUDGE_FALLBACK_API_KEY`` or ``…_FILE``."""
 
@@ -167,5 +170,6 @@ def load_judge_keys(environ: Mapping[str, str]) -> JudgeKeys:
     """
     return JudgeKeys(
         llm=read_secret(environ, "HALLUJUDGE_LLM_API_KEY"),
+        small=read_secret(environ, "HALLUJUDGE_SMALL_API_KEY"),
         fallback=read_secret(environ, "HALLUJUDGE_FALLBACK_API_KEY"),
     )

@@ -236,7 +236,7 @@ def _key_sources(keys: JudgeKeys) -> tuple[Setting, ...]:
             source="environment" if getattr(keys, name) else "default",
             help=f"key of the {name}, from {ENV_PREFIX}{name.upper()}_API_KEY or …_FILE",
         )
-        for name in ("llm", "fallback")
+        for name in ("llm", "small", "fallback")
     )
 
 

@@ -49,6 +49,10 @@ class VariantDefinition:
     """Description in one sentence."""
 
 
+# The help of an option stands beside its name, in a terminal of 80 columns.
+_LINE = 60
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionDefinition:
     """An option of a metric."""
@@ -72,11 +76,16 @@ class OptionDefinition:
 
     @property
     def help(self) -> str:
-        """Return the meaning and the choices on one short line."""
+        """Return the meaning and the choices on one short line; of many choices, the first ones."""
         if not self.choices:
             return self.meaning
         *others, last = self.choices
-        return f"{self.meaning.rstrip('.')}: {', '.join(others)} or {last}."
+        meaning = self.meaning.rstrip(".")
+        text = f"{meaning}: {', '.join(others)} or {last}."
+        while len(text) > _LINE and others:
+            text = f"{meaning}: {', '.join(others)}, …"
+            others.pop()
+        return text
 
     @property
     def sentence(self) -> str:

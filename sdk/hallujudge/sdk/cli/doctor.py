@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.entry import MetricEntry
     from hallujudge.judge_service.judges import Check
     from hallujudge.judge_service.settings.connection import Connection
+    from hallujudge.judge_service.settings.server import ResolvedSettings
     from hallujudge.metrics import ItemResult
 
 __all__ = ["examine"]
@@ -65,6 +66,7 @@ def _findings(
         yield from _metrics(client, "here")
     yield from _extras()
     yield from _judge(judges)
+    yield from _small_judges(judges)
     if server is not None:
         yield from _server(server, connection)
 
@@ -113,6 +115,33 @@ def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     answers = {check.name: check.ok for check in found}
     if answers.get("model") is not False and answers.get("answer"):
         yield from _judge_trials(arguments)
+
+
+def _small_judges(arguments: Mapping[str, object]) -> Iterator[_Finding]:
+    """Each small judge that the settings name, on a clear example."""
+    from hallujudge.judge_service.engine.small_judges import configured_small_judges
+    from hallujudge.judge_service.settings.server import load_settings
+
+    resolved = load_settings(arguments)
+    for name in configured_small_judges(resolved.judges):
+        yield _try(f"small judge {name}", partial(_small_verdict, resolved, name))
+
+
+def _small_verdict(resolved: ResolvedSettings, name: str) -> str:
+    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+    from hallujudge.judge_service.judges import check_small
+
+    async def checked() -> Check:
+        factory = JudgeFactory(resolved.judges, resolved.keys)
+        try:
+            return await check_small(factory.judge(name))
+        finally:
+            await factory.close()
+
+    check = asyncio.run(checked())
+    if not check.ok:
+        raise ValueError(check.detail)
+    return check.detail
 
 
 def _judge_trials(arguments: Mapping[str, object]) -> Iterator[_Finding]:

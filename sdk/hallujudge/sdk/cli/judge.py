@@ -27,6 +27,14 @@ def _judge() -> None:
     """How well a judge does."""
 
 
+@_judge_app.command("list", epilog=examples("hallujudge judge list"))
+def list_() -> None:
+    """Print the small judges: model, licence, input, known accuracy."""
+    from hallujudge.judge_service.engine.small_judges import small_judge_table
+
+    typer.echo(small_judge_table(), nl=False)
+
+
 @_judge_app.command(epilog=examples("hallujudge judge card --on results --labels labels.jsonl"))
 def card(
     run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the judge's run.")],

@@ -171,7 +171,7 @@ def test_the_fallback_is_off_unless_it_is_set_up() -> None:
     [
         ({}, "llm", "no llm judge is configured; set llm_url"),
         ({"llm_url": "http://h/v1"}, "llm", "no llm judge is configured"),
-        ({}, "gpt", "judge 'gpt' does not exist; choose one of matcher, nli, .*, llm, router"),
+        ({}, "gpt", "judge 'gpt' does not exist; choose one of matcher, llm, router, nli, "),
         ({"small_models": "magic=/m"}, "hhem", "entry 'magic=/m'; write JUDGE=MODEL"),
         ({"small_models": "hhem"}, "hhem", "entry 'hhem'; write JUDGE=MODEL"),
         ({"judge_order": "nli,llm"} | LLM, "router", "judge nli needs small_model"),

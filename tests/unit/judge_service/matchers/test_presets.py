@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from string import Formatter
 
 import pytest
 
-from hallujudge.judge_service.matchers.presets import (
-    SMALL_JUDGES,
-    SmallPreset,
-    preset_of,
-    small_judge_table,
-)
-
-ROOT = Path(__file__).resolve().parents[4]
+from hallujudge.judge_service.matchers.presets import SMALL_JUDGES, SmallPreset, preset_of
 
 
 @pytest.mark.parametrize("preset", SMALL_JUDGES.values(), ids=list(SMALL_JUDGES))
@@ -24,9 +16,3 @@ def test_a_template_has_a_place_for_premise_and_claim(preset: SmallPreset) -> No
     assert preset.licence
     assert not preset.chunk or preset.chunk <= preset.limit
     assert preset_of(preset.name) is preset
-
-
-@pytest.mark.repo
-def test_the_page_has_the_table() -> None:
-    page = (ROOT / "docs/how-to/judge-with-a-small-model.md").read_text(encoding="utf-8")
-    assert small_judge_table() in page

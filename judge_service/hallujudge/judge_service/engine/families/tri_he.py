@@ -297,7 +297,7 @@ def _offered(judge: str, options: Mapping[str, str], resources: Resources) -> It
     ):
         offers.check(option, options.get(option, ""), offered)
     if judge in SMALL_JUDGES and not options.get("small_model"):
-        listed = resources.judges.small_model(judge)
+        listed = judge in resources.judges.small_models
         offers.check("judge", "" if listed else SMALL_JUDGES[judge].model, offers.models)
     with offers.opening("matcher_model", offers.models):
         yield
@@ -396,7 +396,9 @@ ENTRY = MetricEntry(
                 name=name,
                 default=str(getattr(_DEFAULTS, name)),
                 meaning=meaning,
-                details="The variant corrected has the best measured threshold.",
+                details=""
+                if name == "small_above"
+                else "The variant corrected has the best measured threshold.",
                 purpose="judge",
                 number=True,
             )

@@ -1,0 +1,32 @@
+"""The check of small judges."""
+
+from __future__ import annotations
+
+from support.word_matchers import WordPairs, small
+
+from hallujudge.judge_service.judges import Router, check_small
+from hallujudge.judge_service.judges.matcher import MatcherJudge
+
+
+def judge(model: WordPairs, **changes: float) -> Router:
+    return Router([MatcherJudge(small(model, "factcg", **changes), "factcg")])
+
+
+async def test_a_small_judge_decides_a_clear_example() -> None:
+    check = await check_small(judge(WordPairs(limit=99)))
+    assert check.ok
+    assert (
+        check.detail == "probability 1.000 for a stated claim, probability 0.000 for a foreign one"
+    )
+
+
+async def test_weights_that_decide_it_wrongly_are_named() -> None:
+    check = await check_small(judge(WordPairs(limit=99), small_above=1.0))
+    assert check.ok is False
+    assert check.detail.startswith("decides a clear example wrongly: probability 1.000")
+
+
+async def test_a_small_judge_without_a_verdict_fails() -> None:
+    check = await check_small(judge(WordPairs(limit=3)))
+    assert check.ok is False
+    assert check.detail.startswith("CLAIM_TOO_LONG: the claim has 3 tokens")
