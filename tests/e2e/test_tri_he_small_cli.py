@@ -50,7 +50,7 @@ def test_a_folder_of_weights_judges(tmp_path: Path, model: Path) -> None:
     assert str(model.parent) not in report["signature"]
     above = max(claim["score"] for claim in claims)
     assert 0 < above < 1
-    again = score(tmp_path, rows, *chosen, "--small-above", str(above), "--overwrite")
+    again = score(tmp_path, rows, *chosen, "--small-above", str(above))
     assert again.returncode == 0, again.stderr
     (row,) = read_rows(tmp_path / "out" / "items.jsonl")
     assert {claim["verdict"] for claim in row["evidence"]["claims"]} == {"not_supported"}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
@@ -23,7 +22,6 @@ from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
 from ..llm.retry import RetryPolicy
 from ..llm.templates import Template
-from ..llm.vllm import VllmServer, VllmSettings
 from ..matchers.presets import SMALL_JUDGES
 from .progress import RunProgress
 from .small_judges import (
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from ..observe.values import JudgeState
     from ..settings.judges import JudgeKeys, JudgeSettings
 
-__all__ = ["JUDGE_NAMES", "JudgeFactory", "vllm_server"]
+__all__ = ["JUDGE_NAMES", "JudgeFactory"]
 
 _NOWHERE = "http://batch.invalid/v1"
 
@@ -464,47 +462,6 @@ class JudgeFactory:
         if prompt < 0:
             return None
         return Prices(prompt=prompt, completion=completion, cached=cached if cached >= 0 else None)
-
-
-def vllm_server(
-    settings: JudgeSettings,
-    *,
-    environ: Mapping[str, str],
-    data_folder: Path,
-    progress: Callable[[str], None],
-) -> VllmServer:
-    """Return the vLLM server that the settings describe; it is not started.
-
-    Args:
-        settings: The settings of the judges.
-        environ: The server's environment. Unless ``vllm_download`` is set, the model hub is
-            disabled in it.
-        data_folder: The folder for its log.
-        progress: Called with one line for each event.
-
-    Raises:
-        InvalidInputError: ``llm_url`` is set as well.
-    """
-    if settings.llm_url:
-        raise InvalidInputError(
-            f"both vllm ({settings.vllm!r}) and llm_url ({settings.llm_url!r}) are set; "
-            "set vllm to start a server, or llm_url to use a running one"
-        )
-    offline = {} if settings.vllm_download else {"HF_HUB_OFFLINE": "1"}
-    return VllmServer(
-        _vllm_settings(settings, data_folder), environ={**environ, **offline}, progress=progress
-    )
-
-
-def _vllm_settings(settings: JudgeSettings, data_folder: Path) -> VllmSettings:
-    return VllmSettings(
-        model=settings.vllm,
-        data_folder=data_folder,
-        tensor_parallel_size=settings.vllm_tensor_parallel_size,
-        max_model_len=settings.vllm_max_model_len,
-        executable=tuple(shlex.split(settings.vllm_command)) or ("vllm",),
-        extra_arguments=tuple(shlex.split(settings.vllm_arguments)),
-    )
 
 
 def _dialect(name: str) -> Dialect:

@@ -345,7 +345,7 @@ async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> 
 
 
 def _new_vllm(settings: JudgeSettings) -> VllmServer:
-    from ..engine.judge_factory import vllm_server
+    from ..engine.started_vllm import vllm_server
 
     return vllm_server(
         settings,

@@ -83,7 +83,7 @@ class OptionDefinition:
         meaning = self.meaning.rstrip(".")
         text = f"{meaning}: {', '.join(others)} or {last}."
         while len(text) > _LINE and others:
-            text = f"{meaning}: {', '.join(others)}, …"
+            text = f"{meaning}: {', '.join(others)}, ..."
             others.pop()
         return text
 

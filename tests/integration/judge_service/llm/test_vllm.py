@@ -14,7 +14,8 @@ import pytest
 from support import scripted_llm
 from support.threads import PATIENCE, until
 
-from hallujudge.judge_service.engine.judge_factory import JudgeFactory, vllm_server
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.engine.started_vllm import vllm_server
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, UnavailableError
 from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, check_endpoint
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
