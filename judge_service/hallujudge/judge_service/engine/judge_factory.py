@@ -188,7 +188,7 @@ class JudgeFactory:
         with self._lock:
             if name not in self._judges:
                 chat = served_chat(preset, self.settings, self._keys.small, self._offline())
-                budget = self._budget("llm")
+                budget = self._call_budget("llm")
                 self._judges[name] = ServedJudge(preset, ChatClient(chat, budget), cache=self.cache)
             kept = self._judges[name]
         if matcher is None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.triplets import ClaimParts
 
-from ..llm.cache import VerdictCache
 from ..llm.chat import ChatRequest
 from ..llm.client import ChatClient
 from ..llm.fence import defused
+from ..llm.shared import VerdictStore
 from ..llm.templates import load_template
 from ..matchers import ClaimQuery
 from ..matchers.small.premises import WORDING, facts_of, hypothesis
@@ -126,7 +126,7 @@ class ServedJudge(LlmJudge):
         client: ChatClient,
         *,
         above: float = 0.5,
-        cache: VerdictCache | None = None,
+        cache: VerdictStore | None = None,
     ) -> None:
         super().__init__(preset.name, client, cache=cache)
         self._preset = preset
