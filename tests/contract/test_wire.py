@@ -26,6 +26,7 @@ from hallujudge.metrics import (
     Report,
     Score,
 )
+from hallujudge.metrics.framework.judging import JudgeShare
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -95,6 +96,18 @@ reports = st.builds(
     ),
     totals=st.dictionaries(texts, numbers, max_size=3),
     settings=fields,
+    judging=st.lists(
+        st.builds(
+            JudgeShare,
+            judge=texts,
+            decided=st.integers(0, 2**40),
+            declined=st.dictionaries(texts, st.integers(0, 2**40), max_size=2),
+            calls=st.integers(0, 2**40),
+            latency_seconds=numbers,
+            cost=st.none() | numbers,
+        ),
+        max_size=2,
+    ).map(tuple),
 )
 graphs = st.builds(ShippedGraph, name=texts) | st.builds(
     InlineGraph, name=texts, text=texts, layout=st.sampled_from(["auto", "json", "table"])

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..access.spending import Ledger
     from ..extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
     from ..extractors.roots import LlmRootChooser
+    from ..judges.escalation import Escalation
     from ..judges.matcher import MatcherJudge
     from ..llm.shared import CallBudget, SharedCalls, VerdictStore
     from ..matchers import MatcherModels, MatcherSettings
@@ -107,7 +108,12 @@ class JudgeFactory:
         if self.cache is not None:
             self.cache.check()
 
-    def judge(self, name: str, matcher: MatcherSettings | None = None) -> Router:
+    def judge(
+        self,
+        name: str,
+        matcher: MatcherSettings | None = None,
+        escalation: Escalation | None = None,
+    ) -> Router:
         """Return a judge by name, such as ``matcher``; ``router``: the judges of ``judge_order``.
 
         This loads the models of matchers and small judges, which may take seconds. Call it in a
@@ -116,13 +122,18 @@ class JudgeFactory:
         Args:
             name: The judge's name.
             matcher: The settings of matchers and small judges; None: the defaults.
+            escalation: Which verdicts of the first judge are not kept; None: all are.
 
         Raises:
-            InvalidInputError: The name is unknown, or the judge is not configured.
+            InvalidInputError: The name is unknown, the judge is not configured, or the escalation
+                was learnt from another judge.
         """
         order = self._order(name)
         check_one_model(order, matcher)
-        return Router([self._one(part, matcher) for part in order])
+        judges = [self._one(part, matcher) for part in order]
+        if escalation is not None:
+            escalation.check(judges[0].identity)
+        return Router(judges, escalation)
 
     def matcher_weights(self, name: str, matcher: MatcherSettings) -> str:
         """Return the SHA-256 of a judge's sentence encoder; empty: the judge has no matcher.
@@ -145,15 +156,19 @@ class JudgeFactory:
         """The models that the settings give to small judges, by judge."""
         return read_small_models(self.settings.small_models)
 
-    def choice_judge(self, name: str, templates: Sequence[Template]) -> ChoiceJudge:
+    def choice_judge(
+        self, name: str, templates: Sequence[Template], escalation: Escalation | None = None
+    ) -> ChoiceJudge:
         """Return what asks language models to choose: ``llm``, or the models of ``judge_order``.
 
         Args:
             name: ``llm`` or ``router``.
             templates: The prompts of its questions.
+            escalation: Which choices of the first judge are not kept; None: all are.
 
         Raises:
-            InvalidInputError: No language model is configured.
+            InvalidInputError: No language model is configured, or the escalation was learnt from
+                another judge.
         """
         names = [part for part in self._order(name) if part in {"llm", "fallback"}]
         if not names:
@@ -161,7 +176,10 @@ class JudgeFactory:
                 f"judge_order is {self.settings.judge_order!r}, which has no language model; name "
                 "llm or fallback"
             )
-        return ChoiceJudge([self.llm(part) for part in names], templates)
+        judges = [self.llm(part) for part in names]
+        if escalation is not None:
+            escalation.check(judges[0].identity_with(templates))
+        return ChoiceJudge(judges, templates, escalation)
 
     def llm(self, name: str = "llm") -> LlmJudge:
         """Return the judge ``llm`` or ``fallback``.

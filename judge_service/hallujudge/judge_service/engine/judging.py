@@ -13,6 +13,7 @@ from hallujudge.metrics.framework.definitions import OptionDefinition
 from ..access.turns import map_cpu
 from ..errors import InvalidInputError
 from .entry import LLM_JUDGES, MetricEntry
+from .escalating import ESCALATION_OPTIONS, escalation_of
 from .items import checked
 from .pipelines import MetricT, TextPipeline
 from .responses import ResponseCheck
@@ -143,7 +144,13 @@ def choice_judge(
     """
     if entry.asks_llm(spec):
         templates = [_template(spec, name, own, slots) for name, own in prompts.items()]
-        return resources.judges.choice_judge(spec.options[entry.judge_option], templates)
+        name = spec.options[entry.judge_option]
+        return resources.judges.choice_judge(name, templates, escalation_of(spec))
+    if given := [each.name for each in ESCALATION_OPTIONS if spec.options.get(each.name)]:
+        raise InvalidInputError(
+            f"option {given[0]!r} is about a judge, but no judge is asked; set "
+            f"{entry.judge_option!r} to {' or '.join(LLM_JUDGES)}"
+        )
     for option in (option for own in prompts.values() for option in own):
         if spec.options.get(option):
             raise InvalidInputError(

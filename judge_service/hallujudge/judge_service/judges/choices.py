@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import JsonValue
 
 from ..errors import InvalidInputError
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.pool import run_bounded
 from ..llm.templates import Template
+from ..llm.usage import Usage
 from ..observe.recorder import recorder
+from .escalation import Escalation, history_before
 from .llm import LlmJudge
 from .prompts import Question
 from .reading import ReadAnswer
@@ -30,7 +34,7 @@ class Chosen:
     margin: float | None = None
     """Its log-probability minus that of the best other choice, if reported."""
     reason: str = ""
-    """Why there is no choice: the first judge's reason."""
+    """Why there is no choice: the reason of the first judge that failed, or a small margin."""
     detail: str = ""
     """The reasons of all judges in words."""
     asked: tuple[Asked, ...] = field(default=())
@@ -44,19 +48,27 @@ class Chosen:
 class ChoiceJudge:
     """Asks one question about each item, and accepts only offered choices.
 
-    A question goes to the next judge if one makes no choice. What the judges chose before is looked
-    up first, in the same order, so that a second run costs nothing and writes the same bytes.
+    A question goes to the next judge if one makes no choice, or, with an escalation, if the first
+    judge's choice has too small a margin. What the judges chose before is looked up first, in the
+    same order, so that a second run costs nothing and writes the same bytes.
 
     Args:
         judges: The language models; their names differ.
         templates: The prompts of the questions.
+        escalation: Which choices of the first judge are not kept; None: all are.
     """
 
-    def __init__(self, judges: Sequence[LlmJudge], templates: Sequence[Template]) -> None:
+    def __init__(
+        self,
+        judges: Sequence[LlmJudge],
+        templates: Sequence[Template],
+        escalation: Escalation | None = None,
+    ) -> None:
         if not judges:
             raise InvalidInputError("a judge of answers needs a language model; none is named")
         self.judges = tuple(judges)
         self.templates = tuple(templates)
+        self.escalation = escalation
 
     @property
     def name(self) -> str:
@@ -67,12 +79,18 @@ class ChoiceJudge:
     def identity(self) -> JudgeIdentity:
         """What the choices depend on: the judges, the prompts and every parameter."""
         parts = [(judge.name, judge.identity_with(self.templates)) for judge in self.judges]
-        return joined_identity(parts)
+        joined = joined_identity(parts)
+        return self.escalation.identity(joined) if self.escalation else joined
 
     @property
     def signature(self) -> str:
         """The identity as one field of a metric's signature."""
-        return ",".join(value for _, value in self.identity.signature_fields())
+        return self.identity.signature
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What kept verdicts of the first judge are worth, for the report."""
+        return (self.escalation.note(self.judges[0].name),) if self.escalation else ()
 
     async def choose(self, questions: Sequence[Question]) -> list[Chosen]:
         """Return one answer for each question, in order.
@@ -113,27 +131,70 @@ class ChoiceJudge:
         return found
 
     async def _recalled(self, question: Question) -> Chosen | None:
-        before: list[str] = []
-        for judge in self.judges:
+        small: list[_Passed] = []
+        for place, judge in enumerate(self.judges):
             reply = await judge.recall_choice(question)
-            if reply is not None:
-                history = tuple(d for d in reply.fallback_history[0] if d.judge in before)
-                return _chosen(judge.name, reply, history)
-            before.append(judge.name)
+            if reply is None:
+                continue
+            before = [other.name for other in self.judges[:place]]
+            history = history_before(
+                reply.fallback_history[0],
+                before,
+                [passed.declined for passed in small],
+                escalates=self.escalation is not None,
+            )
+            if history is None:
+                continue
+            if declined := self._declines(judge, reply):
+                small.append(_Passed(declined, reply.usage))
+                if self._ends(declined):
+                    return _unanswered(small)
+                continue
+            known = {passed.declined: passed for passed in small}
+            return _chosen(judge.name, reply, [known.get(d, _Passed(d)) for d in history])
         return None
 
     async def _asked(self, question: Question) -> Chosen:
-        history: tuple[Declined, ...] = ()
+        passed: list[_Passed] = []
         for judge in self.judges:
             last = judge is self.judges[-1]
+            history = tuple(each.declined for each in passed)
             reply = await judge.choose(question, history, has_fallback=not last)
-            answer = _answer(reply)
-            if answer.choice:
-                return _chosen(judge.name, reply, history)
-            history = (*history, Declined(judge.name, answer.reason, answer.detail))
+            answer, small = _answer(reply), self._declines(judge, reply)
+            if answer.choice and small is None:
+                return _chosen(judge.name, reply, passed)
+            # A failed reply is not in the cache: a second run knows nothing of its usage.
+            this = (
+                _Passed(small, reply.usage)
+                if small
+                else _Passed(Declined(judge.name, answer.reason, answer.detail))
+            )
+            passed.append(this)
+            if self._ends(this.declined):
+                break
             if not last:
-                recorder().fell_back(judge.name, answer.reason)
-        return _unanswered(history)
+                recorder().fell_back(judge.name, this.declined.reason)
+        return _unanswered(passed)
+
+    def _declines(self, judge: LlmJudge, reply: ReadReply) -> Declined | None:
+        """Return why a judge's choice is not kept; None: it is, or there is no choice."""
+        if self.escalation is None or judge is not self.judges[0] or not _answer(reply).choice:
+            return None
+        return self.escalation.declines(judge.name, _answer(reply).margin)
+
+    def _ends(self, declined: Declined) -> bool:
+        """Return whether no other judge is asked."""
+        abstains = self.escalation is not None and self.escalation.abstain
+        return abstains and declined.reason == UnscoredReason.MARGIN_TOO_SMALL
+
+
+class _Passed(NamedTuple):
+    """A judge whose answer was not kept, or that gave none."""
+
+    declined: Declined
+    """Why."""
+    usage: Usage = Usage()
+    """What its reply took."""
 
 
 def _answer(reply: ReadReply) -> ReadAnswer:
@@ -142,22 +203,27 @@ def _answer(reply: ReadReply) -> ReadAnswer:
     return answer
 
 
-def _chosen(judge: str, reply: ReadReply, history: tuple[Declined, ...]) -> Chosen:
+def _chosen(judge: str, reply: ReadReply, passed: Sequence[_Passed]) -> Chosen:
     answer = _answer(reply)
     return Chosen(
         choice=answer.choice,
         margin=answer.margin,
-        asked=(*_declined(history), Asked(judge=judge, answered=1, usage=reply.usage)),
+        asked=(*_declined(passed), Asked(judge=judge, answered=1, usage=reply.usage)),
     )
 
 
-def _unanswered(history: tuple[Declined, ...]) -> Chosen:
+def _unanswered(passed: Sequence[_Passed]) -> Chosen:
+    history = [each.declined for each in passed]
+    failed = [d for d in history if d.reason != UnscoredReason.MARGIN_TOO_SMALL]
     return Chosen(
-        reason=history[0].reason,
+        reason=(failed or history)[0].reason,
         detail="; ".join(f"{d.judge}: {d.reason}: {d.detail}" for d in history),
-        asked=_declined(history),
+        asked=_declined(passed),
     )
 
 
-def _declined(history: tuple[Declined, ...]) -> tuple[Asked, ...]:
-    return tuple(Asked(judge=declined.judge, declined=(declined,)) for declined in history)
+def _declined(passed: Sequence[_Passed]) -> tuple[Asked, ...]:
+    return tuple(
+        Asked(judge=each.declined.judge, declined=(each.declined,), usage=each.usage)
+        for each in passed
+    )

@@ -10,6 +10,7 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from ..errors import InvalidInputError
 from ..llm.usage import Usage
 from ..observe.recorder import recorder
+from .escalation import Escalation, history_before
 from .values import (
     Asked,
     Declined,
@@ -34,15 +35,26 @@ class _Progress:
     fallback_history: list[tuple[Declined, ...]]
     usage: dict[str, Usage] = field(default_factory=dict)
 
-    @property
-    def pending(self) -> list[int]:
-        """Claims without verdict."""
-        return [index for index, verdict in enumerate(self.verdicts) if verdict is None]
+    abstained: set[int] = field(default_factory=set)
 
-    def rest(self) -> JudgeRequestItem:
-        """Return the item with the claims that have no verdict yet."""
-        pending = self.pending
+    def pending(self, judge: str) -> list[int]:
+        """Claims without verdict that a judge has not declined."""
+        return [
+            index
+            for index, verdict in enumerate(self.verdicts)
+            if verdict is None
+            and index not in self.abstained
+            and all(declined.judge != judge for declined in self.fallback_history[index])
+        ]
+
+    def rest(self, judge: str) -> JudgeRequestItem:
+        """Return the item with the claims that a judge is to be asked about."""
+        pending = self.pending(judge)
         return self.item.picked(pending, [self.fallback_history[index] for index in pending])
+
+    def decline(self, index: int, declined: Declined) -> None:
+        """Add why a judge gives no verdict on a claim."""
+        self.fallback_history[index] = (*self.fallback_history[index], declined)
 
     def add_usage(self, judge: str, usage: Usage) -> None:
         """Add what a judge's replies took."""
@@ -53,24 +65,28 @@ class Router:
     """Judges in order, the preferred one first.
 
     A claim goes to the next judge if one gives no verdict on it: because it cannot be reached,
-    refuses, replies outside the choices, or has no budget left. Every verdict names its judge, and
+    refuses, replies outside the choices, or has no budget left. With an escalation, it also goes
+    there if the first judge's verdict has too small a margin. Every verdict names its judge, and
     every item keeps why the earlier judges gave none.
 
     Before any judge is called, the verdicts that the judges know are looked up in the same order.
     So a verdict of the fallback is found again instead of asking the first judge anew: a second
-    run costs nothing and writes the same bytes.
+    run costs nothing and writes the same bytes. With an escalation, a first judge that keeps no
+    verdicts is asked before the others are looked up, since its margins decide who is asked.
 
     Args:
         judges: The judges; their names differ.
+        escalation: Which verdicts of the first judge are not kept; None: all are.
     """
 
-    def __init__(self, judges: Sequence[Judge]) -> None:
+    def __init__(self, judges: Sequence[Judge], escalation: Escalation | None = None) -> None:
         names = [judge.name for judge in judges]
         if not names or len(set(names)) < len(names):
             raise InvalidInputError(
                 f"a router needs judges of different names; got {', '.join(names) or 'none'}"
             )
         self.judges = tuple(judges)
+        self.escalation = escalation
 
     @property
     def name(self) -> str:
@@ -79,8 +95,14 @@ class Router:
 
     @property
     def identity(self) -> JudgeIdentity:
-        """The judges' identities, joined in order."""
-        return joined_identity([(judge.name, judge.identity) for judge in self.judges])
+        """The judges' identities, joined in order, and the escalation."""
+        joined = joined_identity([(judge.name, judge.identity) for judge in self.judges])
+        return self.escalation.identity(joined) if self.escalation else joined
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What kept verdicts of the first judge are worth, for the report."""
+        return (self.escalation.note(self.judges[0].name),) if self.escalation else ()
 
     async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
         """Return verdicts on every claim of every item, in order."""
@@ -90,6 +112,8 @@ class Router:
         for judge in self.judges:
             if isinstance(judge, RecallingJudge):
                 await self._recall(judge, progress)
+            elif self.escalation and judge is self.judges[0]:
+                await self._ask(judge, progress)
         for judge in self.judges:
             await self._ask(judge, progress)
         return [self._judged(one) for one in progress]
@@ -101,41 +125,74 @@ class Router:
                 await close()
 
     async def _recall(self, judge: RecallingJudge, progress: Sequence[_Progress]) -> None:
-        left = [one for one in progress if one.pending]
-        for one, recalled in zip(left, await judge.recall([o.rest() for o in left]), strict=True):
-            known = zip(one.pending, recalled.verdicts, recalled.fallback_history, strict=True)
-            found = [(index, verdict, history) for index, verdict, history in known if verdict]
-            for index, verdict, history in found:
-                one.verdicts[index], one.fallback_history[index] = (
-                    verdict,
-                    self._before(judge, history),
-                )
-            if found:
+        left = [one for one in progress if one.pending(judge.name)]
+        known = await judge.recall([one.rest(judge.name) for one in left])
+        for one, recalled in zip(left, known, strict=True):
+            pending = one.pending(judge.name)
+            found = zip(pending, recalled.verdicts, recalled.fallback_history, strict=True)
+            taken = [
+                self._take_known(judge, one, index, verdict, kept)
+                for index, verdict, kept in found
+                if verdict is not None
+            ]
+            if any(taken):
                 one.add_usage(judge.name, recalled.usage)
 
+    def _take_known(
+        self,
+        judge: Judge,
+        one: _Progress,
+        index: int,
+        verdict: ClaimVerdict,
+        kept: Sequence[Declined],
+    ) -> bool:
+        """Take a verdict of an earlier call; return whether it counts in this run."""
+        history = history_before(
+            kept,
+            self._names_before(judge),
+            one.fallback_history[index],
+            escalates=self.escalation is not None,
+        )
+        if history is None:
+            return False
+        one.fallback_history[index] = history
+        self._take(judge, one, index, verdict)
+        return True
+
     async def _ask(self, judge: Judge, progress: Sequence[_Progress]) -> None:
-        left = [one for one in progress if one.pending]
+        left = [one for one in progress if one.pending(judge.name)]
         if not left:
             return
-        asked = [one.rest() for one in left]
         has_fallback = judge is not self.judges[-1]
-        answers = await judge.judge(asked, has_fallback=has_fallback)
+        answers = await judge.judge(
+            [one.rest(judge.name) for one in left], has_fallback=has_fallback
+        )
         for one, judged in zip(left, answers, strict=True):
-            for index, verdict in zip(one.pending, judged.verdicts, strict=True):
-                if verdict.verdict is Verdict.UNSCORED:
-                    declined = Declined(judge.name, verdict.reason, verdict.detail)
-                    one.fallback_history[index] = (*one.fallback_history[index], declined)
-                    if has_fallback:
-                        recorder().fell_back(judge.name, verdict.reason)
-                else:
-                    one.verdicts[index] = replace(verdict, judge=judge.name)
+            for index, verdict in zip(one.pending(judge.name), judged.verdicts, strict=True):
+                self._take(judge, one, index, verdict)
             for part in judged.asked:
                 one.add_usage(judge.name, part.usage)
 
-    def _before(self, judge: Judge, history: Sequence[Declined]) -> tuple[Declined, ...]:
-        """The part of a kept history that concerns judges before this one."""
+    def _take(self, judge: Judge, one: _Progress, index: int, verdict: ClaimVerdict) -> None:
+        """Keep a verdict, or leave its claim to the next judge."""
+        if verdict.verdict is Verdict.UNSCORED:
+            declined: Declined | None = Declined(judge.name, verdict.reason, verdict.detail)
+        elif self.escalation and judge is self.judges[0]:
+            declined = self.escalation.declines(judge.name, verdict.margin)
+            if declined and self.escalation.abstain:
+                one.abstained.add(index)
+        else:
+            declined = None
+        if declined is None:
+            one.verdicts[index] = replace(verdict, judge=judge.name)
+            return
+        one.decline(index, declined)
+        if judge is not self.judges[-1] and index not in one.abstained:
+            recorder().fell_back(judge.name, declined.reason)
+
+    def _names_before(self, judge: Judge) -> list[str]:
         names = [other.name for other in self.judges]
-        return tuple(d for d in history if d.judge in names[: names.index(judge.name)])
+        return names[: names.index(judge.name)]
 
     def _judged(self, one: _Progress) -> JudgedItem:
         verdicts = tuple(

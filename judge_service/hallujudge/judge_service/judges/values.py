@@ -149,6 +149,11 @@ class JudgeIdentity:
         fields = (("judge", str(self)), ("prompt", self.template), ("params", parameters))
         return tuple((name, value) for name, value in fields if value)
 
+    @property
+    def signature(self) -> str:
+        """The identity as one field of a metric's signature."""
+        return ",".join(value for _, value in self.signature_fields())
+
 
 def joined_identity(parts: Sequence[tuple[str, JudgeIdentity]]) -> JudgeIdentity:
     """Return one identity of several judges in order.

@@ -198,6 +198,11 @@ class UnscoredReason(enum.StrEnum):
         "The judge's reply was cut at its token limit.",
         "Raise the limit of completion tokens.",
     )
+    MARGIN_TOO_SMALL = (
+        "MARGIN_TOO_SMALL",
+        "The judge's verdict has a smaller margin than this run keeps.",
+        "Add a judge to the router, or keep smaller margins.",
+    )
     # Judges ---------------------------------------------------------------------------------------
     JUDGE_AUTH_FAILED = (
         "JUDGE_AUTH_FAILED",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .judging import JudgeShare
 from .result import JsonValue
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class Report:
     """Settings behind the signature, in full."""
     notes: tuple[str, ...] = ()
     """Warnings about the scores, one sentence each."""
+    judging: tuple[JudgeShare, ...] = ()
+    """The judges' parts, in the order in which they were asked; empty if none was."""
 
     def __getitem__(self, name: str) -> Score:
         return self.scores[name]
@@ -172,6 +175,7 @@ class Report:
             "totals": {name: _plain(total) for name, total in self.totals.items()},
             "settings": dict(self.settings),
             "notes": list(self.notes),
+            "judging": [share.to_json() for share in self.judging],
         }
 
     def to_text(self) -> str:

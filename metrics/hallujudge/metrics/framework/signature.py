@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Signature"]
+__all__ = ["Signature", "signature_field", "signature_value"]
 
 _RESERVED = str.maketrans({"|": "/", "\n": " ", "\r": " "})
+
+
+def signature_value(text: str) -> str:
+    """Return a field's value as signatures print it."""
+    return text.translate(_RESERVED)
+
+
+def signature_field(signature: str, key: str) -> str:
+    """Return the value of a field of a printed signature; empty without the field."""
+    fields = (part.partition(":") for part in signature.split("|")[1:])
+    return next((value for name, _, value in fields if name == key), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,5 +38,5 @@ class Signature:
         return Signature(metric=self.metric, fields=(*self.fields, *fields))
 
     def __str__(self) -> str:
-        parts = [f"{key}:{value.translate(_RESERVED)}" for key, value in self.fields]
+        parts = [f"{key}:{signature_value(value)}" for key, value in self.fields]
         return "|".join([self.metric, *parts])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import MergeError
 from .group_codes import MISSING, GroupCodes
 from .intervals import IntervalSettings
+from .judging import JudgingCounts, cascade_notes
 from .metric import RepeatingMetric
 from .report import Coverage, Report, Score
 from .result import ItemResult, Outcome
@@ -46,6 +47,7 @@ class Tally:
         self._groups = {key: GroupCodes(split=key in split) for key in keys}
         self._rows = Rows(metric.columns, len(self._groups), folds=metric.folds)
         self._reasons: Counter[str] = Counter()
+        self._judging = JudgingCounts()
         self._unscored_rows = 0
         self._unscored_times = 0
 
@@ -64,6 +66,8 @@ class Tally:
                 self._reasons[result.reason] += 1
                 self._unscored_rows += bool(result.statistics)
                 self._unscored_times += self._times(result)
+            if judging := getattr(result.evidence, "judging", ()):
+                self._judging.add(judging)
         rows = [result for result in results if result.statistics]
         codes = [
             [of.code(result.fields.get(key, MISSING)) for result in rows]
@@ -87,6 +91,7 @@ class Tally:
         ]
         self._rows.extend(other._rows, theirs_here)
         self._reasons.update(other._reasons)
+        self._judging.merge(other._judging)
         self._unscored_rows += other._unscored_rows
         self._unscored_times += other._unscored_times
 
@@ -98,6 +103,7 @@ class Tally:
             "groups": {key: list(codes.known) for key, codes in self._groups.items()},
             "reasons": self._reasons,
             "unscored": [self._unscored_rows, self._unscored_times],
+            "judging": self._judging.to_json(),
         }
         text = json.dumps(head, separators=(",", ":")).encode()
         return len(text).to_bytes(4, "little") + text + numbers
@@ -118,6 +124,7 @@ class Tally:
                     other._groups[key].code(value)
             other._reasons.update(head["reasons"])
             other._unscored_rows, other._unscored_times = head["unscored"]
+            other._judging = JudgingCounts.of(head["judging"])
         except (ValueError, KeyError, TypeError, OverflowError) as err:
             raise MergeError(f"a tally of {self._metric.name} is damaged: {err}") from err
         self.merge(other)
@@ -155,6 +162,7 @@ class Tally:
             ("v", version),
         )
         groups = self._groups_of(table, intervals, check)
+        judging = self._judging.shares()
         return Report(
             metric=metric.name,
             variant=metric.variant,
@@ -166,12 +174,16 @@ class Tally:
             },
             coverage=coverage,
             totals=overall.totals(),
-            notes=small_sample_notes(
-                overall.clusters_by_score(),
-                {
-                    key: {value: size for value, (_, size) in parts.items()}
-                    for key, parts in groups.items()
-                },
+            judging=judging,
+            notes=(
+                *cascade_notes(judging),
+                *small_sample_notes(
+                    overall.clusters_by_score(),
+                    {
+                        key: {value: size for value, (_, size) in parts.items()}
+                        for key, parts in groups.items()
+                    },
+                ),
             ),
         )
 

@@ -229,6 +229,7 @@ class Report(google.protobuf.message.Message):
     TOTALS_FIELD_NUMBER: builtins.int
     SETTINGS_FIELD_NUMBER: builtins.int
     NOTES_FIELD_NUMBER: builtins.int
+    JUDGING_FIELD_NUMBER: builtins.int
     metric: builtins.str
     """Name of the metric."""
     variant: builtins.str
@@ -259,6 +260,10 @@ class Report(google.protobuf.message.Message):
     def notes(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Notes on how to read the numbers, one sentence each."""
 
+    @property
+    def judging(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___JudgeShare]:
+        """The judges' parts, in the order in which they were asked."""
+
     def __init__(
         self,
         *,
@@ -271,11 +276,78 @@ class Report(google.protobuf.message.Message):
         totals: collections.abc.Iterable[Global___Total] | None = ...,
         settings: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         notes: collections.abc.Iterable[builtins.str] | None = ...,
+        judging: collections.abc.Iterable[Global___JudgeShare] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["coverage", b"coverage"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["coverage", b"coverage", "groups", b"groups", "metric", b"metric", "notes", b"notes", "scores", b"scores", "settings", b"settings", "signature", b"signature", "totals", b"totals", "variant", b"variant"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["coverage", b"coverage", "groups", b"groups", "judging", b"judging", "metric", b"metric", "notes", b"notes", "scores", b"scores", "settings", b"settings", "signature", b"signature", "totals", b"totals", "variant", b"variant"]) -> None: ...
 
 Global___Report: typing_extensions.TypeAlias = Report
+
+@typing.final
+class JudgeShare(google.protobuf.message.Message):
+    """A judge's part in a run."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    @typing.final
+    class DeclinedEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.int
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.int = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
+
+    JUDGE_FIELD_NUMBER: builtins.int
+    DECIDED_FIELD_NUMBER: builtins.int
+    DECLINED_FIELD_NUMBER: builtins.int
+    CALLS_FIELD_NUMBER: builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: builtins.int
+    COMPLETION_TOKENS_FIELD_NUMBER: builtins.int
+    LATENCY_SECONDS_FIELD_NUMBER: builtins.int
+    COST_FIELD_NUMBER: builtins.int
+    judge: builtins.str
+    """Name of the judge."""
+    decided: builtins.int
+    """Verdicts that count."""
+    calls: builtins.int
+    """Calls that were answered."""
+    prompt_tokens: builtins.int
+    """Tokens sent."""
+    completion_tokens: builtins.int
+    """Tokens received."""
+    latency_seconds: builtins.float
+    """Time of its calls, summed."""
+    cost: builtins.float
+    """Their price. Absent without prices."""
+    @property
+    def declined(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
+        """Reason -> claims on which it gave no verdict that counts."""
+
+    def __init__(
+        self,
+        *,
+        judge: builtins.str = ...,
+        decided: builtins.int = ...,
+        declined: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
+        calls: builtins.int = ...,
+        prompt_tokens: builtins.int = ...,
+        completion_tokens: builtins.int = ...,
+        latency_seconds: builtins.float = ...,
+        cost: builtins.float | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_cost", b"_cost", "cost", b"cost"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "decided", b"decided", "declined", b"declined", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
+
+Global___JudgeShare: typing_extensions.TypeAlias = JudgeShare
 
 @typing.final
 class Score(google.protobuf.message.Message):

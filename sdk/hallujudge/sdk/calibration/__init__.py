@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..runs.calibrated import read_calibration
 from .calibrate import CalibrateOptions, calibrate, calibrate_items
 from .card import JudgeCard, judge_card
-from .stored import LABELS, PLAN, write_calibration
+from .stored import LABELS, PLAN, write_calibration, write_cascade
 
 __all__ = [
     "LABELS",
@@ -17,4 +17,5 @@ __all__ = [
     "judge_card",
     "read_calibration",
     "write_calibration",
+    "write_cascade",
 ]

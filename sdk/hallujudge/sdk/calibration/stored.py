@@ -1,4 +1,4 @@
-"""Files of a run's folder about labels: the plan, the labels, the calibration."""
+"""Files of a run's folder about labels: the plan, the labels, the calibration, the cascade."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.framework.signature import signature_field
 
 from ..errors import OutputError
 from ..labels import Label
-from ..runs.names import CALIBRATION
+from ..runs.names import CALIBRATION, CASCADE
 
-__all__ = ["LABELS", "PLAN", "labels_text", "write_calibration"]
+__all__ = ["LABELS", "PLAN", "cascade_text", "labels_text", "write_calibration", "write_cascade"]
 
 LABELS, PLAN = "labels.jsonl", "label-plan.json"
 
@@ -24,15 +25,48 @@ def labels_text(labels: Iterable[Label]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def cascade_text(calibration: Calibration) -> str:
+    """Return the text of ``cascade.json``; empty if no margin was asked for."""
+    import json
+    from dataclasses import asdict
+
+    from hallujudge.judge_service.judges.escalation import CASCADE_SCHEMA
+
+    if calibration.cascade is None:
+        return ""
+    content = {
+        "schema": CASCADE_SCHEMA,
+        "metric": calibration.metric,
+        "judge": signature_field(calibration.run_signature, "judge"),
+        **asdict(calibration.cascade),
+        "labels_sha256": calibration.labels_sha256,
+        "run_signature": calibration.run_signature,
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def write_calibration(folder: Path, calibration: Calibration) -> Path:
     """Write ``calibration.json`` into a run's folder, and return its path.
 
     Raises:
         OutputError: It can't be written.
     """
-    path = folder / CALIBRATION
+    return _write(folder / CALIBRATION, calibration.to_text())
+
+
+def write_cascade(folder: Path, calibration: Calibration) -> Path | None:
+    """Write ``cascade.json`` into a run's folder, and return its path; None without a margin.
+
+    Raises:
+        OutputError: It can't be written.
+    """
+    text = cascade_text(calibration)
+    return _write(folder / CASCADE, text) if text else None
+
+
+def _write(path: Path, text: str) -> Path:
     try:
-        path.write_text(calibration.to_text(), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as err:
         raise OutputError(f"can't write {path}: {err.strerror or err}") from err
     return path

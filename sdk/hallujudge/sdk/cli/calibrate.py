@@ -38,19 +38,20 @@ def calibrate(
     """Correct a run's scores by human labels, without judging again.
 
     Without --labels, labels.jsonl in RUN is read. calibration.json in RUN keeps the result, which
-    reports and comparisons then show.
+    reports and comparisons then show. With --agreement, cascade.json keeps the margin, for the
+    option --cascade of hallujudge score.
     """
-    from ..calibration import CalibrateOptions, write_calibration
+    from ..calibration import CalibrateOptions, write_calibration, write_cascade
     from ..calibration import calibrate as calibrate_run
     from ..calibration.show import page_of
 
     check_format(output_format)
     options = CalibrateOptions(labels=tuple(labels or ()), plan=plan, agreement=agreement)
     found = calibrate_run(run, options)
-    path = write_calibration(run, found)
+    written = [write_calibration(run, found), write_cascade(run, found)]
     if output_format == "json":
         typer.echo(found.to_text(), nl=False)
     else:
         show_page(page_of(found), output_format)
-    typer.echo(f"written to {path}", err=True)
+    typer.echo(f"written to {' and '.join(str(path) for path in written if path)}", err=True)
     return ExitCode.OK

@@ -8,6 +8,7 @@ from ..analysis import ANALYSIS_FILE
 
 __all__ = [
     "CALIBRATION",
+    "CASCADE",
     "ITEMS",
     "JOURNAL",
     "MANIFEST",
@@ -31,13 +32,16 @@ MARKS = "marks.bin"
 CALIBRATION = "calibration.json"
 """The scores corrected by human labels, which ``calibrate`` writes."""
 
+CASCADE = "cascade.json"
+"""The margin from which on verdicts are kept, which ``calibrate --agreement`` writes."""
+
 PARSERS = "parsers.json"
 """The comparison of answer parsers, which ``score pope --all-parsers`` writes."""
 
 VERDICTS = "verdicts.sqlite"
 """The verdict cache of a run whose settings name none."""
 
-STALE = (REPORT, PAGE, PARQUET, ANALYSIS_FILE, PARSERS, CALIBRATION)
+STALE = (REPORT, PAGE, PARQUET, ANALYSIS_FILE, PARSERS, CALIBRATION, CASCADE)
 """Files about other items: an earlier run's, removed when new results are swapped in."""
 
 

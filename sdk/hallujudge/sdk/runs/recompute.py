@@ -34,4 +34,5 @@ def recompute(folder: str | Path, *, group_by: Sequence[str] | None = None) -> R
         signature=run.signature,
         settings=run.report.settings,
         notes=run.report.notes,
+        judging=run.report.judging,
     )

@@ -20,6 +20,7 @@ from hallujudge.metrics import (
     Report,
     Score,
 )
+from hallujudge.metrics.framework.judging import JudgeShare
 
 from ..archives.json_files import read_json
 from ..archives.records import Record, read_records, shown
@@ -87,6 +88,7 @@ def stored_report(head: Mapping[str, Any], path: Path) -> Report:
             totals={name: float(total) for name, total in head["totals"].items()},
             settings=dict(head["settings"]),
             notes=tuple(head.get("notes", ())),
+            judging=tuple(JudgeShare(**share) for share in head.get("judging", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise ArchiveError(f"{path}: not a report of hallujudge: {err!r:.80}") from err

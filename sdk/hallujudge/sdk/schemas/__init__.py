@@ -6,12 +6,23 @@ import json
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["calibration_schema", "item_schema", "judge_card_schema", "report_schema"]
+__all__ = [
+    "calibration_schema",
+    "cascade_schema",
+    "item_schema",
+    "judge_card_schema",
+    "report_schema",
+]
 
 
 def calibration_schema() -> dict[str, Any]:
     """Return the schema of ``calibration.json``."""
     return _schema("calibration")
+
+
+def cascade_schema() -> dict[str, Any]:
+    """Return the schema of ``cascade.json``."""
+    return _schema("cascade")
 
 
 def judge_card_schema() -> dict[str, Any]:

@@ -16,6 +16,7 @@ from hallujudge.metrics.framework.result import ScoredItem
 
 from ..agreement import asked_judge_note, given_verdicts_note
 from ..entry import MetricEntry, Trial
+from ..escalating import ESCALATION_OPTIONS
 from ..judging import (
     JudgingPipeline,
     choice_judge,
@@ -68,14 +69,18 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
     def judged(self, item: EventHallusionItem, chosen: Chosen | None) -> ItemResult:
         """Return the result of a video with the judge's choice as its judgement.
 
-        A description that is there and has no choice has failed: its judgement is empty.
+        A description that is there and has no choice has failed: its judgement is empty. In
+        ``published`` a failed judgement counts as wrong, but one with a small margin did not fail:
+        it is missing.
         """
-        choice = chosen.choice if chosen is not None else ""
-        result = self.result(replace(item, judgement=None if item.response is None else choice))
+        choice: str | None = chosen.choice if chosen is not None else ""
+        if item.response is None or (self.metric.variant == "published" and _is_left(chosen)):
+            choice = None
+        result = self.result(replace(item, judgement=choice))
         if chosen is None:
             return result
         if result.outcome is Outcome.UNSCORED and not choice:
-            return replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
+            result = replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
         assert isinstance(result.evidence, EventHallusionEvidence), "every judged video has it"
         return replace(
             result,
@@ -117,6 +122,11 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
         return UnscoredReason.ANSWER_UNPARSED, f"no answer or judgement can be parsed: {shown!r}"
 
 
+def _is_left(chosen: Chosen | None) -> bool:
+    """Return whether the judge's margin was too small, and no other judge decided."""
+    return chosen is not None and chosen.reason == UnscoredReason.MARGIN_TOO_SMALL
+
+
 def _event_problem(item: EventHallusionItem) -> Problem | None:
     """Return why a judge can't be asked about a video; None: it can, or has nothing to judge."""
     if item.response is None:
@@ -146,8 +156,11 @@ def _open(spec: ScoreSpec, resources: Resources) -> EventHallusionPipeline:
         judge=judge.signature if judge else "",
         **ENTRY.own_options(spec),
     )
-    note = asked_judge_note() if judge else given_verdicts_note(_DESCRIBED, "judgements")
-    return EventHallusionPipeline(metric, responses, judge, (note,))
+    if judge is None:
+        notes: tuple[str, ...] = (given_verdicts_note(_DESCRIBED, "judgements"),)
+    else:
+        notes = (asked_judge_note(), *judge.notes)
+    return EventHallusionPipeline(metric, responses, judge, notes)
 
 
 ENTRY = MetricEntry(
@@ -174,6 +187,7 @@ ENTRY = MetricEntry(
         value=1.0,
     ),
     engine_options=(
+        *ESCALATION_OPTIONS,
         prompt_option("prompt", _SLOTS, " for all splits"),
         *(prompt_option(f"prompt_{split}", _SLOTS, f" for {split}") for split in SPLITS),
     ),

@@ -34,6 +34,7 @@ from ..claims import (
     extract,
 )
 from ..entry import MetricEntry, Trial
+from ..escalating import ESCALATION_OPTIONS, escalation_of
 from ..items import checked, scored, unscored
 from ..judge_factory import JUDGE_NAMES
 from ..resources import Resources
@@ -89,7 +90,8 @@ class TriHePipeline:
             "judge_model": str(identity),
             "judge_prompts": identity.template,
             **{f"judge.{name}": value for name, value in identity.parameters},
-            **self._options,
+            # The text of a cascade is known by its hash, which is among the parameters.
+            **{name: value for name, value in self._options.items() if name != "cascade"},
             **self._responses.settings(),
         }
 
@@ -315,17 +317,16 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
         weights = factory.matcher_weights(judge_name, settings)
         if spec.variant == "corrected":
             settings = _with_measured(settings, options, extractor_name, weights)
-        judge = factory.judge(judge_name, settings)
+        judge = factory.judge(judge_name, settings, escalation_of(spec))
     extractor = claim_extractor(options, resources)
-    identity = judge.identity
     metric = TriHeMetric(
         variant=spec.variant,
         responses=responses.signature,
-        judge=",".join(value for _, value in identity.signature_fields()),
+        judge=judge.identity.signature,
         extractor=extractor.label,
         tentative=options.get("tentative_claims", TENTATIVE[0]),
     )
-    notes = (agreement_note(extractor_name, judge_name, settings, weights),)
+    notes = (agreement_note(extractor_name, judge_name, settings, weights), *judge.notes)
     return TriHePipeline(metric, judge, extractor, options, responses, notes)
 
 
@@ -391,6 +392,7 @@ ENTRY = MetricEntry(
             meaning="Torch device of the encoder, such as cuda.",
             purpose="judge",
         ),
+        *ESCALATION_OPTIONS,
         *(
             OptionDefinition(
                 name=name,

@@ -1,0 +1,196 @@
+"""When a verdict of the first judge is not kept: its margin is too small."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.signature import signature_value
+
+from ..errors import InvalidInputError
+from .values import Declined, JudgeIdentity
+
+__all__ = ["CASCADE_SCHEMA", "Escalation", "Promise", "history_before"]
+
+CASCADE_SCHEMA = "hallujudge.cascade/1"
+_TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What a learnt threshold promises, as ``cascade.json`` has it."""
+
+    judge: str
+    """The signature of the judge whose verdicts were labelled."""
+    target: float
+    """The least agreement of kept verdicts with labels."""
+    confidence: float
+    """How often a threshold that is learnt like this keeps its promise."""
+    labels: int
+    """Labelled claims with kept verdicts."""
+    sha256: str
+    """The hash of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escalation:
+    """The rule by which a verdict of the first judge goes to the next one."""
+
+    below: float
+    """The margin, without its sign, below which a verdict is not kept."""
+    abstain: bool = False
+    """Whether such a claim stays without a verdict, though there is a next judge."""
+    promise: Promise | None = None
+    """What the threshold promises; None: it was not learnt."""
+
+    @classmethod
+    def of(cls, *, below: str, cascade: str, abstain: str) -> Escalation | None:
+        """Return the rule that options of a run give; None: every verdict is kept.
+
+        Args:
+            below: The margin, or empty.
+            cascade: The text of ``cascade.json``, or empty.
+            abstain: ``yes`` or ``no``.
+
+        Raises:
+            InvalidInputError: An option can't be used, or two of them contradict each other.
+        """
+        if below and cascade:
+            raise InvalidInputError("give either 'escalate_below' or 'cascade', not both")
+        if not below and not cascade:
+            if abstain == "yes":
+                raise InvalidInputError(
+                    "option 'abstain' needs a margin; set 'escalate_below' or 'cascade'"
+                )
+            return None
+        made = _learnt(cascade) if cascade else cls(below=_margin(below))
+        return replace(made, abstain=abstain == "yes")
+
+    def check(self, identity: JudgeIdentity) -> None:
+        """Refuse a threshold that was learnt from another judge than the first one.
+
+        Raises:
+            InvalidInputError: It was.
+        """
+        signature = signature_value(identity.signature)
+        if self.promise is not None and self.promise.judge != signature:
+            raise InvalidInputError(
+                f"the cascade was learnt from verdicts of {self.promise.judge!r:.300}, but the "
+                f"first judge is {signature!r:.300}; calibrate a run of this judge with a level of "
+                "agreement"
+            )
+
+    def declines(self, judge: str, margin: float | None) -> Declined | None:
+        """Return why a verdict of the first judge is not kept; None: it is.
+
+        Args:
+            judge: The judge's name.
+            margin: The verdict's margin.
+        """
+        if margin is not None and abs(margin) >= self.below:
+            return None
+        told = "no margin" if margin is None else f"margin {abs(margin):.6g}"
+        return Declined(judge, _TOO_SMALL, f"{told}, and {self.below:.6g} is needed")
+
+    def identity(self, judges: JudgeIdentity) -> JudgeIdentity:
+        """Return the identity of judges with the rule among the parameters."""
+        more = [("escalate_below", str(self.below))]
+        if self.promise is not None:
+            more.append(("cascade", self.promise.sha256[:12]))
+        if self.abstain:
+            more.append(("abstain", "yes"))
+        return replace(judges, parameters=(*judges.parameters, *more))
+
+    def note(self, first: str) -> str:
+        """Return the sentence for the report about what kept verdicts are worth.
+
+        Args:
+            first: The first judge's name.
+        """
+        kept = f"Verdicts of {first} with a margin of at least {self.below:.6g} are kept"
+        if self.promise is None:
+            return f"{kept}. This margin was set by hand and promises no agreement."
+        of = self.promise
+        return (
+            f"{kept}. They agree with labels in at least {of.target:.1%}, with a confidence of "
+            f"{of.confidence:.0%} (fixed-sequence test on {of.labels:,} labels; Angelopoulos et "
+            "al., arXiv:2110.01052). This holds for claims like the labelled ones, and not for "
+            "verdicts of other judges."
+        )
+
+
+def history_before(
+    kept: Sequence[Declined], names: Sequence[str], now: Sequence[Declined], *, escalates: bool
+) -> tuple[Declined, ...] | None:
+    """Return why earlier judges gave no verdict when a later judge's is found in the cache.
+
+    Margins are compared anew in each run, so that a verdict which was asked for because of a small
+    margin counts only if the margin is too small in this run, too.
+
+    Args:
+        kept: What the cache keeps: why earlier judges gave none then.
+        names: The earlier judges of this run, in order; empty for the first judge.
+        now: Why the first judge's verdict is not kept in this run; empty: it is not known.
+        escalates: Whether margins are compared in this run.
+
+    Returns:
+        The history; None: the earlier judges must be asked first.
+    """
+    failed = tuple(d for d in kept if d.judge in names and d.reason != _TOO_SMALL)
+    if now:
+        return (*now, *(d for d in failed if d.judge != now[0].judge))
+    if not names:
+        return ()
+    small = len(failed) < sum(declined.judge in names for declined in kept)
+    unknown = escalates and not any(declined.judge == names[0] for declined in failed)
+    return None if small or unknown else failed
+
+
+def _margin(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0:
+        raise InvalidInputError(
+            f"option 'escalate_below' is {text!r:.40}; give a margin of at least 0"
+        )
+    return value
+
+
+def _learnt(text: str) -> Escalation:
+    """Return the rule of a file that ``hallujudge calibrate --agreement`` wrote."""
+    try:
+        content: Any = json.loads(text)
+        made = _read(content if isinstance(content, Mapping) else {}, text)
+    except (ValueError, KeyError, TypeError, RecursionError) as err:
+        raise InvalidInputError(
+            f"option 'cascade' is not a cascade.json: {err!r:.80}; give the file that a "
+            "calibration with a level of agreement writes"
+        ) from err
+    if made is None:
+        raise InvalidInputError(
+            "the cascade has no margin: too few labels, or the judge is too weak; label more, or "
+            "ask for less agreement"
+        )
+    return made
+
+
+def _read(content: Mapping[str, Any], text: str) -> Escalation | None:
+    if content["schema"] != CASCADE_SCHEMA:
+        raise ValueError(f"its schema is {content['schema']!r:.40}")
+    if content["escalate_below"] is None:
+        return None
+    promise = Promise(
+        judge=str(content["judge"]),
+        target=float(content["target"]),
+        confidence=float(content["confidence"]),
+        labels=int(content["labels"]),
+        sha256=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+    )
+    return Escalation(below=_margin(str(content["escalate_below"])), promise=promise)
