@@ -49,6 +49,7 @@ from .tables import inner_reader_of, inner_writer_of, writer_of
 
 __all__ = [
     "CODECS",
+    "EVIDENCE",
     "TASKS",
     "check_unique",
     "found_claim_from_proto",
@@ -81,24 +82,25 @@ TASKS: Mapping[str, type[Item]] = {
 }
 """The items of each task; a new family adds its line here and its evidence below."""
 
+EVIDENCE = (
+    AmberEvidence,
+    AnswerEvidence,
+    ChairEvidence,
+    HallusionBenchEvidence,
+    EventHallusionEvidence,
+    InfactEvidence,
+    MementosEvidence,
+    OrderEvidence,
+    TriHeEvidence,
+    VideoHallucerEvidence,
+)
+"""The evidence of all families."""
+
 CODECS = Codecs(
     types={**tri_he.TYPES, **specs.TYPES},
     shapes=tri_he.SHAPES,
     rearranged={**judging.REARRANGED, **reports.REARRANGED},
-    unions={
-        Evidence: (
-            AmberEvidence,
-            AnswerEvidence,
-            ChairEvidence,
-            HallusionBenchEvidence,
-            EventHallusionEvidence,
-            InfactEvidence,
-            MementosEvidence,
-            OrderEvidence,
-            TriHeEvidence,
-            VideoHallucerEvidence,
-        )
-    },
+    unions={Evidence: EVIDENCE},
 )
 
 _KINDS: Mapping[type[Item], str] = {item_type: kind for kind, item_type in TASKS.items()}

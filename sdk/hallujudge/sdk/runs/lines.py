@@ -10,7 +10,7 @@ from functools import cache
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.result import JsonValue
 
-__all__ = ["item_line", "response_of", "signed", "unsigned"]
+__all__ = ["builtin", "item_line", "response_of", "signed", "unsigned"]
 
 _WHOLE = {int}
 
@@ -96,8 +96,8 @@ def _refuse_infinite(result: ItemResult) -> None:
         raise ValueError(f"item {result.id!r} has a score or statistic that is not finite")
 
 
-def _builtin(value: object) -> object:
-    """Return a number or mapping of another library as JSON has it.
+def builtin(value: object) -> object:
+    """Return a number or mapping of another library as msgspec encodes it.
 
     Raises:
         NotImplementedError: It is neither.
@@ -106,7 +106,7 @@ def _builtin(value: object) -> object:
         return dict(value)
     if isinstance(value, float):
         return float(value)
-    raise NotImplementedError(f"{type(value).__name__} is not JSON")
+    raise NotImplementedError(f"{type(value).__name__} has no JSON")
 
 
 @cache
@@ -114,4 +114,4 @@ def _encoder() -> Callable[[object], bytes]:
     # Imported here because only runs that write lines need it.
     from msgspec.json import Encoder
 
-    return Encoder(enc_hook=_builtin).encode
+    return Encoder(enc_hook=builtin).encode

@@ -1,0 +1,54 @@
+"""Items that a page shows, as a run keeps them."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+
+import pytest
+
+from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.spec import ScoreSpec
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.sdk.backends.embedded import EmbeddedBackend
+from hallujudge.sdk.runs.shown import packed, unpacked
+
+
+def scored(metric: str) -> list[tuple[Item, ItemResult]]:
+    item = metric_entry(metric).trial.item
+
+    async def evaluate() -> list[ItemResult]:
+        session = await EmbeddedBackend().open(ScoreSpec(metric=metric))
+        return await session.evaluate([item])
+
+    return [(item, result) for result in asyncio.run(evaluate())]
+
+
+@pytest.mark.parametrize("metric", metric_names())
+def test_items_and_results_are_kept_whole(metric: str) -> None:
+    pairs = scored(metric)
+    assert list(unpacked(packed(pairs, 0, keep_text=True, html=True))) == pairs
+
+
+def test_responses_are_left_out_with_no_text() -> None:
+    ((item, _),) = unpacked(packed(scored("chair"), 0, keep_text=False, html=True))
+    assert getattr(item, "response", "") is None
+
+
+def test_what_the_page_does_not_show_is_not_kept() -> None:
+    pairs = scored("chair")
+    assert packed(pairs, 20_000, keep_text=True, html=False) == b""
+    assert packed(pairs, 20_000, keep_text=True, html=True)
+    assert (
+        packed([(Item(id="1"), result) for _, result in pairs], 0, keep_text=True, html=True) == b""
+    )
+
+
+@pytest.mark.parametrize(
+    "content", [b"vChairItem ChairEvidence\n\xff", b"vNo No\n", b"m\x01\0\0\0\xff"]
+)
+def test_damaged_bytes_are_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"damaged|not items"):
+        list(unpacked(zlib.compress(content)))
+    with pytest.raises(ValueError, match="damaged"):
+        list(unpacked(content))
