@@ -1,11 +1,13 @@
 """Load and fairness of a server, as ratios within one run.
 
 Load: 1, 8 and 32 clients call ``Score`` with one caption, and a bare grpc.aio server that returns
-the bytes it gets, in turns. Fairness: a client that calls ``Score`` with one caption, and health,
-alone and beside another key's client that floods the server with messages of 1,000 captions. The
-servers and the flood have processes of their own.
+the bytes it gets, in turns. Streams: four at a time, of 20 batches of 256 captions each, to a
+server without worker processes and one with two, in turns. Fairness: a client that calls ``Score``
+with one caption, and health, alone and beside another key's client that floods the server with
+messages of 1,000 captions. The servers and the flood have processes of their own.
 
 Run with: python benchmarks/bench_server_load.py [--rounds 5] [--calls 400] [--flooders 1 4]
+[--workers 2] [--parts load streams fairness]
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -40,10 +42,14 @@ from hallujudge.metrics import ChairItem  # noqa: E402
 Call: TypeAlias = Callable[[], Awaitable[object]]
 
 _SCORE = "/hallujudge.judge.v1.JudgeService/Score"
+_STREAM = "/hallujudge.judge.v1.JudgeService/ScoreStream"
 _ECHO = "/echo.Echo/Echo"
 _HEALTH = "/grpc.health.v1.Health/Check"
 _CLIENTS = (1, 8, 32)
 _FLOOD_ITEMS = 1_000
+_STREAMS = 4
+_BATCHES = 20
+_BATCH_ITEMS = 256
 _WARM_UP = 50
 _OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
 
@@ -59,6 +65,14 @@ def score(items: int) -> bytes:
         spec=spec_to_proto(ScoreSpec(metric="chair")), items=map(item_to_proto, captions)
     )
     return request.SerializeToString()
+
+
+def stream() -> list[bytes]:
+    """Return the messages of a stream."""
+    spec, items = pb.ScoreRequest.FromString(score(_BATCH_ITEMS)).spec, score(_BATCH_ITEMS)
+    batch = pb.ItemBatch(items=pb.ScoreRequest.FromString(items).items)
+    messages = [pb.ScoreStreamRequest(spec=spec), *[pb.ScoreStreamRequest(batch=batch)] * _BATCHES]
+    return [message.SerializeToString() for message in messages]
 
 
 class _Echo(grpc.GenericRpcHandler):
@@ -157,6 +171,33 @@ async def load(calls: dict[str, list[Call]], rounds: int, count: int) -> None:
         )
 
 
+async def streams(addresses: dict[str, str], key: str, rounds: int) -> None:
+    """Measure streams to each server, in turns, and print the ratio."""
+    raws = stream()
+    seconds: dict[str, list[float]] = {name: [] for name in addresses}
+    async with AsyncExitStack() as stack:
+        calls: dict[str, Any] = {
+            name: (await stack.enter_async_context(channel(address))).stream_stream(_STREAM)
+            for name, address in addresses.items()
+        }
+
+        async def one(name: str) -> int:
+            given = (raw for raw in raws)
+            return len([None async for _ in calls[name](given, metadata=_bearer(key))])
+
+        for number in range(rounds + 1):
+            for name in addresses:
+                begun = time.perf_counter()
+                await asyncio.gather(*(one(name) for _ in range(_STREAMS)))
+                if number:  # the first one warms up
+                    seconds[name].append(time.perf_counter() - begun)
+    items = _STREAMS * _BATCHES * _BATCH_ITEMS
+    rates = {name: items / statistics.median(taken) for name, taken in seconds.items()}
+    alone = rates["1"]
+    for name, rate in rates.items():
+        print(f"streams, {name} workers: {rate:8.0f} items/s, {rate / alone:.2f} times one process")
+
+
 async def fairness(address: str, key: str, other: str, flooders: list[int], count: int) -> None:
     """Measure a small call and health, alone and beside a flood."""
     async with channel(address) as to:
@@ -183,23 +224,37 @@ async def measure(given: argparse.Namespace, folder: Path) -> None:
     """Run all measurements."""
     keys = folder / "keys.json"
     one, other = (create_key(keys, name, scopes=[Scope.SCORE]) for name in ("one", "other"))
-    command = (Path(sys.executable).parent / "hallujudge", "serve", "--port", "0")
+    command = (
+        Path(sys.executable).parent / "hallujudge",
+        *("serve", "--port", "0", "--keys-file", str(keys), "--workers"),
+    )
+    state = {"XDG_STATE_HOME": str(folder), "HALLUJUDGE_JOBS_DATABASE": "off"}
     with (
-        process(*command, "--keys-file", str(keys), XDG_STATE_HOME=str(folder)) as address,
+        process(*command, str(given.workers), **state) as address,
+        process(*command, "1", **state) as alone,
         process(sys.executable, __file__, "--echo") as echo_address,
     ):
-        raw = score(1)
-        async with channel(address) as to, channel(echo_address) as echo_to:
-            scoring: Any = to.unary_unary(_SCORE)
-            echoing: Any = echo_to.unary_unary(_ECHO)
-            calls: dict[str, list[Call]] = {
-                "score": [lambda: scoring(raw, metadata=_bearer(one))] * max(_CLIENTS),
-                "echo": [lambda: echoing(raw, metadata=_bearer(one))] * max(_CLIENTS),
-            }
-            for of in calls.values():
-                await timed(of[0], _WARM_UP)
-            await load(calls, given.rounds, given.calls)
-        await fairness(address, one, other, given.flooders, given.calls)
+        if "load" in given.parts:
+            await compare(address, echo_address, one, given)
+        if "streams" in given.parts:
+            await streams({"1": alone, str(given.workers): address}, one, given.rounds)
+        if "fairness" in given.parts:
+            await fairness(address, one, other, given.flooders, given.calls)
+
+
+async def compare(address: str, echo_address: str, key: str, given: argparse.Namespace) -> None:
+    """Measure calls with one caption beside those of an echo."""
+    raw = score(1)
+    async with channel(address) as to, channel(echo_address) as echo_to:
+        scoring: Any = to.unary_unary(_SCORE)
+        echoing: Any = echo_to.unary_unary(_ECHO)
+        calls: dict[str, list[Call]] = {
+            "score": [lambda: scoring(raw, metadata=_bearer(key))] * max(_CLIENTS),
+            "echo": [lambda: echoing(raw, metadata=_bearer(key))] * max(_CLIENTS),
+        }
+        for of in calls.values():
+            await timed(of[0], _WARM_UP)
+        await load(calls, given.rounds, given.calls)
 
 
 def main() -> None:
@@ -208,6 +263,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=400)
     parser.add_argument("--flooders", type=int, nargs="*", default=[1, 4])
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--parts", nargs="*", default=["load", "streams", "fairness"])
     parser.add_argument("--echo", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--flood", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()

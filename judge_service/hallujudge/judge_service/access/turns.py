@@ -35,6 +35,9 @@ LONG_CHARS = 100_000
 
 # About a millisecond of matching: more of it in one piece does not run on a server's event loop.
 _SLICE_CHARS = 10_000
+# About a tenth of a millisecond of matching.
+_FEW_CHARS = 1_000
+_FEW_VALUES = 4
 # A call passes the event loop about five times, and may wait for a slice each time.
 _SLICE_SECONDS = 0.001
 # Work in a thread makes others wait only for the interpreter lock.
@@ -65,6 +68,9 @@ class Turns:
         self, function: Callable[[_T], _R], values: Sequence[_T], chars: Callable[[_T], int]
     ) -> list[_R]:
         """Return the function of each value, in order."""
+        if len(values) <= _FEW_VALUES and sum(map(chars, values)) <= _FEW_CHARS:
+            # Queueing would take longer.
+            return list(map(function, values))
         work = _Work(function, values, lambda value: chars(value) > _SLICE_CHARS, self._clock)
         while not work.done:
             if work.next_is_long:

@@ -65,6 +65,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         self._running = running
         self._turns = turns or Turns()
         self._form = form
+        self._handlers: dict[str, _Handler] = {}
 
     async def intercept_service(  # type: ignore[override]  # the stub is generic by call
         self,
@@ -72,10 +73,16 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> _Handler:
         """Wrap a method's handler."""
+        method = handler_call_details.method
+        if (known := self._handlers.get(method)) is not None:
+            return known
         handler = await continuation(handler_call_details)
         if handler is None:
             return handler
-        rule = rule_of(handler_call_details.method)
+        self._handlers[method] = wrapped = self._wrapped(handler, rule_of(method))
+        return wrapped
+
+    def _wrapped(self, handler: _Handler, rule: MethodRule) -> _Handler:
         call = _behaviour(handler)
         reader = RequestReader(self._form(handler.request_deserializer))
         if handler.response_streaming:

@@ -38,6 +38,7 @@ class ObservingInterceptor(grpc.aio.ServerInterceptor):
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._handlers: dict[str, _Handler] = {}
 
     async def intercept_service(  # type: ignore[override]  # the stub is generic by call
         self,
@@ -45,11 +46,16 @@ class ObservingInterceptor(grpc.aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> _Handler:
         """Wrap a method's handler."""
-        handler = await continuation(handler_call_details)
         method = handler_call_details.method
+        if (known := self._handlers.get(method)) is not None:
+            return known
+        handler = await continuation(handler_call_details)
         if handler is None or rule_of(method).open:
             return handler
-        name = method.rpartition("/")[2]
+        self._handlers[method] = wrapped = self._wrapped(handler, method.rpartition("/")[2])
+        return wrapped
+
+    def _wrapped(self, handler: _Handler, name: str) -> _Handler:
         if handler.stream_stream is not None:
             return grpc.stream_stream_rpc_method_handler(
                 self._stream(handler.stream_stream, name),

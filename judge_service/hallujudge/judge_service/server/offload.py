@@ -116,11 +116,10 @@ class OffloadInterceptor(grpc.aio.ServerInterceptor):
             memory = call_memory()
             if (planned := plan(raw)) is None:
                 return await typed(await reader.parsed(raw, memory), context)
-            metric, long = planned
-            work = Task(kind=name.lower(), parts=(raw,), memory=charged(raw))
-            reply = await self._pool.run(work, memory, long=long)
+            task = Task(kind=name.lower(), parts=(raw,), memory=charged(raw))
+            reply = await self._pool.run(task, memory, long=planned.long)
             if reply.outcomes:
-                record_outcomes(metric, reply.outcomes)
+                record_outcomes(planned.metric, reply.outcomes)
             memory.result(len(reply.parts[0]))
             return reply.parts[0]
 
@@ -223,7 +222,7 @@ class _Run:
     async def _batch(self, raw: bytes) -> Reply:
         parts = (self._spec, raw)
         task = Task(kind="batch", parts=parts, report=self._report, memory=charged(raw))
-        reply = await self._pool.run(task, self._memory, long=len(raw) > _LONG_BYTES)
+        reply = await self._pool.run(task, self._memory, long=_is_long(raw))
         record_outcomes(self._metric, reply.outcomes)
         self._groups.add(reply.groups)
         self._memory.result(RESULT_FACTOR * len(reply.parts[0]))
@@ -242,32 +241,43 @@ async def _chained(
         yield request
 
 
-def _plan_score(raw: bytes) -> tuple[str, bool] | None:
-    """Return the metric, and whether it takes long; None: this process does it."""
+class _Plan(NamedTuple):
+    """How a message goes to a worker."""
+
+    metric: str
+    long: bool
+
+
+def _plan_score(raw: bytes) -> _Plan | None:
+    """Return how a message goes to a worker; None: this process answers it."""
     spec = _leading_spec(raw)
     if spec is None:
         return None
     entry = metric_entry(spec.metric)
     if entry.needs_models(spec) or (len(raw) < _SMALL_BYTES and not entry.parses(spec)):
         return None
-    return spec.metric, len(raw) > _LONG_BYTES
+    return _Plan(spec.metric, _is_long(raw))
 
 
-def _plan_extract(raw: bytes) -> tuple[str, bool] | None:
+def _plan_extract(raw: bytes) -> _Plan | None:
     spec = _leading_spec(raw)
     if spec is None or metric_entry(spec.metric).calls_models(spec):
         return None
-    return spec.metric, len(raw) > _LONG_BYTES
+    return _Plan(spec.metric, _is_long(raw))
 
 
-def _plan_normalize(raw: bytes) -> tuple[str, bool] | None:
-    return ("", True) if len(raw) > LONG_CHARS else None
+def _plan_normalize(raw: bytes) -> _Plan | None:
+    return _Plan("", True) if len(raw) > LONG_CHARS else None
+
+
+def _is_long(raw: bytes) -> bool:
+    return len(raw) > _LONG_BYTES
 
 
 class _Unary(NamedTuple):
     """A method with one message."""
 
-    plan: Callable[[bytes], tuple[str, bool] | None]
+    plan: Callable[[bytes], _Plan | None]
     response: type[Message]
 
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    runtime_checkable,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +36,9 @@ __all__ = [
     "ResolvingMetric",
     "ScoreDefinition",
     "Sums",
+    "is_expanding",
+    "is_repeating",
+    "is_resolving",
     "ratio",
     "share",
 ]
@@ -102,6 +112,35 @@ class ScoreDefinition:
         unit = "" if self.unit == "fraction" else f" ({self.unit})"
         better = "" if self.direction == "neither" else f"; {self.direction} is better"
         return f"{self.meaning}{unit}{better}"
+
+
+def is_expanding(metric: object) -> TypeGuard[ExpandingMetric]:
+    """Return whether a metric is an :class:`ExpandingMetric`."""
+    return _follows(metric, ExpandingMetric)
+
+
+def is_resolving(metric: object) -> TypeGuard[ResolvingMetric]:
+    """Return whether a metric is a :class:`ResolvingMetric`."""
+    return _follows(metric, ResolvingMetric)
+
+
+def is_repeating(metric: object) -> TypeGuard[RepeatingMetric]:
+    """Return whether a metric is a :class:`RepeatingMetric`."""
+    return _follows(metric, RepeatingMetric)
+
+
+_FOLLOWS: dict[tuple[type, type], bool] = {}
+
+
+def _follows(metric: object, protocol: type) -> bool:
+    """Return whether a metric follows a protocol, which all metrics of its class do or don't.
+
+    ``isinstance`` takes 30 microseconds for a protocol, and short reports asked it four times.
+    """
+    key = type(metric), protocol
+    if (known := _FOLLOWS.get(key)) is None:
+        known = _FOLLOWS[key] = isinstance(metric, protocol)
+    return known
 
 
 def ratio(

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .intervals import IntervalSettings, counting_clusters, score_interval
-from .metric import ExpandingMetric, ResolvingMetric
+from .metric import is_expanding, is_resolving
 from .report import Bound, Score
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Clusters", "Table"]
 
 _WHOLE_BELOW = 2.0**53
+# So few numbers are added faster by Python than by several calls of numpy.
+_FEW = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +48,13 @@ class Table:
         import numpy as np
 
         self._metric = metric
+        self._values: dict[str, float | None] = {}
         self._keys = np.array(clusters, dtype=np.uint64)
         self._items = {metric.unit: np.array(weights, dtype=np.float64)} | {
             column.name: np.array(numbers, dtype=np.float64)
             for column, numbers in zip(metric.columns, columns, strict=True)
         }
-        if isinstance(metric, ExpandingMetric):
+        if is_expanding(metric):
             self._items |= metric.expand(self._items)
 
     def where(self, mask: NDArray[np.bool_]) -> Table:
@@ -96,10 +99,17 @@ class Table:
     def clusters_by_score(self) -> dict[str, int]:
         """Return the number of clusters of each defined score."""
         return {
-            score.name: len(counting_clusters(self._cluster_rows(score)))
+            score.name: self._counting(score)
             for score in self._metric.scores
             if self._score_value(score) is not None
         }
+
+    def _counting(self, score: ScoreDefinition) -> int:
+        """Return the number of clusters that a score depends on."""
+        if self.clusters <= _FEW:
+            rows = zip(*(self._derived[name].tolist() for name in score.columns), strict=True)
+            return sum(map(any, rows))
+        return len(counting_clusters(self._cluster_rows(score)))
 
     def _cluster_rows(self, score: ScoreDefinition) -> FloatArray:
         import numpy as np
@@ -107,12 +117,16 @@ class Table:
         return np.column_stack([self._derived[name] for name in score.columns])
 
     def _score_value(self, score: ScoreDefinition) -> float | None:
-        return _value(score, {name: _exact_sum(self._derived[name]) for name in score.columns})
+        if score.name not in self._values:
+            sums = {name: _exact_sum(self._derived[name]) for name in score.columns}
+            self._values[score.name] = _value(score, sums)
+        return self._values[score.name]
 
     def _score(self, score: ScoreDefinition, intervals: IntervalSettings) -> Score:
         clusters, value = self._derived, self._score_value(score)
-        rows = self._cluster_rows(score)
-        ends = score_interval(rows, score, intervals) if value is not None else None
+        ends = None
+        if value is not None and self.clusters > 1:
+            ends = score_interval(self._cluster_rows(score), score, intervals)
         return Score(
             name=score.name,
             value=value,
@@ -142,7 +156,7 @@ class Table:
     def _unresolved(self) -> bool:
         """Return whether a scored item has a claim without a verdict."""
         metric = self._metric
-        return isinstance(metric, ResolvingMetric) and bool(self._items[metric.unresolved].any())
+        return is_resolving(metric) and bool(self._items[metric.unresolved].any())
 
     def _imagined(self, unscored: int, largest: Sequence[float], *, best: bool) -> dict[str, float]:
         """Return sums with all unscored items and claims at one extreme."""
@@ -150,7 +164,7 @@ class Table:
 
         metric = self._metric
         items: Mapping[str, FloatArray] = self._items
-        if isinstance(metric, ResolvingMetric):
+        if is_resolving(metric):
             items = metric.resolve(items, best=best)
         clusters = metric.derive(_cluster_sums(self._keys, items))
         observed = {
@@ -189,6 +203,8 @@ def _exact_sum(numbers: FloatArray) -> float:
 
     import numpy as np
 
+    if len(numbers) <= _FEW:
+        return math.fsum(numbers.tolist())
     # Sums of whole numbers are exact in any order as long as a float holds them exactly.
     if np.array_equal(numbers, np.rint(numbers)) and np.abs(numbers).sum() < _WHOLE_BELOW:
         return float(numbers.sum())

@@ -13,7 +13,7 @@ from ..errors import MergeError
 from .group_codes import MISSING, GroupCodes
 from .intervals import IntervalSettings
 from .judging import JudgingCounts, cascade_notes
-from .metric import RepeatingMetric
+from .metric import is_repeating
 from .report import Coverage, Report, Score
 from .result import ItemResult, Outcome
 from .rows import BUCKETS, Rows
@@ -40,8 +40,8 @@ class Tally:
 
     def __init__(self, metric: Metric, group_by: Iterable[str] = ()) -> None:
         self._metric = metric
-        split = metric.split_fields if isinstance(metric, RepeatingMetric) else frozenset()
-        self._repeated_by = metric.repeated_by if isinstance(metric, RepeatingMetric) else ""
+        split = metric.split_fields if is_repeating(metric) else frozenset()
+        self._repeated_by = metric.repeated_by if is_repeating(metric) else ""
         # The overall scores always need the groups by which items repeat.
         keys = (*group_by, *filter(None, [self._repeated_by]))
         self._groups = {key: GroupCodes(split=key in split) for key in keys}
