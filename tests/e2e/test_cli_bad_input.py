@@ -266,9 +266,38 @@ def test_a_full_disk(folder: Path) -> None:
 def test_an_output_folder_that_is_a_file(folder: Path) -> None:
     (folder / "out").write_text("mine")
     run = score(folder, "good.jsonl")
-    assert_refused(run, "out", "Give another folder", code=1)
+    assert_refused(run, "out is not a folder; give another folder")
     assert "Make room" not in run.stderr
     assert (folder / "out").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--responses", "other.jsonl"], "--responses is given more than once; give one value"),
+        (["--id-key", "a", "--id-key", "b"], "--id-key is given more than once"),
+        (["--references", ""], "--references is empty; give a value"),
+        (["--out", ""], "--out is empty; give a value"),
+    ],
+)
+def test_no_file_is_ignored_and_no_name_is_empty(folder: Path, more: list[str], said: str) -> None:
+    assert_refused(score(folder, "good.jsonl", *more), said)
+
+
+def test_swapped_files_are_told_in_a_sentence_each(folder: Path) -> None:
+    run = here(
+        "score", "chair", "-r", folder / "references.json", "-R", folder / "good.jsonl", "-o", "out"
+    )
+    assert_refused(run, "give it as references. ", "give it as responses")
+
+
+def test_references_without_any_object_are_noted(folder: Path) -> None:
+    (folder / "none.json").write_text(json.dumps({str(number): [] for number in range(30)}))
+    run = here(
+        "score", "chair", "-r", folder / "good.jsonl", "-R", folder / "none.json", "-o",
+        folder / "out",
+    )  # fmt: skip
+    assert "note: no reference image has an object, so every object of a caption" in run.stderr
 
 
 def test_a_run_that_never_begins_costs_no_earlier_results(folder: Path) -> None:

@@ -279,3 +279,9 @@ def test_questions_are_built(tmp_path: Path) -> None:
     assert_refused(here(*given, "--out", first, "--images", "9"), "9 are requested")
     objects.write_text('{"1": "dog"}')
     assert_refused(here(*given, "--out", first), "not a list of names")
+
+
+def test_an_unknown_answer_parser_is_named_as_it_was_typed(tmp_path: Path) -> None:
+    run = here("score", "pope", "-r", "a.jsonl", "--parser", "helm", "-o", tmp_path)
+    assert run.returncode == 2
+    assert "--parser or --variant is 'helm'; choose from published, opera" in run.stderr

@@ -184,6 +184,12 @@ def test_money_needs_prices(tmp_path: Path, fallback: llm.ScriptedLlm) -> None:
     assert (server.chats, fallback.chats) == (0, 0)
 
 
+def test_a_negative_price_is_not_an_unset_one(tmp_path: Path) -> None:
+    run = score(tmp_path, ANSWERS, "--judge", "llm", "--llm-price-prompt", "-1")
+    assert run.returncode == 2
+    assert "--llm-price-prompt is -1; give 0 or more" in run.stderr
+
+
 @pytest.mark.parametrize(
     ("prices", "says"),
     [

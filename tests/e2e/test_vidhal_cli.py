@@ -90,6 +90,13 @@ def test_orders_of_every_shape(tmp_path: Path) -> None:
     assert values_of(tmp_path / "lines")["hm_2_1"] == pytest.approx(1 / 3)
 
 
+def test_answers_of_the_other_protocol_are_noted(tmp_path: Path) -> None:
+    run = vidhal(tmp_path, PREDICTIONS, metric="vidhal-ordering")
+    assert "predictions.json looks like VidHal's chosen letters by video" in run.stderr
+    assert "hallujudge score vidhal-mcqa --responses" in run.stderr
+    assert "looks like" not in vidhal(tmp_path, PREDICTIONS).stderr
+
+
 VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
     "a video too many": ({**PREDICTIONS, "x_9": "A"}, DISPLAY, ["references lack: x_9"]),
     "a video missing": (

@@ -40,6 +40,8 @@ class Run:
         Raises:
             ArchiveError: The folder has no report, or hallujudge did not write it.
         """
+        if not folder.is_dir():
+            raise ArchiveError(f"{folder}: not a folder; give the folder of a run")
         report = next(iter(read_records(folder / "report.json")), None)
         values = report.values if report is not None else {}
         texts = {name: values.get(name) for name in ("metric", "variant", "signature")}

@@ -217,7 +217,7 @@ def _annotations(references: References) -> dict[str, _Annotation]:
             found[identifier] = _Annotation(kind=kind, values=record.values, label=str(truth))
         else:
             given = record.values.get("type")
-            wrong.append(f"{identifier} (type {given!r:.40}, truth {truth!r:.20})")
+            wrong.append(f"{identifier} (type {shown(given)}, truth {shown(truth)})")
     if wrong:
         raise refuse(
             "annotations have an unknown type, or a truth that is neither yes nor no",

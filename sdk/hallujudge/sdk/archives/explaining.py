@@ -30,7 +30,7 @@ def explained(
     if not sentences:
         return err
     return ArchiveError(
-        f"{str(err).rstrip('.')}. {' '.join(sentences)}", metadata=dict(err.metadata)
+        f"{str(err).rstrip('.')}. {'. '.join(sentences)}", metadata=dict(err.metadata)
     )
 
 

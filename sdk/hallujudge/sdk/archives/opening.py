@@ -147,14 +147,30 @@ def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:
 
 def _opened_file(archive: ArchiveFile, metric: str) -> Opened:
     _refuse_other(archive.reader, archive.file.name, metric)
+    if isinstance(archive.content.source, list) and not archive.content.source:
+        raise ArchiveError(f"{archive.file.path}: no records; the file has nothing but a header")
     return Opened(
         source=Records(archive.records, str(archive.file.path))
         if archive.converts
         else archive.content.source,
         reader=archive.reader,
         converted=archive.converts,
-        notes=archive.content.notes,
+        notes=(*archive.content.notes, *_other_protocol(archive, metric)),
     )
+
+
+def _other_protocol(archive: ArchiveFile, metric: str) -> tuple[str, ...]:
+    """Return a note if the answers look like those of the benchmark's other protocol.
+
+    They are not refused: a model may answer every question in the wrong form.
+    """
+    reader, family = archive.reader, metric.partition("-")[0]
+    if reader is None or metric in reader.metrics or archive.converts:
+        return ()
+    if not any(name.partition("-")[0] == family for name in reader.metrics):
+        return ()
+    name = archive.file.name
+    return (f"{name} looks like {reader.name}; for those, use `{reader.command(name)}`",)
 
 
 def _opened_records(records: list[object] | Records, metric: str) -> Opened:

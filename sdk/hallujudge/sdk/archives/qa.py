@@ -160,9 +160,11 @@ def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, 
         value = next((value for value in found if value is not None), None)
         parts = value if isinstance(value, list) else [value]
         if any(isinstance(part, (Mapping, list)) for part in parts):
+            inner = next(iter(parts[0]), "") if isinstance(parts[0], Mapping) else ""
+            example = f"{key}.{inner}" if inner else "doc.category"
             raise InvalidInputError(
                 f"the key {key!r} to report groups by holds {shown(value)}; name a key of the "
-                "object, such as doc.category, or another key"
+                f"object, such as {example!r:.80}, or another key"
             )
         out[key] = "" if value is None else well_formed(",".join(map(str, parts)))
     return out

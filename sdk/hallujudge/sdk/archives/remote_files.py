@@ -140,10 +140,18 @@ def _copied(fsspec: object, url: str, name: str, folder: Path | None = None) -> 
         raise MissingExtraError.of(f"reading {public_url(url)}", "remote") from err
     # Every file system of fsspec has exceptions of its own.
     except Exception as err:
-        raise _failed(url, received, expected, str(err) or type(err).__name__) from err
+        raise _failed(url, received, expected, _reason(err, url)) from err
     if expected is not None and received != expected:
         raise _failed(url, received, expected, "the connection ended early")
     return path
+
+
+def _reason(err: Exception, url: str) -> str:
+    """Return what an error says; some libraries say only the URL, and their cause says more."""
+    told = str(err)
+    if told in ("", url) and err.__cause__ is not None:
+        told = str(err.__cause__)
+    return told or type(err).__name__
 
 
 def _failed(url: str, received: int, expected: int | None, problem: str) -> ArchiveError:

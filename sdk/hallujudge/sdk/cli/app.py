@@ -14,6 +14,7 @@ from typer.main import get_command_from_info
 from hallujudge.metrics.families import FAMILIES
 
 from .panels import examples
+from .strict import StrictCommand
 
 __all__ = [
     "ExitCode",
@@ -95,6 +96,7 @@ class _FamilyGroup(TyperGroup):
         infos = _FAMILY_APPS[self.name or ""].registered_commands
         # Building a command takes milliseconds, and this is read several times in a run.
         for info in infos[self._families :]:
+            info.cls = StrictCommand
             command = get_command_from_info(
                 info, pretty_exceptions_short=True, rich_markup_mode="rich"
             )

@@ -66,8 +66,16 @@ class DeclaredBy:
 
         Args:
             given: Parameter name -> value.
+
+        Raises:
+            InvalidInputError: There is no such variant, or a file cannot be read.
         """
         context = cast("typer.Context", given[_CONTEXT])
+        if self._flags and given["variant"] not in (*self._entry.variants, BOTH):
+            raise InvalidInputError(
+                f"{' or '.join((*self._flags, '--variant'))} is {given['variant']!r:.80}; choose "
+                f"from {', '.join(self._entry.variants)}"
+            )
         options = {
             option.name: _content(option, given[option.name])
             for option in self._own()

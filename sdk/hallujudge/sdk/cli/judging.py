@@ -90,7 +90,8 @@ class JudgeOptions:
     fallback_price_completion: Annotated[
         float | None,
         budget_option(
-            "--fallback-price-completion", help="The fallback's price of 1M completion tokens."
+            "--fallback-price-completion",
+            help="The fallback's price of 1M completion tokens.",
         ),
     ] = None
     """Price of a million completion tokens."""
@@ -127,9 +128,12 @@ class JudgeOptions:
         """Return the settings of judges in this process: the given options and the rest.
 
         Raises:
-            InvalidInputError: A server scores; it has its own judges.
+            InvalidInputError: A server scores; it has its own judges. Or a price is negative.
         """
         given = self.given() | more
+        for name, value in given.items():
+            if "_price_" in name and isinstance(value, float) and value < 0:
+                raise InvalidInputError(f"--{name.replace('_', '-')} is {value:g}; give 0 or more")
         if given and server:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise InvalidInputError(

@@ -133,8 +133,8 @@ class ScoreCommand:
         spec, items = self._read()
         if self.server is not None or not metric_entry(spec.metric).calls_models(spec):
             raise InvalidInputError(
-                "this run sends no request to a language model from here; choose one with --judge "
-                "or --extractor, without --server"
+                "this run sends no request to a language model from here; choose a metric and "
+                "options that ask one, such as --judge llm, without --server"
             )
         path = Path(batch_settings.get()["batch_requests"])
         known = (

@@ -241,8 +241,11 @@ def _folder_names(sources: Sequence[RunSource]) -> list[str]:
         (f"run {place}",) if isinstance(source, RunReport) else Path(source).resolve().parts
         for place, source in enumerate(sources, start=1)
     ]
+    if len(set(parts)) < len(parts):
+        # One folder twice: the caller refuses its name, which is best told as it was given.
+        return list(map(str, sources))
     for depth in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-depth:]) for part in parts]
         if len(set(names)) == len(names):
-            return names
+            break
     return names

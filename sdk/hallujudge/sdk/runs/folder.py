@@ -299,6 +299,11 @@ class RunFolder:
     def _errors(self, path: Path) -> Iterator[None]:
         try:
             yield
+        except FileExistsError as err:
+            raise InvalidInputError(
+                f"{path} is not a folder; give another folder for the results",
+                metadata={"path": str(path)},
+            ) from err
         except OSError as err:
             full = err.errno in (errno.ENOSPC, errno.EDQUOT)
             again = "Make room and go on with ScoreRun(resume=True), or give" if full else "Give"

@@ -57,6 +57,8 @@ def head_of(path: Path) -> dict[str, Any]:
     Raises:
         ArchiveError: The file can't be read, or is not a report.
     """
+    if not path.parent.is_dir():
+        raise ArchiveError(f"{path.parent}: not a folder; give the folder of a run")
     content = read_json(path)
     if not isinstance(content, dict) or not all(
         isinstance(content.get(name), kind) for name, kind in _KINDS.items()

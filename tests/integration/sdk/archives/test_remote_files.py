@@ -58,3 +58,8 @@ def test_a_url_that_fails(address: str, path: str) -> None:
     assert f"/{path}: reading failed" in message
     assert "secret" not in message
     assert "\n" not in message
+
+
+def test_a_server_that_is_not_there_is_told() -> None:
+    with pytest.raises(ArchiveError, match=r"reading failed: Cannot connect to host 127.0.0.1:1"):
+        read_items("pope", "http://127.0.0.1:1/a.jsonl", None)

@@ -158,6 +158,12 @@ def test_broken_tables_are_refused_by_name(
     assert said in str(caught.value)
 
 
+def test_a_table_of_a_header_alone_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("image_id,caption\n")
+    with pytest.raises(ArchiveError, match=r"a.csv: no records; the file has nothing but a header"):
+        read_items("chair", tmp_path / "a.csv", OBJECTS)
+
+
 def test_a_table_that_is_not_utf8_is_read_as_latin_1_with_a_note(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"image_id,caption\n1,caf\xe9\n")
     items = read_items("chair", tmp_path / "a.csv", OBJECTS)
@@ -167,7 +173,7 @@ def test_a_table_that_is_not_utf8_is_read_as_latin_1_with_a_note(tmp_path: Path)
 
 def test_cells_that_excel_may_have_cut_are_noted(tmp_path: Path) -> None:
     as_xlsx(tmp_path / "a.xlsx", [{"image_id": "1", "caption": "x" * 32_767}])
-    (note,) = read_items("chair", tmp_path / "a.xlsx", {"1": []}).notes
+    (note,) = read_items("chair", tmp_path / "a.xlsx", {"1": ["dog"]}).notes
     assert "row 2" in note
     assert "cuts texts off" in note
 

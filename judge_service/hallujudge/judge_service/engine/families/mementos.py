@@ -250,7 +250,7 @@ def _text_problem(item: MementosItem, responses: ResponseCheck, *, given: bool) 
         if _needs(item, side) and given:
             return (
                 UnscoredReason.KEYWORDS_MISSING,
-                f"keywords of {what} are not given, and the extractor is {GIVEN}",
+                f"keywords of {what} are not given, and the option extractor is {GIVEN!r}",
             )
     if _needs(item, "predicted") and (
         problem := responses.problem(item.response, "the model's description")

@@ -176,13 +176,18 @@ class _Captions:
         raise refuse("image ids without a reference", unknown, hint)
 
     def _notes(self, met: set[str]) -> tuple[str, ...]:
-        missing = [image for image in self._known or () if image not in met]
-        if not missing:
-            return ()
-        return (
-            f"{len(missing)} of {len(self._known or ())} reference images have no caption: "
-            f"{named(missing)}",
-        )
+        known = self._known or {}
+        notes = []
+        if known and not any(known.values()):
+            notes.append(
+                "no reference image has an object, so every object of a caption counts as "
+                "hallucinated; check the file of references"
+            )
+        if missing := [image for image in known if image not in met]:
+            notes.append(
+                f"{len(missing)} of {len(known)} reference images have no caption: {named(missing)}"
+            )
+        return tuple(notes)
 
     def _items(self) -> Iterator[ChairItem]:
         captions = self._captions()
