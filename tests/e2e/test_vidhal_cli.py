@@ -91,10 +91,11 @@ def test_orders_of_every_shape(tmp_path: Path) -> None:
 
 
 def test_answers_of_the_other_protocol_are_noted(tmp_path: Path) -> None:
-    run = vidhal(tmp_path, PREDICTIONS, metric="vidhal-ordering")
+    letters = dict.fromkeys(PREDICTIONS, "B")
+    run = vidhal(tmp_path, letters, metric="vidhal-ordering")
     assert "predictions.json looks like VidHal's chosen letters by video" in run.stderr
     assert "hallujudge score vidhal-mcqa --responses" in run.stderr
-    assert "looks like" not in vidhal(tmp_path, PREDICTIONS).stderr
+    assert "looks like" not in vidhal(tmp_path, letters).stderr
 
 
 VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
