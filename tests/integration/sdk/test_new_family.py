@@ -19,6 +19,7 @@ import hallujudge.judge_service.engine.families
 import hallujudge.metrics
 import hallujudge.sdk.archives
 import hallujudge.sdk.cli
+from hallujudge.judge_service.engine.families import entries
 from hallujudge.metrics.families import FAMILIES
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli import command_tree, main
@@ -178,8 +179,11 @@ def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (folder / "shout.py").write_text(text, encoding="utf-8")
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
     FAMILIES.append("shout")
+    # What was imported before knows the families of that time.
+    entries.cache_clear()
     yield
     FAMILIES.remove("shout")
+    entries.cache_clear()
     kept = [command for command in score_app.registered_commands if command.name != "shout"]
     score_app.registered_commands[:] = kept
     for package in FILES:
