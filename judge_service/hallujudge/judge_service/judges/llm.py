@@ -75,6 +75,7 @@ class LlmJudge:
         client: Calls the model.
         cache: Keeps replies between runs; None: they are kept in memory only.
         claims_per_call: Claims in one call at most; 1 asks for a bare choice, as published.
+        wording: An equivalent prompt for single triplets; empty: the usual one.
         revision: The weights' revision or digest, where known.
         server: What serves the model and in which version; empty: a vLLM server is asked for it,
             and it is unknown for others.
@@ -87,6 +88,7 @@ class LlmJudge:
         *,
         cache: VerdictStore | None = None,
         claims_per_call: int = 1,
+        wording: str = "",
         revision: str = "",
         server: str = "",
     ) -> None:
@@ -98,6 +100,7 @@ class LlmJudge:
         self.client = client
         self.cache = cache
         self._claims_per_call = claims_per_call
+        self._wording = wording
         self._revision = revision
         self._server = server
         self._declared_server = server
@@ -112,7 +115,8 @@ class LlmJudge:
         that the first call learns is in cache keys only, so that a signature does not change
         during a run.
         """
-        names = ["judge_claim", "judge_sentence"]
+        single = f"judge_claim_{self._wording}" if self._wording else "judge_claim"
+        names = [single, "judge_sentence"]
         if self._claims_per_call > 1:
             names.append("judge_claims")
         found = self.identity_with([load_template(name) for name in names])
@@ -228,7 +232,7 @@ class LlmJudge:
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:
         """Return the calls that an item needs, for estimates."""
-        return questions_of(item, claims_per_call=self._claims_per_call)
+        return questions_of(item, claims_per_call=self._claims_per_call, wording=self._wording)
 
     def request_of(self, question: Question) -> ChatRequest:
         """Return what is sent for a question."""
@@ -280,6 +284,17 @@ class LlmJudge:
         reading = _Draft(item).reading(question)
         reply = await self._calls.known(self.key_of(question), reading)
         return reply is not None and reading.is_whole(reply)
+
+    def anew(self, *, claims_per_call: int = 1, wording: str = "") -> LlmJudge:
+        """Return the same model behind the same client, which remembers no earlier reply."""
+        return LlmJudge(
+            self.name,
+            self.client,
+            claims_per_call=claims_per_call,
+            wording=wording,
+            revision=self._revision,
+            server=self._server,
+        )
 
     async def close(self) -> None:
         """Close the connections; the cache stays open, because it may be shared."""

@@ -14,7 +14,14 @@ from ..llm.templates import Message, Template, load_template
 from .reading import VERDICT_KEY
 from .values import JudgeRequestItem
 
-__all__ = ["SENTENCE_CHOICES", "TRIPLET_CHOICES", "WRONG_PARTS", "Question", "questions_of"]
+__all__ = [
+    "SENTENCE_CHOICES",
+    "TRIPLET_CHOICES",
+    "WORDINGS",
+    "WRONG_PARTS",
+    "Question",
+    "questions_of",
+]
 
 WRONG_PARTS: Mapping[str, Part] = {
     "object1": Part.SUBJECT,
@@ -26,6 +33,8 @@ TRIPLET_CHOICES = ("supported", *WRONG_PARTS)
 """The choices for a triplet."""
 SENTENCE_CHOICES = ("supported", "not_supported")
 """The choices for a sentence, which has no parts that could be wrong."""
+WORDINGS = ("reworded_1", "reworded_2", "reworded_3")
+"""Equivalent prompts for single triplets, with which a judge's report card asks again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +79,9 @@ class Question:
         return rf"\{{{','.join(entries)}\}}"
 
 
-def questions_of(item: JudgeRequestItem, *, claims_per_call: int) -> list[Question]:
+def questions_of(
+    item: JudgeRequestItem, *, claims_per_call: int, wording: str = ""
+) -> list[Question]:
     """Return the calls that an item's claims need.
 
     The scene graph comes first and depends on the image alone, so that all calls of an image begin
@@ -81,6 +92,7 @@ def questions_of(item: JudgeRequestItem, *, claims_per_call: int) -> list[Questi
     Args:
         item: Claims and references.
         claims_per_call: Claims in one call at most; 1 asks for a bare choice, as published.
+        wording: One of :data:`WORDINGS` for single triplets; empty: the usual prompt.
     """
     scene = fenced("SCENE", dict.fromkeys(map(as_line, item.reference_triplets)))
     objects = fenced("OBJECTS", [as_line(dict.fromkeys(item.reference_objects))])
@@ -90,7 +102,8 @@ def questions_of(item: JudgeRequestItem, *, claims_per_call: int) -> list[Questi
         *_chunks(triplets, claims_per_call),
         *((index,) for index in sentences),
     ]
-    return [_question(item.claims, call, scene, objects) for call in calls]
+    single = f"judge_claim_{wording}" if wording else "judge_claim"
+    return [_question(item.claims, call, (scene, objects), single) for call in calls]
 
 
 def _chunks(indices: Sequence[int], size: int) -> list[tuple[int, ...]]:
@@ -102,9 +115,9 @@ def _chunks(indices: Sequence[int], size: int) -> list[tuple[int, ...]]:
 
 
 def _question(
-    claims: Sequence[ClaimParts], call: tuple[int, ...], scene: str, objects: str
+    claims: Sequence[ClaimParts], call: tuple[int, ...], image: tuple[str, str], single: str
 ) -> Question:
-    first = claims[call[0]]
+    (scene, objects), first = image, claims[call[0]]
     keyed = len(call) > 1
     if isinstance(first, Sentence):
         name, block = "judge_sentence", fenced("SENTENCE", [as_line(first.text)])
@@ -112,7 +125,7 @@ def _question(
         lines = (as_line([str(n), *claims[i]]) for n, i in enumerate(call, start=1))
         name, block = "judge_claims", fenced("CLAIMS", lines)
     else:
-        name, block = "judge_claim", fenced("CLAIM", [as_line(first)])
+        name, block = single, fenced("CLAIM", [as_line(first)])
     template = load_template(name)
     return Question(
         template=template,

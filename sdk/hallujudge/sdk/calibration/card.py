@@ -19,6 +19,7 @@ from hallujudge.metrics.calibration.reliability import (
 )
 from hallujudge.metrics.framework.agreement import spearman
 from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.signature import signature_field
 
 from ..comparison.runs import read_folder
 from ..errors import InvalidInputError
@@ -27,6 +28,7 @@ from ..labels.planning import units_of
 from ..runs.read import StoredRun
 from ..verdicts import DecidedItem, read_verdicts
 from .calibrate import calibrate_items
+from .flips import Flips, measure_flips
 from .samples import Sample, sampling_of
 from .stored import PLAN
 
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["JudgeCard", "JudgeCosts", "LengthBias", "YesBias", "judge_card"]
 
 SCHEMA = "hallujudge.judge-card/1"
-_NOT_MEASURED = ("flips on repetition", "flips on rewording", "flips on claim order")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,8 @@ class JudgeCard:
 
     metric: str
     """The metric."""
+    judge: str
+    """Signature of the judge; empty without a judge."""
     run_signature: str
     """Signature of the run whose judge it is."""
     compared_with: str
@@ -122,6 +125,8 @@ class JudgeCard:
     """Agreement by margin."""
     costs: tuple[JudgeCosts, ...]
     """Costs by judge; empty if no calls were kept."""
+    flips: tuple[Flips, ...] = ()
+    """How often verdicts flip if claims are judged again; empty: they were not."""
     notes: tuple[str, ...] = ()
     """Warnings, one sentence each."""
 
@@ -140,7 +145,7 @@ class JudgeCard:
 
     def _content(self) -> dict[str, JsonValue]:
         content = cast("dict[str, JsonValue]", asdict(self))
-        return {"schema": SCHEMA, **content, "not_measured": list(_NOT_MEASURED)}
+        return {"schema": SCHEMA, **content}
 
 
 def judge_card(
@@ -148,16 +153,22 @@ def judge_card(
     *,
     labels: Sequence[str | Path] = (),
     reference: str | Path | None = None,
+    flips: int = 0,
+    judges: Mapping[str, object] | None = None,
 ) -> JudgeCard:
-    """Return how the judge of a run does, without judging again.
+    """Return how the judge of a run does; without flips, nothing is judged again.
 
     Args:
         folder: The run's folder.
         labels: Files of human labels.
         reference: Folder of a run of the same responses by a judge that is taken as the truth.
+        flips: Claims that the run's language model judges again in seven ways; 0: none.
+        judges: Settings of that model by name; they override the environment.
 
     Raises:
-        InvalidInputError: Neither or both of labels and reference are given, or nothing matches.
+        InvalidInputError: Neither or both of labels and reference are given, nothing matches, or
+            the judge is not the run's.
+        UnavailableError: The judge answered no call for a long time.
         UnsupportedError: The metric has no verdicts that could be compared.
         ArchiveError: A file can't be read.
     """
@@ -181,6 +192,7 @@ def judge_card(
     kind, costs = _judges(run)
     return JudgeCard(
         metric=run.report.metric,
+        judge=signature_field(run.signature, "judge"),
         run_signature=run.signature,
         compared_with="labels" if other is None else other.signature,
         labels_sha256=found.labels_sha256,
@@ -195,6 +207,7 @@ def judge_card(
         margins=kind if not np.isnan(sample.margins).all() else "",
         reliability=_reliability(sample, kind),
         costs=costs,
+        flips=measure_flips(run, flips, judges or {}) if flips else (),
         notes=found.notes,
     )
 

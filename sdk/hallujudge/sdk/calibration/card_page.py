@@ -20,13 +20,17 @@ def card_page(card: JudgeCard) -> Page:
         grids.append(_margins(card))
     if card.costs:
         grids.append(_costs(card))
+    if card.flips:
+        grids.append(_flips(card))
     truth = "labels" if card.compared_with == "labels" else "the reference run"
     return Page(
         title=f"{card.metric}: {card.labels:,} of {card.claims:,} verdicts compared with {truth}",
         grids=tuple(grids),
         sentences=(
             "Yes-bias: supported by the judge minus supported in truth; above 0 it is too lenient.",
-            "Flips on repetition, on rewording and on claim order need calls and are not measured.",
+            "Flips: claims with opposite verdicts if they are judged in another way."
+            if card.flips
+            else "Flips on repetition, rewording and claim order need calls and were not measured.",
         ),
         notes=card.notes,
         sources={
@@ -101,6 +105,34 @@ def _margins(card: JudgeCard) -> Grid:
     if found.ece is not None:
         title += f": ECE {show_number(found.ece)}, Brier score {show_number(found.brier)}"
     return _grid(title, ("margin", "n", "agreement", "stated"), rows)
+
+
+def _flips(card: JudgeCard) -> Grid:
+    rows = [
+        (f.change, f.compared_with, f.share, f.ci_low, f.ci_high, f.flips, f.claims, f.unanswered)
+        for f in card.flips
+    ]
+    return Grid(
+        title="Flips",
+        headings=("change", "compared with", "share", "interval", "flips", "n", "unanswered"),
+        rows=tuple(
+            (
+                flip.change,
+                flip.compared_with,
+                show_number(flip.share),
+                show_range(flip.ci_low, flip.ci_high),
+                f"{flip.flips:,}",
+                f"{flip.claims:,}",
+                f"{flip.unanswered:,}",
+            )
+            for flip in card.flips
+        ),
+        keys=(
+            *("change", "compared_with", "share", "ci_low", "ci_high"),
+            *("flips", "n", "unanswered"),
+        ),
+        values=tuple(rows),
+    )
 
 
 def _costs(card: JudgeCard) -> Grid:

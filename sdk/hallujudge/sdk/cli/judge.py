@@ -10,7 +10,8 @@ import typer
 from .app import ExitCode, app
 from .compare import Format, check_format, show_page
 from .files import write_file
-from .panels import examples, input_option, output_option
+from .judging import LlmModel, LlmUrl, llm_options
+from .panels import examples, input_option, judge_option, output_option
 
 __all__: list[str] = []
 
@@ -46,6 +47,12 @@ def card(
         Path | None,
         input_option("--reference", metavar="RUN", help="Run of a judge taken as the truth."),
     ] = None,
+    flips: Annotated[
+        int,
+        judge_option("--flips", metavar="N", min=0, help="Claims to judge again in seven ways."),
+    ] = 0,
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
     out: Annotated[
         Path | None, output_option("--out", "-o", metavar="FILE", help="JSON file of the card.")
     ] = None,
@@ -53,13 +60,20 @@ def card(
 ) -> ExitCode:
     """Print a judge's report card: agreement, biases, margins, costs.
 
-    Nothing is judged again.
+    Nothing is judged again, except with --flips: N claims are repeated, reworded, put together and
+    reordered, which takes about six calls for each.
     """
     from ..calibration import judge_card
     from ..calibration.card_page import card_page
 
     check_format(output_format)
-    found = judge_card(run, labels=tuple(labels or ()), reference=reference)
+    found = judge_card(
+        run,
+        labels=tuple(labels or ()),
+        reference=reference,
+        flips=flips,
+        judges=llm_options(llm_url, llm_model),
+    )
     if out is not None:
         write_file(out, found.to_text())
         typer.echo(f"written to {out}", err=True)
