@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 import signal
 from pathlib import Path
 from typing import Any
 
 from google.protobuf import json_format
 from support.http_calls import JOBS, JUDGE, LINES, chair_request
-from support.running import ServerProcess
-from support.threads import PATIENCE, eventually
+from support.running import ServerProcess, http_address
+from support.threads import PATIENCE
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.access.caller import Scope
@@ -25,10 +24,7 @@ class Caller:
     """Calls a server process over HTTP."""
 
     def __init__(self, server: ServerProcess, key: str) -> None:
-        assert eventually(lambda: "HTTP with JSON at" in server.errors_so_far())
-        found = re.search(r"HTTP with JSON at http://(\S+)", server.errors_so_far())
-        assert found is not None
-        self._address = found[1]
+        self._address = http_address(server)
         self._key = {"authorization": f"Bearer {key}"}
         self._connections: list[http.client.HTTPConnection] = []
 

@@ -25,7 +25,7 @@ from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.server.methods import METHODS
 from hallujudge.judge_service.wire.convert import item_to_proto
 
-__all__ = ["Fuzz", "Tally"]
+__all__ = ["SCORING", "WORDS", "Fuzz", "Tally", "mutated", "payloads_of", "request_of"]
 
 DEFECTS = (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL)
 """Codes that no call may end with."""
@@ -38,13 +38,13 @@ _REQUESTS = {
     ),
     "/hallujudge.judge.v1.JudgeService/None": pb.ScoreRequest,
 }
-_WORDS = (
+WORDS = (
     "dog", "A dog and a cat on a couch.", "yes", "No.", "coco", "auto", "minilm", "../etc/passwd",
     "/proc/self/mem", "http://127.0.0.1:1/x", "x" * 300, "\x00", "\u2028\x1b[2J", "\U0001f600" * 9,
     "a\nERROR forged", "1e999", "nan", "-1", "9" * 50, "(" * 200, "{{{{", "[" * 500, "%s%n", "",
     "root: word, word\n", '{"a": ["b"]}', "person, man\ndog, puppy", "true", "rules", "sentences",
 )  # fmt: skip
-_SCORING = tuple(
+SCORING = tuple(
     name for name in METHODS if name.endswith(("Score", "ScoreStream", "Extract", "Judge"))
 )
 _SECONDS = 20.0
@@ -85,7 +85,7 @@ class Fuzz:
         self._seed = seed
         self._key = key
         self._jobs: list[str] = []
-        self._shapes = {name: _request_of(name) for name in METHODS} | _REQUESTS
+        self._shapes = {name: request_of(name) for name in METHODS} | _REQUESTS
 
     def run(self, address: str, *, calls: int, seconds: float = 0, width: int = 4) -> Tally:
         """Send calls and return how they ended.
@@ -135,9 +135,9 @@ class Fuzz:
     def _call(self, channel: grpc.Channel, number: int, tally: Tally) -> None:
         random = Random(f"{self._seed}/{number}")
         # Methods that score get most calls: they have most code behind them.
-        name = random.choice([*self._shapes, *_SCORING * 3])
+        name = random.choice([*self._shapes, *SCORING * 3])
         shape = self._shapes[name]
-        payloads = _payloads(random, shape, self._jobs)
+        payloads = payloads_of(random, shape, self._jobs)
         multi: Any = channel.stream_stream(name)
         call = multi(
             iter(payloads),
@@ -158,7 +158,8 @@ class Fuzz:
             tally.defects.append(f"seed {self._seed}, call {number}, {name}: {code.name} {details}")
 
 
-def _request_of(name: str) -> Any:
+def request_of(name: str) -> Any:
+    """Return the type of a method's requests."""
     from google.protobuf.message_factory import GetMessageClass
 
     service, _, method = name.strip("/").partition("/")
@@ -169,7 +170,7 @@ def _request_of(name: str) -> Any:
 # Payloads
 
 
-def _payloads(random: Random, shape: Any, jobs: list[str]) -> list[bytes]:
+def payloads_of(random: Random, shape: Any, jobs: list[str]) -> list[bytes]:
     """Return the messages of a call; half of the streams have a sensible order."""
     if shape is pb.ScoreStreamRequest and random.random() < 0.5:
         name = random.choice(metric_names())
@@ -177,7 +178,7 @@ def _payloads(random: Random, shape: Any, jobs: list[str]) -> list[bytes]:
         messages = [pb.ScoreStreamRequest(spec=_spec(random, name)), *batches]
         payloads = [bytes(message.SerializeToString()) for message in messages]
         if random.random() < 0.3:
-            payloads[-1] = _mutated(random, payloads[-1])
+            payloads[-1] = mutated(random, payloads[-1])
         return payloads
     # Few jobs are cancelled or deleted, so that some are left for the other calls.
     ends = shape in (jobs_pb2.DeleteJobRequest, jobs_pb2.CancelJobRequest)
@@ -194,9 +195,9 @@ def _payload(random: Random, shape: Any) -> bytes:
     if kind < 4:
         return _plausible(random, shape)
     make: Callable[[], bytes] = (
-        lambda: _mutated(random, _plausible(random, shape)),
-        lambda: _mutated(random, _plausible(random, shape)),
-        lambda: _mutated(random, bytes(_message(random, shape).SerializeToString())),
+        lambda: mutated(random, _plausible(random, shape)),
+        lambda: mutated(random, _plausible(random, shape)),
+        lambda: mutated(random, bytes(_message(random, shape).SerializeToString())),
         lambda: bytes(_message(random, shape).SerializeToString()),
         lambda: random.randbytes(random.choice((0, 1, 7, 100, 3000))),
         lambda: _nested(random),
@@ -210,7 +211,7 @@ def _plausible(random: Random, shape: Any) -> bytes:
     """Return a request that a metric takes, with some odd values."""
     name = random.choice(metric_names())
     if shape is pb.ExtractRequest:
-        texts = random.choices(_WORDS, k=random.randrange(5))
+        texts = random.choices(WORDS, k=random.randrange(5))
         return bytes(shape(spec=_spec(random, name), texts=texts).SerializeToString())
     if shape in (pb.ScoreRequest, pb.JudgeRequest, jobs_pb2.CreateJobRequest):
         items = _batch(random, name).batch.items
@@ -225,11 +226,11 @@ def _spec(random: Random, name: str) -> scoring_pb2.ScoreSpec:
     spec = scoring_pb2.ScoreSpec(metric=name, variant=random.choice(("", "", *entry.variants)))
     count = min(len(entry.options), random.choice((0, 0, 1, 2)))
     for option in random.sample(entry.options, k=count):
-        odd = random.choice(_WORDS)
+        odd = random.choice(WORDS)
         spec.options[option.name] = random.choice((option.default or "", *option.choices, odd))
     if entry.graph_roles and random.random() < 0.2:
         _fill(random, spec.graphs[random.choice(entry.graph_roles)], 2)
-    spec.group_by.extend(random.choices(_WORDS, k=random.choice((0, 0, 1))))
+    spec.group_by.extend(random.choices(WORDS, k=random.choice((0, 0, 1))))
     if random.random() < 0.2:
         spec.interval.confidence = random.choice((0.5, 0.95, 0.0, 1.0, -1.0, float("nan"), 1e308))
     return spec
@@ -241,7 +242,7 @@ def _batch(random: Random, name: str) -> pb.ScoreStreamRequest:
     for index in range(random.randrange(6)):
         item = request.batch.items.add()
         item.CopyFrom(item_to_proto(metric_entry(name).trial.item))
-        item.id = random.choice((str(index), str(index), str(index), random.choice(_WORDS)))
+        item.id = random.choice((str(index), str(index), str(index), random.choice(WORDS)))
         if random.random() < 0.5:
             _fill(random, getattr(item, item.WhichOneof("task") or ""), 4, often=0.15)
     return request
@@ -272,7 +273,7 @@ def _fill_inner(random: Random, message: Any, entry: Any, depth: int) -> None:
     if inner.GetOptions().map_entry:
         values = getattr(message, entry.name)
         for _ in range(random.randrange(3)):
-            name = random.choice(_WORDS)
+            name = random.choice(WORDS)
             if inner.fields_by_name["value"].type == FieldDescriptor.TYPE_MESSAGE:
                 _fill(random, values[name], depth - 1)
             else:
@@ -288,7 +289,7 @@ def _fill_inner(random: Random, message: Any, entry: Any, depth: int) -> None:
 
 def _scalar(random: Random, entry: Any) -> Any:
     if entry.type == FieldDescriptor.TYPE_STRING:
-        return random.choice(_WORDS)
+        return random.choice(WORDS)
     if entry.type == FieldDescriptor.TYPE_BYTES:
         return random.randbytes(20)
     if entry.type == FieldDescriptor.TYPE_BOOL:
@@ -300,7 +301,7 @@ def _scalar(random: Random, entry: Any) -> Any:
     return random.choice((0, 1, 7, 2**31 - 1))
 
 
-def _mutated(random: Random, data: bytes) -> bytes:
+def mutated(random: Random, data: bytes) -> bytes:
     """Return bytes with some of them flipped, cut, repeated or not UTF-8."""
     found = bytearray(data)
     for _ in range(random.randrange(1, 8)):

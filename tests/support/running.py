@@ -7,6 +7,7 @@ import gc
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BIN", "ServerProcess", "assert_refused", "cli", "errors_of", "here", "read_rows"]
+from support.threads import eventually
+
+__all__ = [
+    "BIN",
+    "ServerProcess",
+    "assert_refused",
+    "cli",
+    "errors_of",
+    "here",
+    "http_address",
+    "peak_rss",
+    "read_rows",
+]
 
 BIN = Path(sys.executable).parent
 _ADDRESS_LINE = "hallujudge serves at "
@@ -65,6 +78,23 @@ class ServerProcess:
         with self._errors as errors:
             errors.seek(0)
             return self.process.returncode, errors.read()
+
+
+def http_address(server: ServerProcess) -> str:
+    """Return the address of HTTP of a server that listens for it; its log has it."""
+    pattern = re.compile(r"HTTP with JSON at https?://(\S+)")
+    assert eventually(lambda: bool(pattern.search(server.errors_so_far())))
+    found = pattern.search(server.errors_so_far())
+    assert found is not None
+    return found[1]
+
+
+def peak_rss(pid: int) -> int:
+    """Return the most memory that a process has had, in bytes."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    raise AssertionError("no VmHWM")
 
 
 def errors_of(process: subprocess.Popen[str], timeout: float = 120) -> str:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from support.fuzz import Fuzz
-from support.running import ServerProcess
+from support.running import ServerProcess, peak_rss
 
 from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.keys import create_key
@@ -15,14 +15,6 @@ _CALLS = 300
 _SECONDS = float(os.environ.get("HALLUJUDGE_FUZZ_SECONDS", "0"))
 _SEED = int(os.environ.get("HALLUJUDGE_FUZZ_SEED", "1"))
 _MAX_RSS = 1 << 30
-
-
-def peak_rss(pid: int) -> int:
-    """Return the most memory that a process has had, in bytes."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) << 10
-    raise AssertionError("no VmHWM")
 
 
 def test_whatever_is_sent_is_never_a_defect(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 try:
     import uvicorn
+    from h11 import LocalProtocolError
     from uvicorn.protocols.http.h11_impl import H11Protocol
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("HTTP", "http") from err
@@ -137,6 +138,12 @@ def _protocol(seconds: float) -> type[H11Protocol]:
             super().handle_events()
             if self.cycle is not None and not self.cycle.response_complete:
                 self._forget()
+
+        def send_400_response(self, msg: str) -> None:
+            try:
+                super().send_400_response(msg)
+            except LocalProtocolError:  # a response has begun, and this is not a part of it
+                self.transport.abort()
 
         def _expect(self) -> None:
             self._forget()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
+import urllib.request
 from pathlib import Path
 
 import grpc
@@ -20,7 +22,7 @@ from support.http_calls import (
     request,
     serving,
 )
-from support.threads import until
+from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
@@ -181,6 +183,27 @@ async def test_what_is_not_a_call_is_refused() -> None:
     assert got.headers["allow"] == "POST"
     assert form.headers["accept-post"] == "application/json, application/proto"
     assert {"content-type": unknown.headers["content-type"]} == _JSON
+
+
+async def test_calls_are_logged_and_counted(tmp_path: Path) -> None:
+    log = tmp_path / "calls.jsonl"
+    async with serving(access_log=str(log), metrics_port=0) as server:
+        await post(server, _SCORE, chair_request("A dog.", ""), **{"x-request-id": "run-7"})
+        await post(server, _SCORE, {"more": 1})
+        page = await asyncio.to_thread(_page, f"http://{server.metrics_address}/metrics")
+    good, bad = (json.loads(line) for line in log.read_text().splitlines())
+    told = {name: good[name] for name in ("request_id", "peer", "method", "scored", "unscored")}
+    assert told == {
+        "request_id": "run-7", "peer": "ipv4:127.0.0.1", "method": "Score", "scored": 1,
+        "unscored": 1,
+    }  # fmt: skip
+    assert (good["status"], bad["status"]) == ("OK", "INVALID_ARGUMENT")
+    assert 'hallujudge_calls_total{method="Score",status="OK"} 1.0' in page
+
+
+def _page(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+        return str(answer.read().decode())
 
 
 async def test_a_call_keeps_its_id() -> None:

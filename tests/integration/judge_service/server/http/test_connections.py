@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import ssl
 import urllib.request
@@ -14,6 +15,7 @@ from support.certificates import Certificates, make_certificates
 from support.engines import EndlessEngine
 from support.http_calls import (
     JUDGE,
+    LINES,
     chair_request,
     connected,
     head_of,
@@ -131,6 +133,23 @@ async def test_bytes_that_are_not_http_are_refused() -> None:
         fine = await post(server, JUDGE + "GetServerInfo", {})
     assert all(answer.startswith(b"HTTP/1.1 4") or not answer for answer in answers)
     assert fine.status == 200
+
+
+async def test_a_body_that_breaks_off_in_a_stream_leaves_no_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    line = b'{"spec": {"metric": "chair"}}\n'
+    async with serving() as server:
+        reader, writer = await connected(server)
+        writer.write(head_of(JUDGE + "ScoreStream", None, LINES))
+        writer.write(b"%x\r\n%s\r\n" % (len(line), line))
+        async with asyncio.timeout(PATIENCE):
+            await reader.readuntil(b'"accepted"')
+            writer.write(b"this is not a chunk\r\n")
+            with contextlib.suppress(ConnectionResetError):
+                await reader.read()
+        writer.close()
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
 
 
 async def _answer(address: str, sent: bytes) -> bytes:
