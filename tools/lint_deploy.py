@@ -36,14 +36,14 @@ def compose_problems() -> Iterator[str]:
     """Yield what the compose specification does not allow."""
     from compose_spec import PyCompose
 
-    path = DEPLOY / "compose.yaml"
-    # The checker reads neither anchors nor variables, so they are replaced first.
-    text = yaml.safe_dump(yaml.safe_load(path.read_text(encoding="utf-8")))
-    text = _VARIABLE.sub(r"\1", text)
-    try:
-        PyCompose.from_yaml(text).validate()
-    except Exception as err:  # the library's errors have no common class
-        yield f"{path.relative_to(ROOT)}: {err}"
+    for path in sorted(DEPLOY.glob("compose*.yaml")):
+        # The checker reads neither anchors nor variables, so they are replaced first.
+        text = yaml.safe_dump(yaml.safe_load(path.read_text(encoding="utf-8")))
+        text = _VARIABLE.sub(r"\1", text)
+        try:
+            PyCompose.from_yaml(text).validate()
+        except Exception as err:  # the library's errors have no common class
+            yield f"{path.relative_to(ROOT)}: {err}"
 
 
 def kubernetes_problems() -> Iterator[str]:

@@ -18,6 +18,9 @@ Scope: TypeAlias = "MutableMapping[str, Any]"
 Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
 Headers: TypeAlias = "Sequence[tuple[str, str]]"
 
+# The connection holds no more than about one part that the client has not read.
+_PART_BYTES = 1 << 18
+
 JSON = "application/json"
 LINES = "application/x-ndjson"
 PROTO = "application/proto"
@@ -71,7 +74,11 @@ class Exchange:
     async def respond(self, status: int, kind: str, body: bytes, headers: Headers = ()) -> None:
         """Send a whole response."""
         await self.begin(status, kind, [*headers, ("content-length", str(len(body)))])
-        await self.part(body, more=False)
+        rest = memoryview(body)
+        while len(rest) > _PART_BYTES:
+            await self.part(bytes(rest[:_PART_BYTES]))
+            rest = rest[_PART_BYTES:]
+        await self.part(bytes(rest), more=False)
 
     async def begin(self, status: int, kind: str, headers: Headers = ()) -> None:
         """Send the head of a response."""

@@ -15,6 +15,7 @@ from ...errors import InvalidInputError, Violation
 from ...wire.errors import shortened
 from ...wire.scan import TooManyFieldsError
 from .misfits import find_misfit
+from .writing import json_text
 
 __all__ = ["JsonForm", "to_json"]
 
@@ -66,19 +67,13 @@ class JsonForm:
 
 async def to_json(message: Message) -> bytes:
     """Return a message as one line of JSON."""
-    return await _worked(partial(_write, message), 3 * message.ByteSize())
+    return await _worked(partial(json_text, message), 3 * message.ByteSize())
 
 
 async def _worked(work: Callable[[], _T], size: int) -> _T:
     if size <= _SHORT_BYTES:
         return work()
     return await in_thread(work, short=size <= _THREAD_BYTES)
-
-
-def _write(message: Message) -> bytes:
-    # Maps have no order of their own: sorted keys make equal messages equal texts.
-    text = json_format.MessageToJson(message, indent=None, sort_keys=True, ensure_ascii=False)
-    return text.encode()
 
 
 def _read(raw: bytes, kind: type[Message]) -> Message:
