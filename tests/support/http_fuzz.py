@@ -27,7 +27,21 @@ _DEFECTS = (b'"code": "internal"', b'"code": "unknown"')
 _SECONDS = 60.0
 _KINDS = ("application/json", LINES, "application/proto", "text/plain", "application/grpc", "")
 _PATHS = ("/", "/openapi.json", "/hallujudge.judge.v1.JudgeService/None", "//", "/..%2f..", "*")
-_ODD = (None, True, -1, 0.5, 10**30, "", "nan", [], {}, [[]], {"": {}}, "\ud800", *WORDS)
+_ODD: tuple[object, ...] = (
+    None,
+    True,
+    -1,
+    0.5,
+    10**30,
+    "",
+    "nan",
+    [],
+    {},
+    [[]],
+    {"": {}},
+    "\ud800",
+    *WORDS,
+)
 
 
 @dataclass(slots=True)

@@ -220,7 +220,8 @@ async def test_a_call_ends_when_the_client_says() -> None:
         answer = await post(
             server, _SCORE, chair_request("A dog."), **{"connect-timeout-ms": "200"}
         )
-        await until(lambda: engine.cancelled)
+        # On a busy machine the call ends before it is scored.
+        await until(lambda: engine.cancelled or not engine.begun)
     assert refused(answer) == (504, "deadline_exceeded", "DEADLINE_EXCEEDED")
 
 
