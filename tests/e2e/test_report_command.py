@@ -51,6 +51,25 @@ def test_a_page_compares_with_a_baseline(runs: dict[str, Path], tmp_path: Path) 
     assert "dashed: good, 0.0000" in text
 
 
+def test_a_page_compares_with_a_published_row(runs: dict[str, Path], tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    given = ("--format", "html", "--out", out)
+    assert report(runs["poor"], *given, "--baseline", "published:llava-short") == 0
+    page = Page(out.read_text())
+    assert "dashed: LLaVA (Li et al. 2023, arXiv:2305.10355, table 1, instruction 1), 0.1050" in (
+        page.text
+    )
+    assert 'class="base"' in page.source
+
+
+def test_an_unknown_published_row_is_named_with_those_that_exist(
+    runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report(runs["poor"], "--format", "html", "--baseline", "published:gpt-9") == 2
+    told = capsys.readouterr().err
+    assert "no published row of chair has the name 'gpt-9'; the rows are: oscar-base" in told
+
+
 def test_two_runs_make_one_page(runs: dict[str, Path], tmp_path: Path) -> None:
     assert report(runs["good"], runs["poor"]) == 0
     page = Page((tmp_path / "comparison.html").read_text())

@@ -12,6 +12,7 @@ import typer
 
 from hallujudge.judge_service.engine.entry import MetricEntry
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.metrics.framework.published import published_rows
 
 from ..errors import InvalidInputError
 from .app import ExitCode, app
@@ -94,6 +95,7 @@ def _declared(entry: MetricEntry) -> dict[str, object]:
         "statistics": [
             {"name": column.name, "meaning": column.meaning} for column in metric.columns
         ],
+        "published": [asdict(row) for row in published_rows(metric)],
     }
 
 
@@ -122,6 +124,10 @@ def _page(entry: MetricEntry) -> Iterator[str]:
             (column.name, column.meaning) for column in metric.columns
         ),
     }
+    if published := published_rows(metric):
+        sections["published rows, for hallujudge report --baseline published:ROW"] = (
+            (row.name, f"{row.model}; {row.source}") for row in published
+        )
     for title, rows in sections.items():
         yield ""
         yield title

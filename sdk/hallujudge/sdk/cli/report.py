@@ -38,8 +38,8 @@ Out = Annotated[
 ]
 Title = Annotated[str, output_option("--title", metavar="TEXT", help="Title of the page.")]
 Baseline = Annotated[
-    Path | None,
-    output_option("--baseline", metavar="RUN", help="Run whose scores the page compares with."),
+    str | None,
+    output_option("--baseline", metavar="RUN", help="Run to compare with, or published:ROW."),
 ]
 Pictures = Annotated[
     str,
@@ -122,14 +122,12 @@ def _images(given: str, folder: Path, *, embed: bool) -> Images:
     return Images.of(given, page=folder, embed=embed)
 
 
-def _one(run: StoredRun, title: str, baseline: Path | None, images: Images) -> str:
-    from ..runs import read_run
+def _one(run: StoredRun, title: str, baseline: str | None, images: Images) -> str:
+    from ..comparison.baseline import baseline_of
 
     about = replace(run.about(), date=run.date())
     if title:
         about = replace(about, title=title)
     if baseline is not None:
-        held = read_run(baseline).report.scores
-        values = {name: score.value for name, score in held.items() if score.value is not None}
-        about = replace(about, baseline=(baseline.name, values))
+        about = replace(about, baseline=baseline_of(baseline, run.report.metric))
     return run.page(about, images)
