@@ -4,7 +4,8 @@ Load: 1, 8 and 32 clients call ``Score`` with one caption, and a bare grpc.aio s
 the bytes it gets, in turns. Streams: four at a time, of 20 batches of 256 captions each, to a
 server without worker processes and one with two, in turns. Fairness: a client that calls ``Score``
 with one caption, and health, alone and beside another key's client that floods the server with
-messages of 1,000 captions. The servers and the flood have processes of their own.
+messages of 1,000 captions. The servers and the flood have processes of their own. Processor time
+is printed beside throughput: it shows what idle cores would do where other work uses them as well.
 
 Run with: python benchmarks/bench_server_load.py [--rounds 5] [--calls 400] [--flooders 1 4]
 [--workers 2] [--parts load streams fairness]
@@ -110,14 +111,14 @@ async def flood(address: str, key: str, flooders: int) -> None:
 
 
 @contextmanager
-def process(*command: str | Path, **environment: str) -> Iterator[str]:
-    """Run a process; yield the last word of its first line."""
+def process(*command: str | Path, **environment: str) -> Iterator[tuple[int, str]]:
+    """Run a process; yield its number and the last word of its first line."""
     started = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
     )
     try:
         assert started.stdout is not None
-        yield started.stdout.readline().rpartition(" ")[2].strip()
+        yield started.pid, started.stdout.readline().rpartition(" ")[2].strip()
     finally:
         started.kill()
         started.wait()
@@ -171,31 +172,58 @@ async def load(calls: dict[str, list[Call]], rounds: int, count: int) -> None:
         )
 
 
-async def streams(addresses: dict[str, str], key: str, rounds: int) -> None:
+def processor_time(pid: int) -> float:
+    """Return the processor time of a process, in seconds."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process started, and those that they started."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            found += [child, *children_of(child)]
+    return found
+
+
+async def streams(servers: dict[str, tuple[int, str]], key: str, rounds: int) -> None:
     """Measure streams to each server, in turns, and print the ratio."""
     raws = stream()
-    seconds: dict[str, list[float]] = {name: [] for name in addresses}
+    seconds: dict[str, list[float]] = {name: [] for name in servers}
+    used: dict[str, list[tuple[float, float]]] = {name: [] for name in servers}
     async with AsyncExitStack() as stack:
         calls: dict[str, Any] = {
             name: (await stack.enter_async_context(channel(address))).stream_stream(_STREAM)
-            for name, address in addresses.items()
+            for name, (_, address) in servers.items()
         }
+
+        def spent(name: str) -> tuple[float, float]:
+            pid = servers[name][0]
+            return processor_time(pid), sum(map(processor_time, children_of(pid)))
 
         async def one(name: str) -> int:
             given = (raw for raw in raws)
             return len([None async for _ in calls[name](given, metadata=_bearer(key))])
 
         for number in range(rounds + 1):
-            for name in addresses:
-                begun = time.perf_counter()
+            for name in servers:
+                begun, before = time.perf_counter(), spent(name)
                 await asyncio.gather(*(one(name) for _ in range(_STREAMS)))
+                taken, after = time.perf_counter() - begun, spent(name)
                 if number:  # the first one warms up
-                    seconds[name].append(time.perf_counter() - begun)
+                    seconds[name].append(taken)
+                    used[name].append((after[0] - before[0], after[1] - before[1]))
     items = _STREAMS * _BATCHES * _BATCH_ITEMS
     rates = {name: items / statistics.median(taken) for name, taken in seconds.items()}
-    alone = rates["1"]
     for name, rate in rates.items():
-        print(f"streams, {name} workers: {rate:8.0f} items/s, {rate / alone:.2f} times one process")
+        own, workers = (
+            statistics.median(row[place] for row in used[name]) / items * 1e6 for place in (0, 1)
+        )
+        print(
+            f"streams, {name} workers: {rate:6.0f} items/s, {rate / rates['1']:.2f} times one "
+            f"process; processor time of an item: server {own:.1f} us, workers {workers:.1f} us"
+        )
 
 
 async def fairness(address: str, key: str, other: str, flooders: list[int], count: int) -> None:
@@ -230,14 +258,15 @@ async def measure(given: argparse.Namespace, folder: Path) -> None:
     )
     state = {"XDG_STATE_HOME": str(folder), "HALLUJUDGE_JOBS_DATABASE": "off"}
     with (
-        process(*command, str(given.workers), **state) as address,
+        process(*command, str(given.workers), **state) as server,
         process(*command, "1", **state) as alone,
-        process(sys.executable, __file__, "--echo") as echo_address,
+        process(sys.executable, __file__, "--echo") as (_, echo_address),
     ):
+        address = server[1]
         if "load" in given.parts:
             await compare(address, echo_address, one, given)
         if "streams" in given.parts:
-            await streams({"1": alone, str(given.workers): address}, one, given.rounds)
+            await streams({"1": alone, str(given.workers): server}, one, given.rounds)
         if "fairness" in given.parts:
             await fairness(address, one, other, given.flooders, given.calls)
 

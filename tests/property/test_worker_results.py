@@ -85,7 +85,7 @@ def test_a_stream(work: Work, metric: str, responses: list[str]) -> None:
     raws = (
         *did("open"),
         *(response for response, _ in replies),
-        *did("report", *(tally for _, tally in replies)),
+        *did("report", *did("merge", *(tally for _, tally in replies))),
     )
     made = [bytes_of(pb.ScoreStreamResponse.FromString(raw)) for raw in raws]
     expected = asyncio.run(stream_in_process(spec, batches))

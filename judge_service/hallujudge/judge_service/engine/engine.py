@@ -137,6 +137,11 @@ class ScoringSession:
         return results
 
     @property
+    def needs_models(self) -> bool:
+        """Whether models are called or loaded."""
+        return metric_entry(self._spec.metric).needs_models(self._spec)
+
+    @property
     def calls_models(self) -> bool:
         """Whether language models judge or extract."""
         return self._judges is not None
@@ -159,8 +164,12 @@ class ScoringSession:
         return tally.to_bytes()
 
     def merge(self, tally: bytes) -> None:
-        """Add results of :meth:`tally_of` to the report."""
+        """Add results of :meth:`tally_of` or :meth:`merged` to the report."""
         self._tally.merge_bytes(tally)
+
+    def merged(self) -> bytes:
+        """Return all results so far as :meth:`merge` takes them."""
+        return self._tally.to_bytes()
 
     def add(self, results: Sequence[ItemResult]) -> None:
         """Add results that were evaluated before to the report."""

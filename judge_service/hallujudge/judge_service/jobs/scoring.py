@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hallujudge.metrics import Outcome
-
 from ..access.turns import in_thread
 from ..engine.ordered import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
-from .values import Answer, Job, JobCodec
+from ..observe.recorder import record_outcomes
+from .values import Answer, ChunkScorer, Job, JobCodec, ScoredBytes
 
 if TYPE_CHECKING:
     from ..engine import Engine, ScoringSession
@@ -65,6 +65,8 @@ class JobScoring:
     """Seconds since 1970."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits."""
+    workers: ChunkScorer | None = None
+    """Scores items whose spec needs no models; None: the engine does."""
 
     async def score(self, job: Job) -> None:
         """Score what a job has not scored yet, and finish it.
@@ -120,19 +122,24 @@ class JobScoring:
             after = chunk[-1][0]
 
     async def _answer(self, job: Job, session: ScoringSession, chunk: _Chunk) -> None:
-        items = self.codec.items([content for _, content in chunk])
-        results = await session.evaluate(items)
+        contents = [content for _, content in chunk]
+        if self.workers is None or session.needs_models:
+            rows = await self._evaluated(session, contents)
+        else:
+            rows = await self.workers(job.spec, contents)
+            record_outcomes(session.metric.name, Counter(row.reason for row in rows))
         answers = [
-            Answer(
-                position=position,
-                scored=result.outcome is Outcome.SCORED,
-                reason=result.reason,
-                result=self.codec.result_bytes(result),
-            )
-            for (position, _), result in zip(chunk, results, strict=True)
+            Answer(position=position, scored=not row.reason, reason=row.reason, result=row.result)
+            for (position, _), row in zip(chunk, rows, strict=True)
         ]
         if not await self._stored(job, answers):
             raise StoppedError
+
+    async def _evaluated(
+        self, session: ScoringSession, contents: Sequence[bytes]
+    ) -> Sequence[ScoredBytes]:
+        results = await session.evaluate(self.codec.items(contents))
+        return [ScoredBytes(result.reason, self.codec.result_bytes(result)) for result in results]
 
     async def _stored(self, job: Job, answers: Sequence[Answer]) -> bool:
         """Store results; what was paid for is kept until the database takes it."""

@@ -21,7 +21,7 @@ from .changes import Changes
 from .runner import POLL_SECONDS, JobRunner
 from .scoring import JobScoring
 from .threads import DatabaseThreads
-from .values import FINISHED, Job, JobCodec, JobDetails, JobLimits, NewJob, ResultPage
+from .values import FINISHED, ChunkScorer, Job, JobCodec, JobDetails, JobLimits, NewJob, ResultPage
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -59,6 +59,7 @@ class JobService:
         codec: Converts what is stored.
         limits: Limits of jobs.
         now: Seconds since 1970.
+        workers: Scores items whose spec needs no models; None: the engine does.
     """
 
     def __init__(
@@ -69,12 +70,14 @@ class JobService:
         limits: JobLimits | None = None,
         *,
         now: Callable[[], float] = time.time,
+        workers: ChunkScorer | None = None,
     ) -> None:
         self._address = address
         self._engine = engine
         self._codec = codec
         self._limits = limits or JobLimits()
         self._now = now
+        self._workers = workers
         self._threads = DatabaseThreads()
         self._changes = Changes()
         self._draining = asyncio.Event()
@@ -290,6 +293,7 @@ class JobService:
             changes=self._changes,
             draining=self._draining,
             now=self._now,
+            workers=self._workers,
         )
         runner = JobRunner(scoring, database.runner_lock(), self._limits)
         return _Opened(

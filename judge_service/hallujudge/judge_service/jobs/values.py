@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hallujudge.metrics import Item, ItemResult, Report
 
@@ -14,6 +14,7 @@ from ..engine.spec import ScoreSpec
 __all__ = [
     "FINISHED",
     "Answer",
+    "ChunkScorer",
     "Job",
     "JobCodec",
     "JobDetails",
@@ -22,6 +23,7 @@ __all__ = [
     "NewJob",
     "Problem",
     "ResultPage",
+    "ScoredBytes",
     "StoredResult",
 ]
 
@@ -174,6 +176,28 @@ class JobLimits:
     """Days for which a job is kept after its end."""
     max_running: int = 4
     """Jobs that run at the same time."""
+
+
+class ScoredBytes(NamedTuple):
+    """The result of an item with its outcome, as another process returns it."""
+
+    reason: str
+    """Why the item is unscored; empty: it is scored."""
+    result: bytes
+    """The result, as a codec stores it."""
+
+
+class ChunkScorer(Protocol):
+    """Scores items of jobs in other processes."""
+
+    async def __call__(self, spec: bytes, contents: Sequence[bytes]) -> Sequence[ScoredBytes]:
+        """Return the result of each item.
+
+        Args:
+            spec: How they are scored; it needs no models.
+            contents: The items.
+        """
+        ...
 
 
 class JobCodec(Protocol):

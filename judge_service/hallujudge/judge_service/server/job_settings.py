@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..jobs.service import JobService
-from ..jobs.values import JobLimits
+from ..jobs.values import ChunkScorer, JobLimits, ScoredBytes
 from ..settings.server import state_folder
 from ..wire.jobs import WireCodec
+from .workers.frames import Task
 
 if TYPE_CHECKING:
     from ..engine import Engine
     from ..settings.judges import JudgeSettings
     from ..settings.server import ResolvedSettings
+    from .workers.pool import WorkerPool
 
-__all__ = ["job_service", "with_verdict_cache"]
+__all__ = ["chunk_scorer", "job_service", "with_verdict_cache"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -25,12 +28,15 @@ _DATABASE = "jobs.sqlite"
 _VERDICTS = "verdicts.sqlite"
 
 
-def job_service(resolved: ResolvedSettings, engine: Engine) -> JobService | None:
+def job_service(
+    resolved: ResolvedSettings, engine: Engine, workers: WorkerPool | None = None
+) -> JobService | None:
     """Return what keeps a server's jobs; None: it runs none.
 
     Args:
         resolved: The settings of the server and its judges.
         engine: Scores items.
+        workers: Processes that score what needs no models; None: the engine does.
     """
     settings = resolved.server
     if settings.jobs_database == _OFF:
@@ -43,7 +49,18 @@ def job_service(resolved: ResolvedSettings, engine: Engine) -> JobService | None
         max_running=settings.max_running_jobs,
     )
     address = settings.jobs_database or str(state_folder(resolved.judges) / _DATABASE)
-    return JobService(address, engine, WireCodec(), limits)
+    scorer = None if workers is None else chunk_scorer(workers)
+    return JobService(address, engine, WireCodec(), limits, workers=scorer)
+
+
+def chunk_scorer(pool: WorkerPool) -> ChunkScorer:
+    """Return what scores items of jobs in worker processes."""
+
+    async def score(spec: bytes, contents: Sequence[bytes]) -> Sequence[ScoredBytes]:
+        reply = await pool.run(Task(kind="items", parts=(spec, *contents)))
+        return [ScoredBytes(*row) for row in zip(reply.reasons, reply.parts, strict=True)]
+
+    return score
 
 
 def with_verdict_cache(resolved: ResolvedSettings) -> JudgeSettings:

@@ -46,6 +46,8 @@ _SERVICE = "/hallujudge.judge.v1.JudgeService/"
 _SMALL_BYTES = 2_048
 # About 2,500 captions.
 _LONG_BYTES = 256 << 10
+# Shares of a report that are kept before they are merged: those of about 100,000 captions.
+_TALLY_BYTES = 4 << 20
 # A spec has its names and options; one with more fields is refused where it is read.
 _SPEC_FIELDS = 10_000
 _SIGN_OF_LIFE = pb.ScoreStreamResponse(progress=pb.StreamProgress()).SerializeToString()
@@ -186,6 +188,7 @@ class _Run:
         self._groups = GroupLimit(settings.max_report_groups)
         self._memory = call_memory()
         self._tallies: list[bytes] = []
+        self._most_bytes = _TALLY_BYTES
 
     async def responses(self, raws: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
         """Yield the responses of the stream."""
@@ -210,7 +213,7 @@ class _Run:
         async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as replies:
             async for reply in replies:
                 if self._report:
-                    self._tallies.append(reply.parts[1])
+                    await self._keep(reply.parts[1])
                 yield reply.parts[0]
                 window.sent()
                 self._memory.answered()
@@ -218,6 +221,15 @@ class _Run:
             task = Task(kind="report", parts=(self._spec, *self._tallies))
             for piece in (await self._pool.run(task, long=self._has_long_report)).parts:
                 yield piece
+
+    async def _keep(self, tally: bytes) -> None:
+        """Keep a share of the report; many are merged, which folds those of many items."""
+        self._tallies.append(tally)
+        if sum(map(len, self._tallies)) > self._most_bytes:
+            task = Task(kind="merge", parts=(self._spec, *self._tallies))
+            [merged] = (await self._pool.run(task, long=True)).parts
+            self._tallies = [merged]
+            self._most_bytes = _TALLY_BYTES + 2 * len(merged)
 
     async def _batch(self, raw: bytes) -> Reply:
         parts = (self._spec, raw)

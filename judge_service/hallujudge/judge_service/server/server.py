@@ -245,7 +245,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
     async with _judges(resolved, shutdown.stopping) as resources, started(settings) as workers:
         if not shutdown.stopping.is_set():
             engine = Engine(resources)
-            running = await start(settings, engine, job_service(resolved, engine), workers)
+            running = await start(settings, engine, job_service(resolved, engine, workers), workers)
             # What is there now stays: the garbage collector need not look at it again, for 50 ms.
             gc.freeze()
             running.watch()

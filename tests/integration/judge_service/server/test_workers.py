@@ -22,17 +22,21 @@ from support.worker_tasks import (
     worker_settings,
 )
 
+from hallujudge.judge.v1 import chair_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge.v1 import scoring_pb2
+from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
 from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.extraction import extract
-from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
+from hallujudge.judge_service.server.job_settings import chunk_scorer
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.workers.frames import Task
 from hallujudge.judge_service.server.workers.pool import WorkerPool
 from hallujudge.judge_service.settings.server import ServerSettings
-from hallujudge.judge_service.wire.convert import spec_to_proto
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.metrics import ChairItem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -187,6 +191,37 @@ async def test_a_server_with_a_busy_worker_ends() -> None:
             await pool.close()
         with pytest.raises(grpc.aio.AioRpcError):
             await call
+
+
+async def test_workers_score_items_of_jobs(pool: WorkerPool) -> None:
+    codec, items = (
+        WireCodec(),
+        [*captions(3), ChairItem(id="x", response=None, reference_objects=())],
+    )
+    contents = [item_to_proto(item).SerializeToString() for item in items]
+    rows = await chunk_scorer(pool)(spec_to_proto(SPEC).SerializeToString(), contents)
+    session = await Engine().open(SPEC)
+    expected = await session.evaluate(items)
+    assert [row.reason for row in rows] == [result.reason for result in expected]
+    assert [codec.result(row.result) for row in rows] == [
+        codec.result(codec.result_bytes(result)) for result in expected
+    ]
+
+
+async def test_a_dense_message_takes_the_memory_that_it_needs(pool: WorkerPool) -> None:
+    # Two bytes for each field, and above the size from which fields are counted.
+    many = scoring_pb2.StringList(values=[""] * 40_000)
+    item = pb.Item(id="1", chair=chair_pb2.ChairTask(reference_objects=many))
+    raw = pb.ScoreRequest(spec=spec_to_proto(SPEC), items=[item]).SerializeToString()
+    budget = MemoryBudget()
+    memory = CallMemory(budget)
+    memory.take(len(raw))
+    await pool.run(Task(kind="score", parts=(raw,), memory=8 * len(raw)), memory)
+    assert budget.held > 100 * 40_000
+    full = CallMemory(MemoryBudget(1_000_000))
+    full.take(len(raw))
+    with pytest.raises(OverloadedError, match="memory budget"):
+        await pool.run(Task(kind="score", parts=(raw,), memory=8 * len(raw)), full)
 
 
 async def test_bytes_with_two_specs_load_no_model_in_a_worker(pool: WorkerPool) -> None:

@@ -13,7 +13,7 @@ from hallujudge.judge_service.errors import OverloadedError, UnavailableError
 from hallujudge.judge_service.jobs.changes import Changes
 from hallujudge.judge_service.jobs.scoring import JobScoring
 from hallujudge.judge_service.jobs.threads import DatabaseThreads
-from hallujudge.judge_service.jobs.values import Answer, Job, JobState, Problem
+from hallujudge.judge_service.jobs.values import Answer, Job, JobState, Problem, ScoredBytes
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.jobs import WireCodec
 from hallujudge.metrics import ChairItem
@@ -54,6 +54,36 @@ class FailingDatabase:
         return True
 
 
+JOB = Job(
+    number=1,
+    id="j",
+    owner="ann",
+    caller="",
+    request_id="r",
+    state=JobState.QUEUED,
+    spec=spec_to_proto(SPEC).SerializeToString(),
+    items=1,
+    bytes=1,
+    scored=0,
+    unscored=0,
+    problem=Problem(),
+    created_at=0.0,
+    finished_at=None,
+)
+
+
+def scoring_of(database: Any, threads: DatabaseThreads, **more: Any) -> JobScoring:
+    return JobScoring(
+        codec=WireCodec(),
+        progress=database,
+        threads=threads,
+        changes=Changes(),
+        draining=asyncio.Event(),
+        now=lambda: 0.0,
+        **more,
+    )
+
+
 async def test_results_wait_until_the_database_takes_them() -> None:
     engine, codec, slept = Engine(), WireCodec(), []
     session = await engine.open(SPEC)
@@ -65,37 +95,28 @@ async def test_results_wait_until_the_database_takes_them() -> None:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    job = Job(
-        number=1,
-        id="j",
-        owner="ann",
-        caller="",
-        request_id="r",
-        state=JobState.QUEUED,
-        spec=spec_to_proto(SPEC).SerializeToString(),
-        items=1,
-        bytes=1,
-        scored=0,
-        unscored=0,
-        problem=Problem(),
-        created_at=0.0,
-        finished_at=None,
-    )
     with closing(DatabaseThreads()) as threads:
-        scoring = JobScoring(
-            engine=engine,
-            codec=codec,
-            progress=database,
-            threads=threads,
-            changes=Changes(),
-            draining=asyncio.Event(),
-            now=lambda: 0.0,
-            sleep=sleep,
-        )
-        await scoring.score(job)
+        await scoring_of(database, threads, engine=engine, sleep=sleep).score(JOB)
     assert len(slept) == 3
     assert [(answer.position, answer.scored, answer.reason) for answer in database.answers] == [
         (0, True, "")
     ]
     report = codec.report(database.report)
     assert (report.coverage.items, report.scores["chair_i"].value) == (1, 0.5)
+
+
+async def test_workers_score_what_needs_no_model() -> None:
+    engine, codec = Engine(), WireCodec()
+    session = await engine.open(SPEC)
+    [result] = await session.evaluate([ITEM])
+    database: Any = FailingDatabase(codec.report_bytes(session.report()), [])
+    asked: list[tuple[bytes, Sequence[bytes]]] = []
+
+    async def workers(spec: bytes, contents: Sequence[bytes]) -> list[ScoredBytes]:
+        asked.append((spec, contents))
+        return [ScoredBytes("", codec.result_bytes(result))]
+
+    with closing(DatabaseThreads()) as threads:
+        await scoring_of(database, threads, engine=engine, workers=workers).score(JOB)
+    assert asked == [(JOB.spec, [item_to_proto(ITEM).SerializeToString()])]
+    assert codec.report(database.report).scores["chair_i"].value == 0.5

@@ -113,6 +113,8 @@ class Reply:
     """Messages to send, and what the server keeps for the report."""
     outcomes: dict[str, int] = field(default_factory=dict)
     """Reason -> number of unscored items; the empty reason has the scored items."""
+    reasons: tuple[str, ...] = ()
+    """Why each item of a job is unscored; empty: it is scored."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Field to report groups by -> values in a batch."""
     needs: int = 0

@@ -19,6 +19,7 @@ from ...engine.resources import Resources
 from ...engine.spec import ScoreSpec
 from ...errors import HallujudgeError, InvalidInputError
 from ...observe.recorder import Outcomes, Recorder, begin_recording
+from ...wire.jobs import WireCodec
 from ..calls import Calls
 from ..costs import groups_of
 from ..failures import internal_error
@@ -43,7 +44,9 @@ class Work:
             "score": self._score,
             "open": self._open,
             "batch": self._batch,
+            "merge": self._merge,
             "report": self._report,
+            "items": self._items,
             "extract": self._extract,
             "normalize": self._normalize,
         }
@@ -110,6 +113,13 @@ class Work:
             groups={key: tuple(values) for key, values in groups.items()},
         )
 
+    async def _merge(self, task: Task) -> Reply:
+        """Make one share of the report of several, which takes less memory."""
+        _, session = await self._session(task)
+        for tally in task.parts[1:]:
+            session.merge(tally)
+        return Reply(parts=(session.merged(),))
+
     async def _report(self, task: Task) -> Reply:
         """Make the report of a stream from the shares of its batches."""
         _, session = await self._session(task)
@@ -117,6 +127,16 @@ class Work:
             session.merge(tally)
         pieces = self._calls.report_pieces(session.report())
         return Reply(parts=tuple(piece.SerializeToString() for piece in pieces))
+
+    async def _items(self, task: Task) -> Reply:
+        """Score items of a job, each for itself."""
+        _, session = await self._session(task)
+        codec = WireCodec()
+        results = await session.evaluate(codec.items(task.parts[1:]))
+        return Reply(
+            parts=tuple(map(codec.result_bytes, results)),
+            reasons=tuple(str(result.reason) for result in results),
+        )
 
     async def _extract(self, task: Task) -> Reply:
         request = read_message(pb.ExtractRequest, task.parts[0], task.memory)
