@@ -95,6 +95,21 @@ def test_compose_locks_every_service_down() -> None:
             assert port.startswith(("${HALLUJUDGE_BIND:-127.0.0.1}:", "127.0.0.1:")), port
 
 
+def test_http_is_off_until_it_is_asked_for() -> None:
+    text = (DEPLOY / "compose.http.yaml").read_text(encoding="utf-8")
+    added = yaml.safe_load(text)["services"]["hallujudge"]
+    port = added["environment"]["HALLUJUDGE_HTTP_PORT"]
+    assert added["ports"] == [f"${{HALLUJUDGE_BIND:-127.0.0.1}}:{port}:{port}"]
+    others = [path for path in DEPLOY.rglob("*") if path.is_file() and path.name[:7] != "compose"]
+    lines = [line for path in others for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [line for line in lines if re.search(r"^[^#]*HALLUJUDGE_HTTP_PORT", line)] == []
+    [service] = [one for one in objects("Service") if one["metadata"]["name"] == "hallujudge"]
+    known = {one["name"]: one["port"] for one in service["spec"]["ports"]}
+    assert known["http"] == int(port)
+    policies = [one for one in objects("NetworkPolicy") if one["metadata"]["name"] == "hallujudge"]
+    assert {"port": "http", "protocol": "TCP"} in policies[0]["spec"]["ingress"][0]["ports"]
+
+
 def test_compose_shows_the_judge_and_the_database_to_nobody_else() -> None:
     found = compose()
     members = {

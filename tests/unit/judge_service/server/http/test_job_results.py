@@ -1,0 +1,86 @@
+"""All results of a job, from pages that are calls of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from hallujudge.judge.v1 import jobs_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2
+from hallujudge.judge_service.errors import HallujudgeError, NotFoundError, OverloadedError
+from hallujudge.judge_service.server.http.context import CallFailedError, HttpContext
+from hallujudge.judge_service.server.http.job_results import all_results
+from hallujudge.judge_service.wire.errors import status_of
+
+CONTEXT = HttpContext(metadata=(), address="ipv4:127.0.0.1:1")
+
+
+class Pages:
+    """A job with results, of which a page has two, that may refuse calls."""
+
+    def __init__(self, count: int, *, finished: bool = True) -> None:
+        self.count = count
+        self.finished = finished
+        self.refusals: list[HallujudgeError] = []
+        self.asked: list[dict[str, Any]] = []
+
+    async def page(
+        self, raws: AsyncIterator[bytes], context: HttpContext
+    ) -> pb.ListJobResultsResponse:
+        [raw] = [raw async for raw in raws]
+        request = json.loads(raw)
+        at = request.get("position", 0)
+        if at and self.refusals:
+            raise CallFailedError(status_of(self.refusals.pop()))
+        self.asked.append(request)
+        end = min(at + 2, self.count)
+        return pb.ListJobResultsResponse(
+            results=[
+                pb.JobResult(result=judge_service_pb2.ItemResult(id=str(number)))
+                for number in range(at, end)
+            ],
+            next_position=end,
+            last=self.finished and end == self.count,
+        )
+
+
+async def sent(request: dict[str, Any]) -> AsyncIterator[bytes]:
+    yield json.dumps(request).encode()
+
+
+async def read(pages: Pages) -> tuple[list[str], pb.ListJobResultsResponse]:
+    raws: Any = sent({"jobId": "j", "withItems": True})
+    messages = [message async for message in all_results(pages.page, raws, CONTEXT)]
+    *results, end = messages
+    assert isinstance(end, pb.ListJobResultsResponse)
+    return [row.result.id for row in results if isinstance(row, pb.JobResult)], end
+
+
+async def test_every_page_is_read_with_the_same_request() -> None:
+    pages = Pages(5)
+    ids, end = await read(pages)
+    assert (ids, end.next_position, end.last) == (["0", "1", "2", "3", "4"], 5, True)
+    assert [request.pop("position", 0) for request in pages.asked] == [0, 2, 4]
+    assert pages.asked == [{"jobId": "j", "withItems": True}] * 3
+
+
+async def test_results_of_an_unfinished_job_end_where_it_is() -> None:
+    ids, end = await read(Pages(2, finished=False))
+    assert (ids, end.next_position, end.last) == (["0", "1"], 2, False)
+
+
+async def test_a_limit_of_the_key_is_waited_for() -> None:
+    pages = Pages(3)
+    pages.refusals = [OverloadedError("too many calls", retry_after=0.001)] * 2
+    assert (await read(pages))[0] == ["0", "1", "2"]
+    assert pages.refusals == []
+
+
+async def test_other_errors_end_the_results() -> None:
+    pages = Pages(3)
+    pages.refusals = [NotFoundError("deleted meanwhile")]
+    with pytest.raises(CallFailedError, match="deleted meanwhile"):
+        await read(pages)
