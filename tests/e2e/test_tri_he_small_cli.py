@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import scripted_llm as llm
-from support.running import here, read_rows
+from support.running import ServerProcess, here, read_rows
 from support.tiny_models import tiny_model
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
@@ -93,6 +93,45 @@ def test_doctor_judges_a_clear_example_with_each_small_judge(
     assert "FAILED" in said["small judge hhem"]
     assert "does not exist" in said["small judge hhem"]
     assert run.returncode == 1
+
+
+def test_a_server_and_this_process_judge_alike(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HALLUJUDGE_SMALL_MODELS", f"minicheck-roberta={model}")
+    rows = [answer("a", TRUE, FALSE), answer("b", FALSE, ["man", "on", "horse"])]
+    chosen = ("--judge", "minicheck-roberta", "--small-above", "0.3")
+    server = ServerProcess()
+    written = []
+    try:
+        for where in ((), ("--server", server.address)):
+            run = score(tmp_path, rows, *chosen, *where)
+            assert run.returncode == 0, run.stderr
+            out = tmp_path / "out"
+            written.append([(out / name).read_bytes() for name in ("report.json", "items.jsonl")])
+        refused = score(tmp_path, rows, "--judge", "factcg", "--server", server.address)
+    finally:
+        server.stop()
+    assert written[0] == written[1]
+    assert refused.returncode == 1
+    assert "something that this server does not offer" in refused.stderr
+
+
+def test_an_estimate_of_a_served_judge_sends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = llm.ScriptedLlm()
+    stop = server.in_thread()
+    monkeypatch.setenv("HALLUJUDGE_SMALL_URL", server.url)
+    try:
+        run = score(
+            tmp_path, [answer("a", TRUE, FALSE)], "--judge", "bespoke-minicheck", "--estimate"
+        )
+    finally:
+        stop()
+    assert run.returncode == 0, run.stderr
+    assert "bespoke-minicheck" in run.stdout
+    assert server.chats == 0
 
 
 def test_a_server_offers_the_small_judges_of_its_settings(model: Path) -> None:

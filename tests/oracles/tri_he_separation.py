@@ -3,6 +3,9 @@
     hallujudge serve --port 50051 &
     PYTHONPATH=tests python -m oracles.tri_he_separation ../shared/goldens localhost:50051
 
+Further arguments are the seed of the shuffle, and options of the metric, such as
+``matcher_model=FOLDER`` of a server that offers this folder.
+
 Every annotated answer is scored twice by rules and matcher: against its own image's scene graph,
 and against that of another image, drawn by a seeded shuffle in which no image keeps its answers.
 The answers are the same both times, and so are their style, length and claims; only the scene
@@ -15,9 +18,10 @@ import json
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from hallujudge.metrics import Outcome, Report
@@ -70,7 +74,12 @@ def answers(content: dict[str, Any], source: dict[str, str]) -> list[dict[str, A
     ]
 
 
-def score(client: Client, content: dict[str, Any], source: dict[str, str]) -> Scored:
+def score(
+    client: Client,
+    content: dict[str, Any],
+    source: dict[str, str],
+    options: Mapping[str, str] = MappingProxyType({}),
+) -> Scored:
     """Scores the answers of each image's source against the image's scene graph."""
     counts: list[tuple[int, int]] = []
 
@@ -87,6 +96,7 @@ def score(client: Client, content: dict[str, Any], source: dict[str, str]) -> Sc
         responses=answers(content, source),
         references=[{"image_id": key, **image} for key, image in content.items()],
         on_batch=on_batch,
+        options=options,
     )
     seconds = time.perf_counter() - began
     supported, claims = zip(*counts, strict=True)
@@ -99,10 +109,15 @@ def auroc(positives: Sequence[float], negatives: Sequence[float]) -> float:
     return above / (len(positives) * len(negatives))
 
 
-def score_both(client: Client, content: dict[str, Any], seed: int = 0) -> tuple[Scored, Scored]:
+def score_both(
+    client: Client,
+    content: dict[str, Any],
+    seed: int = 0,
+    options: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Scored, Scored]:
     """Own and borrowed answers."""
-    own = score(client, content, {image: image for image in content})
-    return own, score(client, content, borrowed_from(list(content), seed))
+    own = score(client, content, {image: image for image in content}, options)
+    return own, score(client, content, borrowed_from(list(content), seed), options)
 
 
 def separate(own: Scored, borrowed: Scored) -> float:
@@ -110,10 +125,11 @@ def separate(own: Scored, borrowed: Scored) -> float:
     return auroc(own.shares, borrowed.shares)
 
 
-def main(folder: str, server: str, seed: int = 0) -> None:
+def main(folder: str, server: str, seed: str = "0", *options: str) -> None:
     """Prints both rates and the AUROC of the whole benchmark."""
+    chosen = dict(option.split("=", 1) for option in options)
     with Client(server) as client:
-        own, borrowed = score_both(client, load(Path(folder)), seed)
+        own, borrowed = score_both(client, load(Path(folder)), int(seed), chosen)
     for name, found in (("own", own), ("borrowed", borrowed)):
         coverage = found.report.coverage
         print(f"{name}: {sum(found.supported)}/{sum(found.claims)} = {found.rate:.4f} supported;")
@@ -126,4 +142,4 @@ def main(folder: str, server: str, seed: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:4]))
+    main(*sys.argv[1:])

@@ -29,6 +29,7 @@ from .small_judges import (
     check_one_model,
     read_small_models,
     served_chat,
+    served_in_order,
     settings_of,
 )
 
@@ -192,27 +193,24 @@ class JudgeFactory:
                 self._judges[name] = self._fallback() if name == "fallback" else self._llm()
             return self._judges[name]
 
-    def served(self, name: str, matcher: MatcherSettings | None = None) -> ServedJudge:
-        """Return a small judge behind a server; thresholds share its client.
+    def served(self, name: str) -> ServedJudge:
+        """Return a small judge behind a server, with its default threshold.
 
         Args:
             name: The judge's name.
-            matcher: The settings of small judges; None: the defaults.
 
         Raises:
             InvalidInputError: Its server is not configured.
         """
-        preset = SERVED_JUDGES[name]
         with self._lock:
             if name not in self._judges:
+                preset = SERVED_JUDGES[name]
                 chat = served_chat(preset, self.settings, self._keys.small, self._offline())
-                budget = self._call_budget("llm")
-                self._judges[name] = ServedJudge(preset, ChatClient(chat, budget), cache=self.cache)
+                client = ChatClient(chat, self._call_budget("llm"))
+                self._judges[name] = ServedJudge(preset, client, self.cache)
             kept = self._judges[name]
-        if matcher is None:
-            assert isinstance(kept, ServedJudge), "served names are not those of other judges"
-            return kept
-        return ServedJudge(preset, kept.client, above=matcher.small_above, cache=self.cache)
+        assert isinstance(kept, ServedJudge), "its name is not that of another judge"
+        return kept
 
     def triplet_extractor(self) -> LlmTripletExtractor:
         """Return the claim extractor that uses the judge's model."""
@@ -279,6 +277,8 @@ class JudgeFactory:
         names += ["fallback"] if self.settings.fallback_model else []
         for name in names:
             await self.llm(name).prepare()
+        for name in served_in_order(self.settings):
+            await self.served(name).prepare()
 
     async def close(self) -> None:
         """Close connections and the cache."""
@@ -312,7 +312,8 @@ class JudgeFactory:
 
     def _one(self, name: str, matcher: MatcherSettings | None) -> Judge:
         if name in SERVED_JUDGES:
-            return self.served(name, matcher)
+            served = self.served(name)
+            return served.with_threshold(matcher.small_above) if matcher else served
         return self._matcher(name, matcher) if name in _LOCAL else self.llm(name)
 
     def _matcher(self, name: str, settings: MatcherSettings | None) -> MatcherJudge:

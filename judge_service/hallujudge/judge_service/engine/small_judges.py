@@ -23,6 +23,7 @@ __all__ = [
     "configured_small_judges",
     "read_small_models",
     "served_chat",
+    "served_in_order",
     "settings_of",
     "small_judge_table",
 ]
@@ -57,6 +58,12 @@ def configured_small_judges(settings: JudgeSettings) -> list[str]:
     order = {part.strip() for part in settings.judge_order.split(",")}
     named = {*read_small_models(settings.small_models), *order}
     return [name for name in ALL_SMALL_JUDGES if name in named]
+
+
+def served_in_order(settings: JudgeSettings) -> list[str]:
+    """Return the router's small judges behind a server, if a server is configured."""
+    order = {part.strip() for part in settings.judge_order.split(",")}
+    return [name for name in SERVED_JUDGES if name in order and settings.small_url]
 
 
 def settings_of(

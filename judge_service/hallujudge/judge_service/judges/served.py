@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
@@ -17,7 +18,7 @@ from ..llm.client import ChatClient
 from ..llm.fence import defused
 from ..llm.shared import VerdictStore
 from ..llm.templates import load_template
-from ..matchers import ClaimQuery
+from ..matchers import ClaimQuery, MatcherSettings
 from ..matchers.small.premises import WORDING, facts_of, hypothesis
 from .llm import LlmJudge
 from .prompts import Question
@@ -116,21 +117,25 @@ class ServedJudge(LlmJudge):
     Args:
         preset: The small judge.
         client: Calls the model, without a constraint: the model knows two replies only.
-        above: The probability above which a claim is supported.
         cache: Keeps replies between runs; None: they are kept in memory only.
     """
 
     def __init__(
-        self,
-        preset: ServedPreset,
-        client: ChatClient,
-        *,
-        above: float = 0.5,
-        cache: VerdictStore | None = None,
+        self, preset: ServedPreset, client: ChatClient, cache: VerdictStore | None = None
     ) -> None:
         super().__init__(preset.name, client, cache=cache)
         self._preset = preset
-        self._above = above
+        self._above = MatcherSettings().small_above
+
+    def with_threshold(self, above: float) -> ServedJudge:
+        """Return the judge with another threshold; calls and connections are shared.
+
+        Args:
+            above: The probability above which a claim is supported.
+        """
+        other = copy(self)
+        other._above = above
+        return other
 
     @property
     def identity(self) -> JudgeIdentity:

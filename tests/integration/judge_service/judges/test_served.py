@@ -34,7 +34,7 @@ def judge_of(at: llm.ScriptedLlm, name: str, above: float = 0.5) -> ServedJudge:
         retry=RetryPolicy(attempts=1, outage_seconds=0),
     )
     client = ChatClient(settings, None, World().tools())
-    return ServedJudge(SERVED_JUDGES[name], client, above=above)
+    return ServedJudge(SERVED_JUDGES[name], client).with_threshold(above)
 
 
 def word(said: str, other: str, chance: float, before: str = "", after: str = "") -> llm.Step:
@@ -144,10 +144,12 @@ async def test_a_chain_asks_it_between_matcher_and_llm() -> None:
                 llm_model="m",
             )
         )
+        await factory.prepare()
         router = factory.judge("router", MatcherSettings(small_above=0.4))
         (judged,) = await router.judge([item(Triplet("man", "riding", "horse"))])
         assert [asked.judge for asked in judged.asked] == ["granite-guardian", "llm"]
         assert small.requests[0]["model"] == "guard"
+        assert router.judges[0].identity.server == "vllm 0.32.0"
         assert "small_above=0.4" in dict(router.identity.signature_fields())["params"]
         await factory.close()
     assert judged.verdicts[0].judge == "llm"
