@@ -113,8 +113,8 @@ def test_a_server_and_this_process_judge_alike(
     finally:
         server.stop()
     assert written[0] == written[1]
-    assert refused.returncode == 1
-    assert "something that this server does not offer" in refused.stderr
+    assert refused.returncode == 2
+    assert "does not offer; it offers matcher, minicheck-roberta" in refused.stderr
 
 
 def test_an_estimate_of_a_served_judge_sends_nothing(

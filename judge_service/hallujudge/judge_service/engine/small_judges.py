@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import InvalidInputError
@@ -21,6 +21,7 @@ __all__ = [
     "ALL_SMALL_JUDGES",
     "check_one_model",
     "configured_small_judges",
+    "offered_judges",
     "read_small_models",
     "served_chat",
     "served_in_order",
@@ -58,6 +59,18 @@ def configured_small_judges(settings: JudgeSettings) -> list[str]:
     order = {part.strip() for part in settings.judge_order.split(",")}
     named = {*read_small_models(settings.small_models), *order}
     return [name for name in ALL_SMALL_JUDGES if name in named]
+
+
+def offered_judges(models: Iterable[str], listed: Iterable[str]) -> tuple[str, ...]:
+    """Return the judges on its machine that a server offers: those whose model it offers.
+
+    Args:
+        models: The models that callers may name.
+        listed: The judges of the setting ``small_models``.
+    """
+    ids, names = {*models}, {*listed}
+    small = SMALL_JUDGES.values()
+    return ("matcher", *(p.name for p in small if p.model in ids or p.name in names))
 
 
 def served_in_order(settings: JudgeSettings) -> list[str]:

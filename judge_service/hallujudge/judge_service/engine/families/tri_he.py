@@ -39,6 +39,7 @@ from ..items import checked, scored, unscored
 from ..judge_factory import JUDGE_NAMES
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
+from ..small_judges import offered_judges
 from ..spec import ScoreSpec
 
 __all__ = ["ENTRIES", "TriHePipeline"]
@@ -299,8 +300,7 @@ def _offered(judge: str, options: Mapping[str, str], resources: Resources) -> It
     ):
         offers.check(option, options.get(option, ""), offered)
     if judge in SMALL_JUDGES and not options.get("small_model"):
-        listed = judge in resources.judges.small_models
-        offers.check("judge", "" if listed else SMALL_JUDGES[judge].model, offers.models)
+        offers.check("judge", judge, offered_judges(offers.models, resources.judges.small_models))
     with offers.opening("matcher_model", offers.models):
         yield
 
