@@ -102,7 +102,7 @@ def test_nouns_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 def test_published_nouns_name_what_to_install(tmp_path: Path) -> None:
     run = described(tmp_path, "--nouns", "published", "--vectors", "no_such_model")
-    said = "pip install spacy && python -m spacy download en_core_web_lg"
+    said = "pip install 'spacy>=3.8.3' && python -m spacy download en_core_web_lg"
     assert run.returncode == 1
     assert said in run.stderr
 

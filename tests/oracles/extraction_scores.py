@@ -1,7 +1,8 @@
 """Precision and recall of the rule extractors on human annotations, as in the docs.
 
 Run it: ``PYTHONPATH=tests python -m oracles.extraction_scores GOLDENS`` prints every table of
-docs/explanation/rule-extractor-quality.md. The docstrings of the functions define each figure.
+docs/explanation/rule-extractor-quality.md; with ``PIPELINE`` after it, an installed spaCy pipeline,
+those of the extractor ``spacy``. The docstrings of the functions define each figure.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from hallujudge.judge_service.extractors import (
     ExtractedTriplet,
@@ -23,6 +25,7 @@ from hallujudge.judge_service.extractors import (
     RuleKeywordExtractor,
     RuleTripletExtractor,
 )
+from hallujudge.judge_service.extractors.parsed.extractor import shared_extractor
 from hallujudge.judge_service.extractors.rules.analysis import Analyser, shared_analyser
 from hallujudge.judge_service.extractors.rules.lexicon import load_lexicon
 from hallujudge.judge_service.extractors.rules.morph import Morphology
@@ -112,6 +115,14 @@ class Hits:
         return 2 * self.right / both if both else float("nan")
 
 
+class Extractor(Protocol):
+    """Extracts triplets from one text."""
+
+    def extract(self, text: str) -> list[ExtractedTriplet]:
+        """Return the claims of a text."""
+        ...
+
+
 @dataclass(slots=True)
 class TripletScores:
     """The scores of the triplet extractor on Tri-HE's answers."""
@@ -135,7 +146,7 @@ def parse_triplet(text: str) -> tuple[str, str, str] | None:
 
 
 def triplet_scores(
-    data: Mapping[str, Mapping[str, object]], half: str | None, extractor: RuleTripletExtractor
+    data: Mapping[str, Mapping[str, object]], half: str | None, extractor: Extractor
 ) -> TripletScores:
     """Scores over the answers of the images of one half, or of all."""
     scores = TripletScores()
@@ -159,7 +170,7 @@ def _score_answer(
     answer: str,
     gold: Sequence[tuple[str, str, str]],
     names: set[str],
-    extractor: RuleTripletExtractor,
+    extractor: Extractor,
 ) -> None:
     found = extractor.extract(answer)
     scores.answers += 1
@@ -368,11 +379,11 @@ def graph_scores(
     )
 
 
-def print_triplets(goldens: Path, analyser: Analyser, halves: Sequence[str | None]) -> None:
+def print_triplets(goldens: Path, extractor: Extractor, halves: Sequence[str | None]) -> None:
     """Print the tables of Tri-HE's answers."""
     data = json.loads((goldens / "tri_he/tri-he.json").read_text(encoding="utf-8"))
     for half in halves:
-        scores = triplet_scores(data, half, RuleTripletExtractor(analyser))
+        scores = triplet_scores(data, half, extractor)
         print(f"tri-he {half or 'all'}: {scores.answers} answers, {scores.empty} without a claim")
         for name in ("ends", "ends_exact", "image_objects", "stated_triplets"):
             hits = getattr(scores, name)
@@ -415,13 +426,16 @@ def print_graphs(folder: Path, analyser: Analyser) -> None:
 def main() -> None:
     """Print every table."""
     goldens = Path(sys.argv[1])
+    if len(sys.argv) > 2:
+        print_triplets(goldens, shared_extractor(sys.argv[2]), ("dev", "held_out", None))
+        return
     lexicon = load_lexicon()
-    print_triplets(goldens, shared_analyser(), ("dev", "held_out", None))
+    print_triplets(goldens, RuleTripletExtractor(), ("dev", "held_out", None))
     print_keywords(shared_analyser())
     print_graphs(goldens / "mementos", shared_analyser())
     print("with TextBlob's tagger:")
     other = Analyser(lexicon, TextBlobTagger(lexicon))
-    print_triplets(goldens, other, (None,))
+    print_triplets(goldens, RuleTripletExtractor(other), (None,))
     print_keywords(other)
 
 

@@ -28,6 +28,7 @@ EXTRA_MODULES: Final = {
     "draw": ("resvg_py",),
     "tables": ("openpyxl", "pandas", "pyarrow"),
     "remote": ("fsspec", "aiohttp"),
+    "spacy": ("spacy",),
     "zstd": ("zstandard",),
     "images": ("PIL",),
 }

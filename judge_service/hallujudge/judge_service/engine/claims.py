@@ -13,10 +13,12 @@ from ..extractors.values import ExtractedTriplet, TripletExtractor
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from .entry import FoundClaim
 from .judge_factory import JudgeFactory
+from .offers import Offers
 from .resources import Resources
 from .spec import ScoreSpec
 
 __all__ = [
+    "DEFAULT_PIPELINE",
     "EXTRACTORS",
     "TENTATIVE",
     "ClaimExtractor",
@@ -25,11 +27,13 @@ __all__ = [
     "extract",
 ]
 
-EXTRACTORS = ("rules", "llm", "sentences", "given")
+EXTRACTORS = ("rules", "spacy", "llm", "sentences", "given")
 """The names of extractors; ``given``: answers come with claims, and nothing is extracted."""
+DEFAULT_PIPELINE = "en_core_web_sm"
+"""The spaCy pipeline that is used if none is named."""
 TENTATIVE = ("keep", "omit")
 """What to do with claims that a response hedges or makes a condition of."""
-_MARKING = ("rules",)
+_MARKING = ("rules", "spacy")
 """The extractors that mark tentative claims."""
 _TENTATIVE_MODALITIES = (Modality.HEDGED, Modality.CONDITIONAL)
 _NO_EXTRACTOR = "the answer comes without claims, and the extractor is 'given'"
@@ -67,24 +71,31 @@ class ClaimExtractor:
         name: One of :data:`EXTRACTORS`.
         factory: Provides the language model.
         tentative: ``omit`` leaves out hedged and conditional claims.
+        triplets: Finds triplets without a language model; None: the rules.
 
     Raises:
         InvalidInputError: The extractor does not mark the claims that are to be left out.
     """
 
-    def __init__(self, name: str, factory: JudgeFactory, tentative: str = TENTATIVE[0]) -> None:
+    def __init__(
+        self,
+        name: str,
+        factory: JudgeFactory,
+        tentative: str = TENTATIVE[0],
+        triplets: TripletExtractor | None = None,
+    ) -> None:
         from ..extractors import RuleTripletExtractor
         from ..extractors.llm import SentenceExtractor
 
         if tentative != TENTATIVE[0] and name not in _MARKING:
             raise InvalidInputError(
                 f"option 'tentative_claims' is {tentative!r}, but the extractor {name!r} does not "
-                f"mark tentative claims; use the extractor {_MARKING[0]!r}"
+                f"mark tentative claims; use the extractor {' or '.join(_MARKING)}"
             )
         self._name = name
         self._omits = tentative != TENTATIVE[0]
         self._llm = factory.triplet_extractor() if name == "llm" else None
-        self._rules: TripletExtractor = RuleTripletExtractor()
+        self._triplets: TripletExtractor = triplets or RuleTripletExtractor()
         self._sentences = SentenceExtractor()
 
     @property
@@ -93,7 +104,7 @@ class ClaimExtractor:
         if self._llm is not None:
             return self._llm.label
         labels = {"sentences": self._sentences.label, "given": "given"}
-        return labels.get(self._name, self._rules.label)
+        return labels.get(self._name, self._triplets.label)
 
     @property
     def reads_texts(self) -> bool:
@@ -133,7 +144,7 @@ class ClaimExtractor:
                 )
                 for found in await self._sentences.extract_many(texts)
             ]
-        found = await self._rules.extract_many(texts)
+        found = await self._triplets.extract_many(texts)
         return [_of_triplets(each, omits=self._omits) for each in found]
 
 
@@ -151,13 +162,23 @@ def claim_extractor(options: Mapping[str, str], resources: Resources) -> ClaimEx
     """Return the extractor that options name.
 
     Raises:
-        InvalidInputError: The options contradict each other.
+        InvalidInputError: The options contradict each other, or a pipeline has no suitable parser.
+        MissingExtraError: spaCy or the pipeline is not installed.
+        NotFoundError: A caller of a server names a pipeline that is not offered.
     """
-    return ClaimExtractor(
-        options.get("extractor", EXTRACTORS[0]),
-        resources.judges,
-        options.get("tentative_claims", TENTATIVE[0]),
-    )
+    name = options.get("extractor", EXTRACTORS[0])
+    tentative = options.get("tentative_claims", TENTATIVE[0])
+    triplets = _parsing(options, resources.offers) if name == "spacy" else None
+    return ClaimExtractor(name, resources.judges, tentative, triplets)
+
+
+def _parsing(options: Mapping[str, str], offers: Offers | None) -> TripletExtractor:
+    from ..extractors.parsed.extractor import shared_extractor
+
+    pipeline = options.get("spacy_pipeline") or DEFAULT_PIPELINE
+    if offers is not None:
+        offers.check("spacy_pipeline", options.get("spacy_pipeline", ""), offers.pipelines)
+    return shared_extractor(pipeline)
 
 
 async def extract(

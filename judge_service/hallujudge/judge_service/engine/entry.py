@@ -151,6 +151,10 @@ class MetricEntry:
         """Return whether language models judge or extract in a run."""
         return self.asks_llm(spec) or spec.options.get("extractor") == "llm"
 
+    def extracts_with_models(self, spec: ScoreSpec) -> bool:
+        """Return whether a language model or a parser extracts claims in a run."""
+        return spec.options.get("extractor") in ("llm", "spacy")
+
     def needs_models(self, spec: ScoreSpec) -> bool:
         """Return whether a run calls or loads models; others only need a processor."""
         return self.calls_models(spec) or self.loads_models(spec)

@@ -22,6 +22,8 @@ class Offers:
     """Models of matchers."""
     vectors: tuple[str, ...] = ()
     """spaCy models."""
+    pipelines: tuple[str, ...] = ()
+    """spaCy pipelines of the extractor ``spacy``."""
     devices: tuple[str, ...] = ("cpu",)
     """Devices of matchers."""
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from functools import lru_cache
-from importlib import import_module
-from typing import Any
 
-from ..errors import InvalidInputError, MissingExtraError
+from ..errors import InvalidInputError
+from ..spacy_pipelines import load_pipeline, pipeline_label
 
 __all__ = ["RELEASED_MODEL", "WordVectors"]
 
@@ -31,7 +30,9 @@ class WordVectors:
     """
 
     def __init__(self, model: str = RELEASED_MODEL) -> None:
-        self._model = _loaded(model)
+        needed = f"the word comparison of AMBER's released script needs the spaCy model {model!r}"
+        # Vectors need the tokenizer only.
+        self._model = load_pipeline(model, needed, suggested=RELEASED_MODEL, exclude=_COMPONENTS)
         if not len(self._model.vocab.vectors):
             raise InvalidInputError(
                 f"the spaCy model {model!r} has no vectors; use {RELEASED_MODEL}"
@@ -42,34 +43,13 @@ class WordVectors:
     @property
     def label(self) -> str:
         """The threshold and the model with its version."""
-        meta = self._model.meta
-        name = f"{meta['lang']}_{meta['name']}-{meta['version']}"
-        return f"cosine>{_SIMILAR_ABOVE}@{name}"
+        return f"cosine>{_SIMILAR_ABOVE}@{pipeline_label(self._model)}"
 
     def _similar(self, one: str, other: str) -> bool:
         with warnings.catch_warnings():
             # spaCy warns of words without a vector; they are similar to none.
             warnings.simplefilter("ignore", UserWarning)
             return bool(self._doc(one).similarity(self._doc(other)) > _SIMILAR_ABOVE)
-
-
-def _loaded(model: str) -> Any:
-    advice = f"pip install spacy && python -m spacy download {RELEASED_MODEL}"
-    metadata = {"feature": "amber vectors", "extra": "spacy"}
-    try:
-        spacy = import_module("spacy")
-    except ImportError as err:
-        raise MissingExtraError(
-            f"the word comparison of AMBER's released script needs spaCy: {advice}",
-            metadata=metadata,
-        ) from err
-    try:
-        # Vectors need the tokenizer only.
-        return spacy.load(model, exclude=_COMPONENTS)
-    except OSError as err:
-        raise MissingExtraError(
-            f"the spaCy model {model!r} is not installed: {advice}", metadata=metadata
-        ) from err
 
 
 _COMPONENTS = ["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"]

@@ -273,7 +273,10 @@ def _plan_score(raw: bytes) -> _Plan | None:
 
 def _plan_extract(raw: bytes) -> _Plan | None:
     spec = _leading_spec(raw)
-    if spec is None or metric_entry(spec.metric).calls_models(spec):
+    if spec is None:
+        return None
+    entry = metric_entry(spec.metric)
+    if entry.calls_models(spec) or entry.extracts_with_models(spec):
         return None
     return _Plan(spec.metric, _is_long(raw))
 

@@ -298,6 +298,7 @@ def _offers(settings: ServerSettings) -> Offers:
     return Offers(
         models=_names(settings.offered_models),
         vectors=_names(settings.offered_vectors),
+        pipelines=_names(settings.offered_pipelines),
         devices=_names(settings.offered_devices),
     )
 

@@ -113,6 +113,8 @@ class ServerSettings:
     """The models of matchers that callers may name, with commas between."""
     offered_vectors: str = _setting("en_core_web_lg", "spaCy models that callers may name")
     """The spaCy models that callers may name, with commas between."""
+    offered_pipelines: str = _setting("en_core_web_sm", "spaCy pipelines that callers may name")
+    """The spaCy pipelines of the extractor ``spacy`` that callers may name, with commas between."""
     offered_devices: str = _setting("cpu", "devices that callers may name, with commas")
     """The devices of matchers that callers may name, with commas between."""
     drain_seconds: float = _setting(20.0, "time for calls to finish after SIGTERM", high=3600)

@@ -26,6 +26,7 @@ from ...llm.estimate import Estimate, TokenCounter
 from ...matchers import BACKENDS, SMALL_JUDGES, MatcherSettings
 from ..agreement import agreement_note, best_measured
 from ..claims import (
+    DEFAULT_PIPELINE,
     EXTRACTORS,
     TENTATIVE,
     ClaimExtractor,
@@ -348,14 +349,19 @@ ENTRY = MetricEntry(
             default=EXTRACTORS[0],
             choices=EXTRACTORS,
             meaning="Claim extractor.",
-            details="rules, llm: triplets; sentences: whole sentences; given: claims of the file.",
+            details="rules, spacy, llm: triplets; sentences: whole sentences; given: in the file.",
         ),
         OptionDefinition(
             name="tentative_claims",
             default=TENTATIVE[0],
             choices=TENTATIVE,
             meaning="Hedged and conditional claims.",
-            details="keep scores them, omit leaves them out; the rules mark them.",
+            details="keep scores them, omit leaves them out; rules and spacy mark them.",
+        ),
+        OptionDefinition(
+            name="spacy_pipeline",
+            default=DEFAULT_PIPELINE,
+            meaning="Installed spaCy pipeline of the extractor spacy.",
         ),
         OptionDefinition(
             name="judge",

@@ -14,23 +14,26 @@ from .phrases import Chunk, NounPhrase, VerbGroup
 from .wordbook import Word
 from .words import EVIDENCE_PREPOSITIONS, listed
 
-__all__ = ["asks", "mark_tentative"]
+__all__ = ["GUESSING", "HEDGING", "MODALS", "SEEMING", "asks", "mark_tentative"]
 
-_MODALS = listed("might may could would should must 'd")
-_ADVERBS = listed(
+MODALS = listed("might may could would should must 'd")
+"""Auxiliaries that hedge."""
+
+HEDGING = listed(
     "perhaps|maybe|possibly|probably|likely|unlikely|presumably|apparently|seemingly|potentially|"
     "conceivably|supposedly|allegedly|arguably|most likely|and possibly|or possibly|and likely|"
     "or perhaps|and perhaps",
     "|",
 )
+"""Adverbs and coordinators that hedge."""
 _ADJECTIVES = listed("possible probable doubtful improbable uncertain unclear")
 _NOUNS = listed("possibility chance likelihood probability")
-# Verbs of guessing, whatever follows them.
-_GUESSING = listed(
+GUESSING = listed(
     "suggest indicate imply think believe assume guess suspect speculate suppose expect hint infer"
 )
-# Verbs that hedge before another verb or an adjective: "appears to be", "looks tired".
-_SEEMING = listed("seem appear look sound")
+"""Verbs of guessing, whatever follows them."""
+SEEMING = listed("seem appear look sound")
+"""Verbs that hedge before another verb or an adjective: "appears to be", "looks tired"."""
 _CONDITIONS = listed("if|unless|even if|provided that|as long as", "|")
 _UNREAL = listed("whether|as if|as though", "|")
 _FUTURE = listed("will would could can should might may shall 'll 'd")
@@ -68,16 +71,16 @@ def mark_tentative(chunks: list[Chunk], words: list[Word]) -> None:
 
 def _hedges(chunk: Chunk, following: Chunk | None, words: list[Word]) -> bool:
     """Return whether a chunk, or an adverb directly before it, hedges what follows."""
-    if any(word.lower in _ADVERBS for word in words):
+    if any(word.lower in HEDGING for word in words):
         return True
     if isinstance(chunk, VerbGroup):
-        if any(word.lower in _MODALS for word in words):
+        if any(word.lower in MODALS for word in words):
             return True
         heads = {word.verb_lemma for word in words if word.tag not in ("B", "H", "O", "M")}
-        if heads & _GUESSING:
+        if heads & GUESSING:
             return True
         placed = following is None or following.kind in "I.,"
-        return bool(heads & _SEEMING) and (chunk.lemma not in _SEEMING or not placed)
+        return bool(heads & SEEMING) and (chunk.lemma not in SEEMING or not placed)
     if isinstance(chunk, NounPhrase):
         return chunk.lemma in _NOUNS
     return chunk.text in _UNREAL or (chunk.kind == "A" and chunk.text in _ADJECTIVES)
