@@ -86,7 +86,7 @@ def test_names_are_escaped_in_every_format(runs: Path, capsys: pytest.CaptureFix
         (("a", "b", "--score", "f1"), "chair has no score 'f1'"),
         (("a", "b", "--format", "pdf"), "--format 'pdf': choose from json, table"),
         (("a", "b", "a", "--items", "x"), "--items needs two runs; 3 are given"),
-        (("a", "a"), "two runs have the name"),
+        (("a", "a"), "is given twice; give different runs"),
     ],
 )
 def test_errors(runs: Path, words: tuple[str, ...], said: str) -> None:

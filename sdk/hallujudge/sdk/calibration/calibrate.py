@@ -15,9 +15,9 @@ from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy, judge_a
 from hallujudge.metrics.calibration.result import CalibratedScore, Calibration
 from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
 
-from ..comparison.runs import read_folder
 from ..errors import InvalidInputError
 from ..labels import Label, LabelPlan, MatchedLabels, match_labels, read_labels, read_plan
+from ..runs.read import read_run
 from ..verdicts import DecidedItem, read_verdicts
 from .samples import Sample, Sampling, sampling_of
 from .scores import LEAST_IN_GROUP, calibrated_scores
@@ -58,7 +58,7 @@ def calibrate(folder: str | Path, options: CalibrateOptions | None = None) -> Ca
         ArchiveError: A file can't be read.
     """
     options = options or CalibrateOptions()
-    run = read_folder(folder)
+    run = read_run(folder)
     paths = options.labels or (run.folder / LABELS,)
     if not options.labels and not paths[0].exists():
         raise InvalidInputError(

@@ -21,11 +21,10 @@ from hallujudge.metrics.framework.agreement import spearman
 from hallujudge.metrics.framework.result import JsonValue
 from hallujudge.metrics.framework.signature import signature_field
 
-from ..comparison.runs import read_folder
 from ..errors import InvalidInputError
 from ..labels import Label, LabelPlan, match_labels, read_labels, read_plan
 from ..labels.planning import units_of
-from ..runs.read import StoredRun
+from ..runs.read import StoredRun, read_run
 from ..verdicts import DecidedItem, read_verdicts
 from .calibrate import calibrate_items
 from .flips import Flips, measure_flips
@@ -176,9 +175,9 @@ def judge_card(
         raise InvalidInputError(
             "give --labels with files of human labels, or --reference with another run; not both"
         )
-    run = read_folder(folder)
+    run = read_run(folder)
     items = list(read_verdicts(run))
-    other = None if reference is None else read_folder(reference)
+    other = None if reference is None else read_run(reference)
     if other is not None and other.report.metric != run.report.metric:
         raise InvalidInputError(
             f"{other.folder}: a run of {other.report.metric}, not of {run.report.metric}"

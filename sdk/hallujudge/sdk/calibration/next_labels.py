@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..comparison.runs import read_folder
 from ..errors import InvalidInputError, OutputError
 from ..labels import LabelPlan, match_labels, plan_labels, read_labels, read_plan
 from ..labels.planning import By
+from ..runs.read import read_run
 from ..verdicts import read_verdicts
 from .stored import LABELS, labels_text
 
@@ -42,7 +42,7 @@ def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
         ArchiveError: A file can't be read.
         OutputError: The labels can't be written.
     """
-    run = read_folder(folder)
+    run = read_run(folder)
     path = run.folder / LABELS
     labels = read_labels(*([path] if path.exists() else []), *files)
     matched = match_labels(labels, read_verdicts(run))
@@ -79,7 +79,7 @@ def next_plan(folder: Path, path: Path, *, count: int, by: By, seed: int) -> Lab
         InvalidInputError: See :func:`plan_labels`.
         ArchiveError: A file can't be read.
     """
-    run = read_folder(folder)
+    run = read_run(folder)
     items = list(read_verdicts(run))
     before = read_plan(path) if path.exists() else None
     truths: dict[tuple[str, int | None], bool] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from hallujudge.metrics import ScoreDefinition
 from hallujudge.metrics.framework.comparison import (
@@ -15,6 +16,7 @@ from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
 from hallujudge.metrics.framework.multiple import holm
 
 from ..errors import InvalidInputError
+from ..runs.names import JOURNAL, partial
 from .calibrated import corrected_differences
 from .options import CompareOptions, RunSource
 from .pairing import PairedRuns
@@ -162,6 +164,12 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
             "The runs were scored with different files of references. Check that they say the same "
             "about the items that are compared."
         )
+    for run in runs:
+        if run.label.source and partial(Path(run.label.source), JOURNAL).exists():
+            yield (
+                f"A newer run into the folder of {run.name} is not complete; the results of the "
+                "earlier one are compared."
+            )
     for key in dict.fromkeys(options.allow):
         values = dict.fromkeys(run.fields.get(key, "none") for run in runs)
         if len(values) > 1:

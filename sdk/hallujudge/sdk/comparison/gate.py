@@ -188,8 +188,8 @@ def _decided(kind: CheckKind, name: str, limit: float, found: Score, decide: Dec
         low_end = high_end = value
     elif low is None or high is None:
         raise InvalidInputError(
-            f"{name} has no interval, so that its limit can't be checked; decide on the observed "
-            "value, or score more images"
+            f"{name} has no interval, so that its limit can't be checked; score more images, or "
+            "use the value alone with GateLimits(decide=observed)"
         )
     else:
         low_end, high_end = low, high

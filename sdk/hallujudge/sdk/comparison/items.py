@@ -9,10 +9,11 @@ from typing import Literal, TypeAlias, TypeVar, cast
 from hallujudge.metrics import ItemResult, ScoreDefinition
 from hallujudge.metrics.framework.result import JsonValue
 
+from ..runs.read import read_run
 from ..runs.report import RunReport
 from .options import CompareOptions, RunSource
 from .pairing import PairedRuns
-from .runs import read_folder, read_runs
+from .runs import read_runs
 
 __all__ = ["Change", "ItemChange", "changed_items"]
 
@@ -90,7 +91,7 @@ def _lines(source: RunSource, wanted: frozenset[str]) -> dict[str, Mapping[str, 
         }
     return {
         line["id"]: {name: line.get(name) for name in ("evidence", "response")}
-        for line in read_folder(source).lines()
+        for line in read_run(source).lines()
         if line["id"] in wanted
     }
 

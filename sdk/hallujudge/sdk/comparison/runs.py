@@ -10,14 +10,13 @@ from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition
 from hallujudge.metrics.calibration.result import Calibration
 
 from ..backends.headers import metric_of
-from ..errors import ArchiveError, InvalidInputError
-from ..runs.names import JOURNAL, MANIFEST, REPORT
+from ..errors import InvalidInputError
 from ..runs.read import StoredRun, read_run
 from ..runs.report import RunReport
 from .options import CompareOptions, RunSource
 from .values import RunLabel
 
-__all__ = ["RunData", "checked_scores", "read_folder", "read_runs"]
+__all__ = ["RunData", "checked_scores", "read_runs"]
 
 # What says nothing about how items were scored. Intervals are made anew.
 _MAY_DIFFER = frozenset({"ci", "n", "unscored"})
@@ -115,7 +114,7 @@ class _Head:
                 )
             metric = metric_of(source.metric, source.variant, source.settings)
             return cls(source="", metric=metric, signature=source.signature, report=source)
-        run = read_folder(source)
+        run = read_run(source)
         return cls(source=str(run.folder), metric=run.metric, signature=run.signature, stored=run)
 
     def results(self) -> Iterator[ItemResult]:
@@ -147,29 +146,6 @@ class _Head:
         manifest = self.stored.manifest if self.stored is not None else None
         described = manifest.inputs.get("references", {}) if manifest is not None else {}
         return str(described.get("sha256", ""))
-
-
-def read_folder(folder: str | Path) -> StoredRun:
-    """Read a complete run.
-
-    Raises:
-        ArchiveError: The folder does not hold a complete run; the message says what it lacks.
-    """
-    path = Path(folder)
-    if not (path / REPORT).exists():
-        raise ArchiveError(f"{path}: {_lack(path)}")
-    return read_run(path)
-
-
-def _lack(folder: Path) -> str:
-    """Return why a folder without a report is not a complete run, and what to do."""
-    if not folder.exists():
-        return "no such folder; give the folder of a run"
-    if not folder.is_dir():
-        return "not a folder; give the folder that hallujudge score wrote"
-    if (folder / MANIFEST).exists() or (folder / JOURNAL).exists():
-        return f"the run is not complete: it has no {REPORT}; score it to the end with --resume"
-    return f"not a run: it has no {REPORT}; give the folder that hallujudge score wrote"
 
 
 def parsed_signature(signature: str) -> dict[str, str]:
@@ -228,6 +204,9 @@ def _names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
             "for each run"
         )
     names = list(given) or _folder_names(sources)
+    folders = [Path(source).resolve() for source in sources if not isinstance(source, RunReport)]
+    if twice := [folder for folder in folders if folders.count(folder) > 1]:
+        raise InvalidInputError(f"{twice[0]} is given twice; give different runs")
     if repeated := [name for name in names if names.count(name) > 1]:
         raise InvalidInputError(
             f"two runs have the name {repeated[0]!r:.80}; give each run once, under its own name"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import OutputError
 
-__all__ = ["FolderLock"]
+__all__ = ["FolderLock", "is_locked"]
 
 
 class FolderLock:
@@ -28,6 +28,17 @@ class FolderLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether a run writes to a folder now."""
+    try:
+        FolderLock(folder).release()
+    except OutputError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _locked(folder: Path) -> int | None:

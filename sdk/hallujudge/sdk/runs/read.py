@@ -15,8 +15,9 @@ from ..archives.records import Record
 from ..errors import ArchiveError
 from .calibrated import read_calibration
 from .kept import read_kept
+from .lock import is_locked
 from .manifest import Manifest
-from .names import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT
+from .names import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT, partial
 from .page import about_of, page_parts, render_page
 from .parts import Entry
 from .stored import head_of, interval_of, metric_of_head, records_of, result_of, stored_report
@@ -203,10 +204,12 @@ def read_run(folder: str | Path) -> StoredRun:
     """Return the run of a folder that ``hallujudge score`` or ``report.save`` wrote.
 
     Raises:
-        ArchiveError: The folder does not hold a complete run.
+        ArchiveError: The folder does not hold a complete run; the message says what it lacks.
         VersionMismatchError: A newer release wrote it.
     """
     path = Path(folder)
+    if not (path / REPORT).exists():
+        raise ArchiveError(f"{path}: {_lack(path)}")
     found = (path / MANIFEST).exists()
     # First: a folder of a newer release may have another report.
     manifest = Manifest.read(path / MANIFEST) if found else None
@@ -221,3 +224,21 @@ def read_run(folder: str | Path) -> StoredRun:
         interval=interval,
         release=release,
     )
+
+
+def _lack(folder: Path) -> str:
+    """Return why a folder without a report is not a complete run, and what to do."""
+    if not folder.exists():
+        return "no such folder; give the folder of a run"
+    if not folder.is_dir():
+        return "not a folder; give the folder that hallujudge score wrote"
+    journal = partial(folder, JOURNAL)
+    if journal.exists() and is_locked(folder):
+        return "the run is under way and has no report yet; wait for it to end"
+    if any((folder / name).exists() for name in (MANIFEST, JOURNAL)) or journal.exists():
+        kept = read_kept(journal, partial(folder, ITEMS), trust=True).items
+        return (
+            f"the run is not complete: {kept:,} items are scored, and there is no {REPORT}; go on "
+            "with ScoreRun(resume=True)"
+        )
+    return f"not a run: it has no {REPORT}; give the folder that hallujudge score wrote"

@@ -14,6 +14,7 @@ from support.running import read_rows
 
 from hallujudge.sdk import (
     CompareOptions,
+    RunFolder,
     RunReport,
     changed_items,
     compare,
@@ -186,6 +187,40 @@ def test_folders_that_are_not_runs_are_refused(tmp_path: Path, better: RunReport
     (tmp_path / "partial" / "manifest.json").touch()
     with pytest.raises(ArchiveError, match="the run is not complete"):
         compare(better, tmp_path / "partial")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ArchiveError, match=r"not a run: it has no report\.json"):
+        compare(better, tmp_path / "empty")
+
+
+def test_a_run_that_stopped_or_is_under_way_is_told_apart(
+    tmp_path: Path, better: RunReport
+) -> None:
+    better.save(tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    for name, now in (
+        ("journal.bin", "journal.partial.bin"),
+        ("items.jsonl", "items.partial.jsonl"),
+    ):
+        (tmp_path / "b" / now).write_bytes((tmp_path / "a" / name).read_bytes())
+    with pytest.raises(ArchiveError, match=rf"not complete: {len(better.items)} items are scored"):
+        compare(better, tmp_path / "b")
+    with RunFolder(tmp_path / "b"), pytest.raises(ArchiveError, match="the run is under way"):
+        compare(better, tmp_path / "b")
+
+
+def test_an_earlier_run_is_compared_while_a_newer_one_is_under_way(
+    tmp_path: Path, better: RunReport, worse: RunReport
+) -> None:
+    better.save(tmp_path / "a")
+    (tmp_path / "a" / "journal.partial.bin").touch()
+    notes = compare(worse, tmp_path / "a").notes
+    assert any("A newer run into the folder of a is not complete" in note for note in notes)
+
+
+def test_a_run_is_not_compared_with_itself(tmp_path: Path, better: RunReport) -> None:
+    better.save(tmp_path / "a")
+    with pytest.raises(InvalidInputError, match="/a is given twice"):
+        compare(tmp_path / "a", tmp_path / "b" / ".." / "a")
 
 
 def test_an_id_that_appears_twice_is_refused(tmp_path: Path, better: RunReport) -> None:
