@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +18,11 @@ from support.metric_runs import SCENE
 from support.running import read_rows
 from support.tri_he_samples import judge_step
 
+from hallujudge.judge_service.judges.flips import Retrial
 from hallujudge.judge_service.llm.templates import load_template
-from hallujudge.sdk import Client
+from hallujudge.sdk import Client, RunReport
 from hallujudge.sdk.calibration import judge_card
+from hallujudge.sdk.calibration.flips import Flips
 from hallujudge.sdk.cli.entry import main
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.schemas import judge_card_schema
@@ -98,27 +103,38 @@ def prompt_of(name: str) -> str:
     return load_template(name).parts[0][1]
 
 
+def score(client: Client, **options: str) -> RunReport:
+    return client.score(
+        "tri-he",
+        responses=[{"image_id": 1, "claims": CLAIMS}],
+        references=[{"image_id": 1, "triplets": SCENE}],
+        options={"judge": "llm", **options},
+    )
+
+
+@contextmanager
+def judged_by(server: llm.ScriptedLlm, model: str = "tiny") -> Iterator[Client]:
+    with Client.embedded({"llm_url": server.url, "llm_model": model}) as client:
+        yield client
+
+
+@pytest.fixture
+def server() -> Iterator[llm.ScriptedLlm]:
+    made = llm.ScriptedLlm(fickle())
+    stop = made.in_thread()
+    yield made
+    stop()
+
+
 def test_flips_are_those_that_were_planted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: llm.ScriptedLlm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server = llm.ScriptedLlm(fickle())
-    stop = server.in_thread()
-    given = ["--llm-url", server.url, "--llm-model", "tiny"]
-    try:
-        with Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client:
-            report = client.score(
-                "tri-he",
-                responses=[{"image_id": 1, "claims": CLAIMS}],
-                references=[{"image_id": 1, "triplets": SCENE}],
-                options={"judge": "llm"},
-            )
-        report.save(tmp_path)
-        out = tmp_path / "card.json"
-        command = ["judge", "card", "--on", str(tmp_path), "--reference", str(tmp_path)]
-        assert main([*command, "--flips", "20", "--out", str(out), *given]) == 0
-        assert main([*command, "--flips", "20", *given[:3], "small"]) == 2
-    finally:
-        stop()
+    with judged_by(server) as client:
+        score(client).save(tmp_path)
+    out, flags = tmp_path / "card.json", ["--llm-url", server.url, "--llm-model"]
+    command = ["judge", "card", "--on", str(tmp_path), "--reference", str(tmp_path)]
+    assert main([*command, "--flips", "20", "--out", str(out), *flags, "tiny"]) == 0
+    assert main([*command, "--flips", "20", *flags, "small"]) == 2
     shown = capsys.readouterr()
     assert "its judge is tiny (vllm 0.32.0), not small (vllm 0.32.0)" in shown.err
     kept = json.loads(out.read_text())
@@ -130,6 +146,47 @@ def test_flips_are_those_that_were_planted(
     assert 0 < repeated["ci_low"] < 0.1 < repeated["ci_high"] < 0.35
     assert "rewording 2" in shown.out
     assert kept["judge"].startswith("tiny (vllm 0.32.0),")
+
+
+def test_runs_name_the_card_of_their_judge(server: llm.ScriptedLlm, tmp_path: Path) -> None:
+    with judged_by(server) as client:
+        first = score(client)
+        first.save(tmp_path)
+        card = judge_card(tmp_path, reference=tmp_path)
+        report = score(client, card=card.to_text())
+        mark = f",card={card.sha256[:12]}|"
+        assert report.signature.replace(mark, "|") == first.signature
+        assert report.settings == first.settings
+        [note] = set(report.notes) - set(first.notes)
+        assert note == (
+            f"The report card ({card.sha256[:12]}) of tiny (vllm 0.32.0): it agrees with a "
+            f"reference judge on 100.0% [{card.accuracy.agreement.ci_low:.1%}, 100.0%] of 20 "
+            "verdicts; says supported 0.0% too often."
+        )
+        # A card of a run that names one is of the same judge.
+        report.save(tmp_path / "again")
+        again = judge_card(tmp_path / "again", reference=tmp_path)
+        assert again.judge == card.judge
+        changed = card.to_text().replace('"labels": 20', '"labels": 2000')
+        for text, problem in ((changed, "it was changed"), ("[1]", "not a judge's report card")):
+            with pytest.raises(InvalidInputError, match=problem):
+                score(client, card=text)
+    with judged_by(server, "small") as client, pytest.raises(InvalidInputError, match="is of the"):
+        score(client, card=card.to_text())
+    flipped = replace(
+        card,
+        flips=tuple(
+            Flips.of(
+                Retrial(change=change, compared_with="", claims=20, flips=flips, unanswered=0), 0.95
+            )
+            for change, flips in FLIPS.items()
+        ),
+    )
+    with judged_by(server) as client:
+        notes = score(client, card=flipped.to_text()).notes
+    assert any(
+        "flips 10.0% of verdicts on repetition, up to 30.0% on rewording." in n for n in notes
+    )
 
 
 def test_flips_need_a_run_of_a_language_model(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hallujudge.metrics.framework.definitions import OptionDefinition
 
 from ..access.turns import map_cpu
 from ..errors import InvalidInputError
+from .cards import CARD_OPTION
 from .entry import LLM_JUDGES, MetricEntry
 from .escalating import ESCALATION_OPTIONS, escalation_of
 from .items import checked
@@ -146,7 +147,8 @@ def choice_judge(
         templates = [_template(spec, name, own, slots) for name, own in prompts.items()]
         name = spec.options[entry.judge_option]
         return resources.judges.choice_judge(name, templates, escalation_of(spec))
-    if given := [each.name for each in ESCALATION_OPTIONS if spec.options.get(each.name)]:
+    about = (*ESCALATION_OPTIONS, CARD_OPTION)
+    if given := [each.name for each in about if spec.options.get(each.name)]:
         raise InvalidInputError(
             f"option {given[0]!r} is about a judge, but no judge is asked; set "
             f"{entry.judge_option!r} to {' or '.join(LLM_JUDGES)}"

@@ -100,6 +100,12 @@ class Router:
         return self.escalation.identity(joined) if self.escalation else joined
 
     @property
+    def signatures(self) -> tuple[str, ...]:
+        """The identity as text, and that of each judge."""
+        alone = (judge.identity.signature for judge in self.judges)
+        return (self.identity.signature, *alone)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What kept verdicts of the first judge are worth, for the report."""
         return (self.escalation.note(self.judges[0].name),) if self.escalation else ()

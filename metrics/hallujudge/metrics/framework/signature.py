@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Signature", "signature_field", "signature_value"]
+__all__ = ["CARD_MARK", "Signature", "judge_of", "signature_field", "signature_value"]
+
+CARD_MARK = ",card="
+"""What comes before the hash of a judge's report card, at the end of the judge's field."""
 
 _RESERVED = str.maketrans({"|": "/", "\n": " ", "\r": " "})
 
@@ -18,6 +21,11 @@ def signature_field(signature: str, key: str) -> str:
     """Return the value of a field of a printed signature; empty without the field."""
     fields = (part.partition(":") for part in signature.split("|")[1:])
     return next((value for name, _, value in fields if name == key), "")
+
+
+def judge_of(signature: str) -> str:
+    """Return the judge of a run from its printed signature, without the judge's report card."""
+    return signature_field(signature, "judge").partition(CARD_MARK)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

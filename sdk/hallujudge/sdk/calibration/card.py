@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from hallujudge.judge_service.engine.cards import CARD_SCHEMA, card_sha256
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
 from hallujudge.metrics.calibration.reliability import (
     Reliability,
@@ -19,7 +19,7 @@ from hallujudge.metrics.calibration.reliability import (
 )
 from hallujudge.metrics.framework.agreement import spearman
 from hallujudge.metrics.framework.result import JsonValue
-from hallujudge.metrics.framework.signature import signature_field
+from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import InvalidInputError
 from ..labels import Label, LabelPlan, match_labels, read_labels, read_plan
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from hallujudge.metrics.framework.metric import FloatArray
 
 __all__ = ["JudgeCard", "JudgeCosts", "LengthBias", "YesBias", "judge_card"]
-
-SCHEMA = "hallujudge.judge-card/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +130,7 @@ class JudgeCard:
     @property
     def sha256(self) -> str:
         """Return the hash of the card's content."""
-        return hashlib.sha256(json.dumps(self._content(), sort_keys=True).encode()).hexdigest()
+        return card_sha256(self._content())
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the card as an object, with its hash."""
@@ -144,7 +142,7 @@ class JudgeCard:
 
     def _content(self) -> dict[str, JsonValue]:
         content = cast("dict[str, JsonValue]", asdict(self))
-        return {"schema": SCHEMA, **content}
+        return {"schema": CARD_SCHEMA, **content}
 
 
 def judge_card(
@@ -191,7 +189,7 @@ def judge_card(
     kind, costs = _judges(run)
     return JudgeCard(
         metric=run.report.metric,
-        judge=signature_field(run.signature, "judge"),
+        judge=judge_of(run.signature),
         run_signature=run.signature,
         compared_with="labels" if other is None else other.signature,
         labels_sha256=found.labels_sha256,

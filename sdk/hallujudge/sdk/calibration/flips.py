@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics.calibration.jeffreys import jeffreys_interval
-from hallujudge.metrics.framework.signature import signature_field
+from hallujudge.metrics.framework.signature import judge_of
 from hallujudge.metrics.framework.triplets import ClaimParts, Sentence, Triplet
 
 from ..errors import InvalidInputError
@@ -109,7 +109,7 @@ async def _retried(
 
 def _refuse_other(run: StoredRun, judge: LlmJudge) -> None:
     """Refuse a judge that is not the run's: its model and server come first in the signature."""
-    signature = signature_field(run.signature, "judge")
+    signature = judge_of(run.signature)
     if not signature.startswith(f"{judge.identity},"):
         raise InvalidInputError(
             f"{run.folder}: its judge is {signature.partition(',')[0]}, not {judge.identity}; "

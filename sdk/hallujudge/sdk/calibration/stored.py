@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hallujudge.metrics.calibration.result import Calibration
-from hallujudge.metrics.framework.signature import signature_field
+from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import OutputError
 from ..labels import Label
@@ -37,7 +37,7 @@ def cascade_text(calibration: Calibration) -> str:
     content = {
         "schema": CASCADE_SCHEMA,
         "metric": calibration.metric,
-        "judge": signature_field(calibration.run_signature, "judge"),
+        "judge": judge_of(calibration.run_signature),
         **asdict(calibration.cascade),
         "labels_sha256": calibration.labels_sha256,
         "run_signature": calibration.run_signature,

@@ -15,6 +15,7 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.result import ScoredItem
 
 from ..agreement import asked_judge_note, given_verdicts_note
+from ..cards import CARD_OPTION, card_of
 from ..entry import MetricEntry, Trial
 from ..escalating import ESCALATION_OPTIONS
 from ..judging import (
@@ -150,16 +151,18 @@ def _open(spec: ScoreSpec, resources: Resources) -> EventHallusionPipeline:
     responses = ResponseCheck(spec.options)
     prompts = {f"event_hallusion_{split}": (f"prompt_{split}", "prompt") for split in SPLITS}
     judge = choice_judge(spec, ENTRY, prompts, _SLOTS, resources)
+    card = card_of(spec, judge.signatures) if judge else None
     metric = EventHallusionMetric(
         variant=spec.variant,
         responses=responses.signature,
-        judge=judge.signature if judge else "",
+        judge=judge.signature + (card.mark if card else "") if judge else "",
         **ENTRY.own_options(spec),
     )
     if judge is None:
         notes: tuple[str, ...] = (given_verdicts_note(_DESCRIBED, "judgements"),)
     else:
-        notes = (asked_judge_note(), *judge.notes)
+        known = card.note if card else asked_judge_note()
+        notes = (known, *judge.notes)
     return EventHallusionPipeline(metric, responses, judge, notes)
 
 
@@ -188,6 +191,7 @@ ENTRY = MetricEntry(
     ),
     engine_options=(
         *ESCALATION_OPTIONS,
+        CARD_OPTION,
         prompt_option("prompt", _SLOTS, " for all splits"),
         *(prompt_option(f"prompt_{split}", _SLOTS, f" for {split}") for split in SPLITS),
     ),

@@ -25,6 +25,7 @@ from ...judges.estimate import estimate
 from ...llm.estimate import Estimate, TokenCounter
 from ...matchers import BACKENDS, SMALL_JUDGES, MatcherSettings
 from ..agreement import agreement_note, best_measured
+from ..cards import CARD_OPTION, card_of
 from ..claims import (
     DEFAULT_PIPELINE,
     EXTRACTORS,
@@ -92,8 +93,8 @@ class TriHePipeline:
             "judge_model": str(identity),
             "judge_prompts": identity.template,
             **{f"judge.{name}": value for name, value in identity.parameters},
-            # The text of a cascade is known by its hash, which is among the parameters.
-            **{name: value for name, value in self._options.items() if name != "cascade"},
+            # Cascades and cards are known by their hashes, which are in the signature.
+            **{n: value for n, value in self._options.items() if n not in {"cascade", "card"}},
             **self._responses.settings(),
         }
 
@@ -320,14 +321,16 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
             settings = _with_measured(settings, options, extractor_name, weights)
         judge = factory.judge(judge_name, settings, escalation_of(spec))
     extractor = claim_extractor(options, resources)
+    card = card_of(spec, judge.signatures)
     metric = TriHeMetric(
         variant=spec.variant,
         responses=responses.signature,
-        judge=judge.identity.signature,
+        judge=judge.identity.signature + (card.mark if card else ""),
         extractor=extractor.label,
         tentative=options.get("tentative_claims", TENTATIVE[0]),
     )
-    notes = (agreement_note(extractor_name, judge_name, settings, weights), *judge.notes)
+    known = (card.note,) if card else ()
+    notes = (agreement_note(extractor_name, judge_name, settings, weights), *known, *judge.notes)
     return TriHePipeline(metric, judge, extractor, options, responses, notes)
 
 
@@ -399,6 +402,7 @@ ENTRY = MetricEntry(
             purpose="judge",
         ),
         *ESCALATION_OPTIONS,
+        CARD_OPTION,
         *(
             OptionDefinition(
                 name=name,
