@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access.caller import Limits, Scope
 from hallujudge.judge_service.access.keys import create_key
-from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server import ServerSettings
 
@@ -62,6 +63,17 @@ async def test_a_server_listens_for_http_only_if_told_to() -> None:
     server = await start(ServerSettings(port=0))
     assert server.http_address == ""
     await server.stop(0)
+
+
+async def test_without_its_extra_a_server_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    package = "hallujudge.judge_service.server.http"
+    for name in [name for name in sys.modules if name.startswith(package)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingExtraError, match="HTTP needs the extra http: pip install"):
+        await start(ServerSettings(port=0, http_port=0))
 
 
 async def test_an_address_in_use_is_refused() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import socket
 import ssl
 import urllib.request
 from pathlib import Path
@@ -110,6 +112,25 @@ async def test_a_body_that_does_not_come_ends_its_call() -> None:
         answer = await _answer(server.http_address, head_of(_SCORE, 1000) + b"{")
     assert answer.startswith(b"HTTP/1.1 504 ")
     assert b"STREAM_IDLE" in answer
+
+
+async def test_a_response_does_not_wait_for_the_client_to_confirm_its_head() -> None:
+    async with serving() as server:
+        _, writer = await connected(server)
+        client = writer.get_extra_info("sockname")
+        await until(lambda: bool(_options_of(client)))
+        assert _options_of(client) == [1]
+        writer.close()
+
+
+def _options_of(client: object) -> list[int]:
+    """Return TCP_NODELAY of this process's connections that a client opened."""
+    found = []
+    for path in [path for path in Path("/proc/self/fd").iterdir() if path.is_socket()]:
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(path.name))) as one:
+            if one.getpeername() == client:
+                found.append(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) and 1)
+    return found
 
 
 async def test_a_call_may_take_longer_than_its_head() -> None:
