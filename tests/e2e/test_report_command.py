@@ -48,7 +48,7 @@ def test_a_page_compares_with_a_baseline(runs: dict[str, Path], tmp_path: Path) 
     assert report(runs["poor"], "--format", "html", *given) == 0
     text = Page(out.read_text()).text
     assert text.strip().startswith("Poor model (published)")
-    assert "dashed: good, 0.0000" in text
+    assert "baseline (dashed): good, 0.0000" in text
 
 
 def test_a_page_compares_with_a_published_row(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_page_compares_with_a_published_row(runs: dict[str, Path], tmp_path: P
     given = ("--format", "html", "--out", out)
     assert report(runs["poor"], *given, "--baseline", "published:llava-short") == 0
     page = Page(out.read_text())
-    assert "dashed: LLaVA (Li et al. 2023, arXiv:2305.10355, table 1, instruction 1), 0.1050" in (
+    assert "(dashed): LLaVA (Li et al. 2023, arXiv:2305.10355, table 1, instruction 1), 0.1050" in (
         page.text
     )
     assert 'class="base"' in page.source

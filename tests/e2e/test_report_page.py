@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -319,4 +320,21 @@ def test_page_is_accessible(chromium: Browser, tmp_path: Path, scheme: Any) -> N
     found = page.evaluate("axe.run()")["violations"]
     told = {each["id"]: [node["html"][:200] for node in each["nodes"][:3]] for each in found}
     assert told == {}
+    page.close()
+
+
+def test_a_tap_says_what_a_token_probability_is(chromium: Browser, tmp_path: Path) -> None:
+    item, result = scene()
+    assert isinstance(result.evidence, TriHeEvidence)
+    claim = replace(result.evidence.claims[0], score=None, judge="llm")
+    told = replace(result, evidence=replace(result.evidence, claims=(claim,)))
+    path = write(tmp_path / "phone.html", (item, told))
+    page = chromium.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+    Watched(page).open(path)
+    page.tap(".row")
+    page.tap("mark.wrong")
+    assert page.locator(".why .term p").is_hidden()
+    page.tap(".why .term summary")
+    page.wait_for_selector(".why .term p", state="visible")
+    contains(page, ".why .term p", "log-probabilities")
     page.close()

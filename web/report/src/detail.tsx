@@ -124,10 +124,11 @@ function Why(props: { claim: Claim; words: [string, string] }): JSX.Element {
   );
 }
 
-/** A reason's name, with what it means where that is not plain. */
+/** A reason's name. Where it is not plain, a press or a tap shows what it means. */
 function Term(props: { name: string }): JSX.Element {
   const meaning = meaningOf(props.name);
-  return meaning ? <abbr title={meaning}>{props.name}</abbr> : <>{props.name}</>;
+  if (!meaning) return <>{props.name}</>;
+  return <details class="term"><summary title={meaning}>{props.name}</summary><p>{meaning}</p></details>;
 }
 
 interface ClaimTableProps {

@@ -59,7 +59,11 @@ def _headline(report: Report, about: PageAbout) -> Markup:
     baseline = values.get(score.name)
     drawn = scale(score, baseline)
     told = f"{interval_label(report)} {figures.interval}" if figures.interval else "no interval"
-    told += f"; dashed: {cut(name, _NAME_CHARS)}, {baseline:.4f}" if baseline is not None else ""
+    told += (
+        f"; baseline (dashed): {cut(name, _NAME_CHARS)}, {baseline:.4f}"
+        if baseline is not None
+        else ""
+    )
     return element(
         "section",
         element(

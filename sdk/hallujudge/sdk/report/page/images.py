@@ -81,17 +81,53 @@ def _origin(address: str) -> str:
     return match[1]
 
 
-def _files(folder: Path) -> dict[str, Path]:
-    """Return the pictures of a folder by name, by stem, and by the number at the stem's end."""
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The pictures of a folder."""
+
+    names: dict[str, Path]
+    """By name and by stem; the first where several folders have one of the name."""
+    repeated: frozenset[str]
+    """Names that several folders have, as frames of several videos do."""
+    frames: dict[str, Path]
+    """The middle frame of each video, by the name of the folder that holds its frames."""
+    numbers: dict[str, Path]
+    """By the number at the stem's end."""
+
+    def find(self, name: str) -> Path | None:
+        """Return the picture of an id; frame 12 of some video is not the picture of video 12."""
+        if name in self.names and name not in self.repeated:
+            return self.names[name]
+        return self.frames.get(name) or self.names.get(name) or self.numbers.get(name)
+
+
+def _files(folder: Path) -> _Files:
     if not folder.is_dir():
         raise InvalidInputError(f"{folder}: not a folder of pictures; check the path")
-    found: dict[str, Path] = {}
+    names: dict[str, Path] = {}
+    numbers: dict[str, Path] = {}
+    repeated: set[str] = set()
+    folders: dict[Path, list[Path]] = {}
     for count, path in enumerate(_walk(folder)):
         if count >= _MOST_FILES:
             raise InvalidInputError(f"{folder} has more than {_MOST_FILES:,} pictures")
-        for name in (path.name, path.stem, *_number(path.stem)):
-            found.setdefault(name, path)
-    return found
+        folders.setdefault(path.parent, []).append(path)
+        for name in (path.name, path.stem):
+            if names.setdefault(name, path).parent != path.parent:
+                repeated.add(name)
+        for name in _number(path.stem):
+            numbers.setdefault(name, path)
+    frames = {
+        held.name: paths[len(paths) // 2]
+        for held, paths in folders.items()
+        if held != folder and _are_frames(held, paths, repeated)
+    }
+    return _Files(names, frozenset(repeated), frames, numbers)
+
+
+def _are_frames(folder: Path, paths: list[Path], repeated: set[str]) -> bool:
+    """Return whether a folder's pictures are a video's frames: 0001.jpg, or named after it."""
+    return all(path.stem in repeated or path.stem.startswith(folder.name) for path in paths[:1])
 
 
 def _walk(folder: Path) -> Iterable[Path]:
@@ -106,10 +142,10 @@ def _number(stem: str) -> list[str]:
     return [str(int(match[1]))] if match else []
 
 
-def _looked_up(files: dict[str, Path], show: Callable[[Path], str]) -> ImageSource:
+def _looked_up(files: _Files, show: Callable[[Path], str]) -> ImageSource:
     def source(item_id: str, group: str) -> str:
         names = [name for key in (group, item_id) for name in (key, Path(key).stem, *_number(key))]
-        path = next((files[name] for name in names if name in files), None)
+        path = next(filter(None, map(files.find, names)), None)
         return "" if path is None else show(path)
 
     return source

@@ -16,6 +16,8 @@ from .scale import bar
 __all__ = ["group_tables", "scores_table", "table"]
 
 _NAME_CHARS = 120
+_BASELINE_CHARS = 16
+"""Longer names are in the headline alone; the table calls them the baseline."""
 _FIRST_SCORES = 8
 _FIRST_OF_GROUPS = 6
 
@@ -51,7 +53,7 @@ def scores_table(report: Report, about: PageAbout) -> Markup:
     beside = corrected_headings(about.calibration)
     headings = ["score", "value", interval_label(report), "from 0 to 1", *beside, "n"]
     headings += ["unscored could make it"] if bounds else []
-    headings += [cut(name, _NAME_CHARS)] if base else []
+    headings += [name if len(name) <= _BASELINE_CHARS else "baseline"] if base else []
     rows = [_score_row(report, score, about) for score in report.scores.values()]
     first, more = rows[:_FIRST_SCORES], rows[_FIRST_SCORES:]
     parts = [element("h2", "Scores"), table(headings, first, "scores")]

@@ -34,6 +34,27 @@ def test_files_are_found_by_name_stem_and_number(folder: Path, tmp_path: Path) -
     assert images.source("notes", "notes.txt") == ""
 
 
+def test_a_videos_middle_frame_is_shown(tmp_path: Path) -> None:
+    for video, count in (("action_0", 5), ("2", 3)):
+        (tmp_path / "frames" / video).mkdir(parents=True)
+        for number in range(count):
+            (tmp_path / "frames" / video / f"{number:04}.jpg").write_bytes(b"x")
+    (tmp_path / "frames" / "walk").mkdir()
+    (tmp_path / "frames" / "walk" / "walk_0009.png").write_bytes(b"x")
+    images = Images.of(str(tmp_path / "frames"), page=tmp_path)
+    assert images.source("action_0", "action_0") == "frames/action_0/0002.jpg"
+    assert images.source("q7", "2") == "frames/2/0001.jpg"
+    assert images.source("walk", "walk") == "frames/walk/walk_0009.png"
+
+
+def test_a_folder_of_many_images_is_not_a_video(tmp_path: Path) -> None:
+    for shard, name in (("42", "COCO_000000000007.jpg"), ("43", "COCO_000000000042.jpg")):
+        (tmp_path / "images" / shard).mkdir(parents=True)
+        (tmp_path / "images" / shard / name).write_bytes(b"x")
+    images = Images.of(str(tmp_path / "images"), page=tmp_path)
+    assert images.source("42", "42") == "images/43/COCO_000000000042.jpg"
+
+
 def test_addresses_are_filled_in_and_escaped(tmp_path: Path) -> None:
     images = Images.of("https://example.org/{group}/{id}.jpg", page=tmp_path)
     assert images.source("a/b {group}", "7") == "https://example.org/7/a%2Fb%20%7Bgroup%7D.jpg"
@@ -45,7 +66,7 @@ def test_addresses_are_filled_in_and_escaped(tmp_path: Path) -> None:
     [
         ("https://example.org/x.jpg", False, "names neither {id} nor {group}"),
         ("https://example.org/{id}.jpg", True, "can't be embedded"),
-        ("https://{id}/x.jpg", False, "is not an address"),
+        ("https://{id}/x.jpg", False, "is not an address of pictures; write it like"),
         ("https://a;script-src *//{id}", False, "is not an address"),
         ("nowhere", False, "not a folder of pictures"),
     ],
