@@ -54,8 +54,26 @@ class Admission:
             OverloadedError: The caller is at a limit of its own, or the queue is full.
         """
         with self.limits.call(caller):
-            async with self._idle_place(caller) if idle else self._place(caller):
-                yield
+            if idle:
+                async with self._idle_place(caller):
+                    yield
+                return
+            own = self._begin(caller)
+            # One block, not a context for each queue: those took a tenth of a small call's time.
+            try:
+                await own.enter(caller.id, cost=1.0)
+                try:
+                    await self._queue.enter(caller.id, cost=1.0)
+                    try:
+                        yield
+                    finally:
+                        self._queue.leave(caller.id)
+                finally:
+                    own.leave(caller.id)
+            finally:
+                self._inside -= 1
+                if not own.inside and not own.waiting:
+                    self._own.pop(caller.id, None)
 
     @asynccontextmanager
     async def _idle_place(self, caller: Caller) -> AsyncIterator[None]:
@@ -68,20 +86,14 @@ class Admission:
             self._idle[caller.id] -= 1
             self._idle += Counter()  # forgets callers who have none
 
-    @asynccontextmanager
-    async def _place(self, caller: Caller) -> AsyncIterator[None]:
+    def _begin(self, caller: Caller) -> FairQueue:
+        """Count a call, and return the queue of its caller's own places."""
         own = self._own.get(caller.id) or FairQueue(self._share)
         self._check("the server has", self._inside, self._limit)
         self._check(f"{caller.name} has", own.inside + own.waiting, self._own_limit)
         self._inside += 1
         self._own[caller.id] = own
-        try:
-            async with _entered(own, caller), _entered(self._queue, caller):
-                yield
-        finally:
-            self._inside -= 1
-            if not own.inside and not own.waiting:
-                self._own.pop(caller.id, None)
+        return own
 
     def _check(self, who: str, inside: int, limit: int) -> None:
         if inside >= limit:
@@ -90,15 +102,6 @@ class Admission:
                 metadata={"limit": str(limit)},
                 retry_after=self._retry_after,
             )
-
-
-@asynccontextmanager
-async def _entered(queue: FairQueue, caller: Caller) -> AsyncIterator[None]:
-    await queue.enter(caller.id, cost=1.0)
-    try:
-        yield
-    finally:
-        queue.leave(caller.id)
 
 
 def _share(places: int) -> int:
