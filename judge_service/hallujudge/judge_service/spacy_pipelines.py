@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from .errors import MissingExtraError
@@ -12,7 +13,12 @@ from .extras import install_advice
 if TYPE_CHECKING:
     from spacy.language import Language
 
-__all__ = ["load_pipeline", "pipeline_label"]
+__all__ = ["installed_pipelines", "load_pipeline", "pipeline_label"]
+
+
+def installed_pipelines() -> tuple[str, ...]:
+    """Return the names of the pipelines that are installed as packages."""
+    return tuple(sorted(each.name for each in entry_points(group="spacy_models")))
 
 
 def load_pipeline(name: str, needed: str, *, suggested: str, exclude: Sequence[str]) -> Language:

@@ -77,7 +77,18 @@ def _extras() -> Iterator[_Finding]:
     for extra in EXTRA_MODULES:
         missing = missing_modules(extra)
         text = f"{', '.join(missing)} missing: {install_advice(extra)}" if missing else "installed"
+        if extra == "spacy" and not missing:
+            text = f"installed; {_pipelines()}"
         yield _Finding(name=f"extra {extra}", ok=not missing, text=text, needed=False)
+
+
+def _pipelines() -> str:
+    from hallujudge.judge_service.spacy_pipelines import installed_pipelines
+
+    names = ", ".join(installed_pipelines())
+    return (
+        f"pipelines: {names}" if names else "no pipeline: python -m spacy download en_core_web_sm"
+    )
 
 
 def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:

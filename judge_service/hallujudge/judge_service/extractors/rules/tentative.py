@@ -76,9 +76,10 @@ def _hedges(chunk: Chunk, following: Chunk | None, words: list[Word]) -> bool:
     if isinstance(chunk, VerbGroup):
         if any(word.lower in MODALS for word in words):
             return True
+        by = following is not None and following.text == "by"
         heads = {word.verb_lemma for word in words if word.tag not in ("B", "H", "O", "M")}
         if heads & GUESSING:
-            return True
+            return not (chunk.passive and by)
         placed = following is None or following.kind in "I.,"
         return bool(heads & SEEMING) and (chunk.lemma not in SEEMING or not placed)
     if isinstance(chunk, NounPhrase):
@@ -100,6 +101,8 @@ def _ends(chunks: list[Chunk], i: int) -> bool:
     if chunk.kind not in ",C":
         return False
     following = chunks[i + 1] if i + 1 < len(chunks) else None
+    if following is not None and chunk.kind == "," and following.text == "with":
+        return True
     if isinstance(following, VerbGroup):
         apart = chunk.kind == "," and following.form in ("ing", "participle")
         return apart or following.singular

@@ -39,6 +39,10 @@ def _modalities(text: str) -> dict[tuple[str, str, str], Modality | None]:
          {("box", "holds", "fruit"): STATED, ("box", "holds", "apples"): HEDGED,
           ("box", "is", "closed"): STATED}),
         ("A woman sits in what appears to be a train.", {("woman", "sits in", "train"): HEDGED}),
+        ("The boxes appear to be toys, with one box holding pens.",
+         {("boxes", "is", "toys"): HEDGED, ("box", "holding", "pens"): STATED}),
+        ("It might be noon, suggested by the shadows.",
+         {("it", "is", "noon"): HEDGED, ("it", "suggested by", "shadows"): STATED}),
         # conditions and their consequences
         ("If the rain stops, the children will play.",
          {("rain", "is", "stopping"): CONDITIONAL, ("children", "is", "playing"): CONDITIONAL}),
