@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from hallujudge.metrics.framework.claims import certainty
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.signature import signature_value
 
@@ -42,7 +43,7 @@ class Escalation:
     """The rule by which a verdict of the first judge goes to the next one."""
 
     below: float
-    """The margin, without its sign, below which a verdict is not kept."""
+    """The margin below which a verdict is not kept."""
     abstain: bool = False
     """Whether such a claim stays without a verdict, though there is a next judge."""
     promise: Promise | None = None
@@ -89,12 +90,13 @@ class Escalation:
         """Return why a verdict of the first judge is not kept; None: it is.
 
         Args:
-            judge: The judge's name.
+            judge: The judge's name, ``llm`` or ``fallback`` for language models.
             margin: The verdict's margin.
         """
-        if margin is not None and abs(margin) >= self.below:
+        sure = None if margin is None else certainty(margin, judge)
+        if sure is not None and sure >= self.below:
             return None
-        told = "no margin" if margin is None else f"margin {abs(margin):.6g}"
+        told = "no margin" if sure is None else f"margin {sure:.6g}"
         return Declined(judge, _TOO_SMALL, f"{told}, and {self.below:.6g} is needed")
 
     def identity(self, judges: JudgeIdentity) -> JudgeIdentity:
@@ -156,10 +158,8 @@ def _margin(text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or value < 0:
-        raise InvalidInputError(
-            f"option 'escalate_below' is {text!r:.40}; give a margin of at least 0"
-        )
+    if not math.isfinite(value):
+        raise InvalidInputError(f"option 'escalate_below' is {text!r:.40}; give a number")
     return value
 
 

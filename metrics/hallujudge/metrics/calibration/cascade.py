@@ -63,7 +63,7 @@ def learn_cascade(
 
     Args:
         claims: The claims, of which some have labels.
-        margins: The margin of each claim, without its sign.
+        margins: How sure the judge is of each claim.
         target: Least agreement on claims that are kept.
         confidence: How often the promise is kept.
     """

@@ -70,7 +70,7 @@ def reliability(
     (Brier, Verification of Forecasts Expressed in Terms of Probability, 1950).
 
     Args:
-        margins: The margin of each verdict, without its sign.
+        margins: How sure the judge is of each verdict.
         right: Whether each verdict agrees with the truth.
         weights: How many verdicts each one stands for.
         stated: The probability that each verdict states to be right; None if margins state none.

@@ -9,7 +9,23 @@ from dataclasses import dataclass
 from .result import JsonValue
 from .triplets import ClaimParts, Triplet
 
-__all__ = ["ClaimVerdict", "Modality", "Part", "Verdict"]
+__all__ = ["ClaimVerdict", "Modality", "Part", "Verdict", "certainty"]
+
+_LANGUAGE_MODELS = ("llm", "fallback")
+
+
+def certainty(margin: float, judge: str) -> float:
+    """Return how sure a judge is of a verdict, from its margin.
+
+    The margin of a matcher or small judge is a distance from a threshold; its sign says which
+    verdict it gives. That of a language model belongs to the answer that it gave. Below 0, it found
+    another answer likelier and was held to the offered ones, so that it is least sure.
+
+    Args:
+        margin: The verdict's margin.
+        judge: Name of the judge in evidence.
+    """
+    return margin if judge in _LANGUAGE_MODELS else abs(margin)
 
 
 class Modality(enum.Enum):

@@ -73,7 +73,7 @@ class Sample:
     clusters: tuple[str, ...]
     """Names of the clusters, in the order of their numbers."""
     margins: FloatArray
-    """The margin of each claim, without its sign; NaN if unknown."""
+    """How sure the judge is of each claim; NaN if unknown."""
 
     @classmethod
     def of(
@@ -112,7 +112,7 @@ class Sample:
             metric, score, sums, adds=[(column.column, amounts)], cluster_of=cluster_of
         )
         margins = np.concatenate([np.array(row.margins, dtype=np.float64) for row in rows])
-        return cls(claims=claims, effects=effects, clusters=tuple(places), margins=np.abs(margins))
+        return cls(claims=claims, effects=effects, clusters=tuple(places), margins=margins)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,7 @@ class PlanStratum:
             return False
         if self.low is None:
             return True
-        margin = abs(unit.margin or 0.0)
+        margin = max(unit.margin or 0.0, 0.0)
         return self.low <= margin and (self.high is None or margin < self.high)
 
 
@@ -150,7 +150,7 @@ def units_of(items: Iterable[DecidedItem], by: By) -> list[Unit]:
                 for c in decided
             ]
         elif item.hallucinated is not None:
-            known = [abs(c.margin) for c in decided if c.margin is not None]
+            known = [c.margin for c in decided if c.margin is not None]
             margin = min(known, default=None)
             out.append(Unit(item.id, None, item.cluster, item.hallucinated, margin, item.response))
     return out
@@ -199,7 +199,7 @@ def _strata(units: Sequence[Unit], count: int) -> Iterable[PlanStratum]:
     """Yield strata by verdict, and by thirds of the margin where it is known."""
     for verdict in (False, True):
         here = [unit for unit in units if unit.hallucinated == verdict]
-        margins = sorted(abs(unit.margin) for unit in here if unit.margin is not None)
+        margins = sorted(max(unit.margin, 0.0) for unit in here if unit.margin is not None)
         bins = _BINS if len(margins) == len(here) and count >= _LEAST_FOR_BINS else 1
         cuts = sorted({margins[len(margins) * k // bins] for k in range(1, bins)}) if here else []
         known = bins > 1

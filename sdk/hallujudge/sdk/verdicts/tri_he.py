@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hallujudge.metrics.framework.claims import certainty
+
 from .values import DecidedClaim
 
 __all__ = ["claims_of"]
@@ -23,6 +25,6 @@ def claims_of(
             index=index,
             text=" · ".join(claim["triplet"]),
             hallucinated=_VERDICTS[claim["verdict"]],
-            margin=None if margin is None else float(margin),
+            margin=None if margin is None else certainty(float(margin), claim["judge"]),
             span=(int(span[0]), int(span[1])) if span else None,
         )

@@ -106,6 +106,15 @@ async def test_a_small_margin_does_not_count_when_the_next_judge_fails() -> None
     assert "matcher: MARGIN_TOO_SMALL: margin 0.05" in found.verdicts[1].detail
 
 
+def test_a_language_model_that_was_held_to_a_choice_is_least_sure() -> None:
+    """A matcher's sign only says which verdict it gives."""
+    rule = Escalation(below=0.1)
+    assert rule.declines("matcher", -0.4) is None
+    assert rule.declines("llm", 0.4) is None
+    declined = rule.declines("llm", -0.4)
+    assert declined == Declined("llm", SMALL, "margin -0.4, and 0.1 is needed")
+
+
 @pytest.mark.parametrize(
     ("kept", "names", "now", "escalates", "history"),
     [
@@ -186,9 +195,8 @@ def test_a_margin_set_by_hand_promises_nothing() -> None:
     [
         ({"below": "0.1", "cascade": cascade()}, "not both"),
         ({"abstain": "yes"}, "needs a margin"),
-        ({"below": "much"}, "'much'; give a margin"),
-        ({"below": "-1"}, "'-1'; give a margin"),
-        ({"below": "nan"}, "'nan'; give a margin"),
+        ({"below": "much"}, "'much'; give a number"),
+        ({"below": "nan"}, "'nan'; give a number"),
         ({"cascade": "[" * 100_000}, "not a cascade.json"),
         ({"cascade": "{}"}, "not a cascade.json"),
         ({"cascade": cascade(schema="other")}, "its schema is 'other'"),
