@@ -12,7 +12,7 @@ from ..errors import MissingExtraError
 from ..version import __version__
 from .labels import OTHER, BoundedLabel
 from .recorder import Outcomes, Recorder
-from .values import CallRecord, JudgeCall, JudgeState, Stage, key_label
+from .values import CallRecord, JudgeCall, JudgeState, Stage, WorkerState, key_label
 
 try:
     from prometheus_client import (
@@ -57,6 +57,8 @@ class Readings:
     """Whether calls are welcome."""
     check_seconds: Callable[[], float]
     """How long the last self check took."""
+    workers: Callable[[], WorkerState] = WorkerState
+    """What worker processes do."""
 
 
 def new_registry(readings: Readings) -> CollectorRegistry:
@@ -253,7 +255,7 @@ class _State(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Return the state as metrics."""
-        readings = self._readings
+        readings, workers = self._readings, self._readings.workers()
         build = GaugeMetricFamily("hallujudge_build_info", "The release.", labels=["version"])
         build.add_metric([__version__], 1)
         yield build
@@ -264,6 +266,9 @@ class _State(Collector):
             ("waiting_calls_limit", "Calls that may wait.", readings.waiting_limit),
             ("ready", "1 while calls are welcome.", float(readings.well())),
             ("self_check_seconds", "Time of the last self check.", readings.check_seconds()),
+            ("workers_busy", "Worker processes at work.", workers.busy),
+            ("worker_tasks_waiting", "Tasks that wait for a worker process.", workers.waiting),
+            ("worker_deaths", "Worker processes that died at work.", workers.deaths),
         ):
             yield GaugeMetricFamily(f"hallujudge_{name}", text, value=value)
         yield from _of_judges(readings.judges())

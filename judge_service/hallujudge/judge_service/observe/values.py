@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 
 from ..access.caller import Caller
 
-__all__ = ["NO_CALLER", "CallRecord", "JudgeCall", "JudgeState", "Stage", "key_label"]
+__all__ = [
+    "NO_CALLER",
+    "CallRecord",
+    "JudgeCall",
+    "JudgeState",
+    "Stage",
+    "WorkerState",
+    "key_label",
+]
 
 NO_CALLER = "unknown"
 """The key label of a call that was refused before its caller was known."""
@@ -57,6 +65,18 @@ class CallRecord:
     def items(self) -> int:
         """The number of its items."""
         return self.outcomes.total()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerState:
+    """What worker processes do."""
+
+    busy: int = 0
+    """Workers that work."""
+    waiting: int = 0
+    """Tasks that wait for a worker."""
+    deaths: int = 0
+    """Workers that died at work since the server started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

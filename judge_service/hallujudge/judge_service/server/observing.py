@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..observe.recorder import Recorder
 from ..observe.together import Together
+from ..observe.values import WorkerState
 from .self_check import SelfCheck
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ..observe.page import MetricsPage
     from ..observe.values import JudgeState
     from ..settings.server import ServerSettings
+    from .workers.pool import WorkerPool
 
 __all__ = ["Observation", "observe"]
 
@@ -39,8 +41,15 @@ class Observation:
         self.recorder.close()
 
 
-def observe(settings: ServerSettings, engine: Engine) -> Observation:
+def observe(
+    settings: ServerSettings, engine: Engine, workers: WorkerPool | None = None
+) -> Observation:
     """Return what the settings ask for.
+
+    Args:
+        settings: The settings.
+        engine: Scores items.
+        workers: Worker processes; None: there are none.
 
     Raises:
         HallujudgeError: An address, a file or an extra is missing.
@@ -53,7 +62,7 @@ def observe(settings: ServerSettings, engine: Engine) -> Observation:
         parts.append(Tracing(otlp_exporter(settings.trace_endpoint), settings.trace_ratio))
     page = None
     if settings.metrics_port >= 0:
-        page, recorder = _metrics(settings, engine, check)
+        page, recorder = _metrics(settings, engine, check, workers)
         parts.append(recorder)
     if settings.access_log:
         from ..observe.access_log import AccessLog
@@ -64,7 +73,7 @@ def observe(settings: ServerSettings, engine: Engine) -> Observation:
 
 
 def _metrics(
-    settings: ServerSettings, engine: Engine, check: SelfCheck
+    settings: ServerSettings, engine: Engine, check: SelfCheck, workers: WorkerPool | None
 ) -> tuple[MetricsPage, Recorder]:
     from ..observe.metrics import MetricsRecorder, Readings, new_registry
     from ..observe.page import MetricsPage
@@ -83,6 +92,7 @@ def _metrics(
             judges=judges,
             well=lambda: not check.ready(),
             check_seconds=lambda: check.seconds,
+            workers=lambda: WorkerState() if workers is None else workers.state,
         )
     )
     recorder = MetricsRecorder(registry)

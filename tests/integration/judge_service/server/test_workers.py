@@ -130,6 +130,7 @@ async def test_the_task_of_a_killed_worker_is_done_again(pool: WorkerPool) -> No
     reply = await work
     assert parsed(reply.parts[0]) == await in_process(REQUEST)
     assert worker not in pool.idle
+    assert pool.state.deaths > 0
 
 
 async def test_a_worker_that_died_while_idle_is_replaced(pool: WorkerPool) -> None:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
 from hallujudge.judge_service.observe.metrics import MetricsRecorder, Readings, new_registry
-from hallujudge.judge_service.observe.values import CallRecord, JudgeCall, JudgeState
+from hallujudge.judge_service.observe.values import CallRecord, JudgeCall, JudgeState, WorkerState
 
 KEY = Caller(id="key:k1", name="Ada", key_id="k1")
 
@@ -27,6 +27,7 @@ def registry() -> CollectorRegistry:
             judges=lambda: states,
             well=lambda: True,
             check_seconds=lambda: 0.001,
+            workers=lambda: WorkerState(busy=2, waiting=3, deaths=1),
         )
     )
 
@@ -77,6 +78,12 @@ def test_items_count_by_outcome_and_reason(registry: CollectorRegistry) -> None:
         labels = {"metric": "pope", "reason": reason}
         assert value(registry, "hallujudge_unscored_items_total", **labels) == 1
     assert b"made up" not in generate_latest(registry)
+
+
+def test_the_state_of_workers(registry: CollectorRegistry) -> None:
+    assert value(registry, "hallujudge_workers_busy") == 2
+    assert value(registry, "hallujudge_worker_tasks_waiting") == 3
+    assert value(registry, "hallujudge_worker_deaths") == 1
 
 
 def test_judge_calls_count_for_their_model_and_key(registry: CollectorRegistry) -> None:

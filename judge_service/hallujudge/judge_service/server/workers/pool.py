@@ -18,6 +18,7 @@ from ...access.fair import FairQueue
 from ...access.memory import CallMemory
 from ...errors import InvalidInputError, OverloadedError, UnavailableError
 from ...observe.recorder import recorder
+from ...observe.values import WorkerState
 from ...settings.cores import usable_cores
 from ...settings.server import ServerSettings, worker_environment
 from .frames import (
@@ -64,6 +65,13 @@ class WorkerPool:
         self._idle: list[_Worker] = []
         self._busy: set[_Worker] = set()
         self._closed = False
+        self._deaths = 0
+
+    @property
+    def state(self) -> WorkerState:
+        """What the workers do."""
+        waiting = self._short.waiting + self._long.waiting
+        return WorkerState(busy=len(self._busy), waiting=waiting, deaths=self._deaths)
 
     @property
     def idle(self) -> tuple[int, ...]:
@@ -128,6 +136,7 @@ class WorkerPool:
             try:
                 reply = await worker.ask(task)
             except (OSError, EOFError):
+                self._deaths += 1
                 _LOG.warning("worker %d died at work", worker.pid)
                 worker.kill()
                 continue
