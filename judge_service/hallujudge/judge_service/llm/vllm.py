@@ -67,7 +67,9 @@ class VllmSettings:
         beginning; the next option has the server say how much was shared.
         ``--generation-config vllm`` keeps the model folder's own sampling defaults out: everything
         is sent with each request. JSON has no white space in it: a model that pads it would be cut
-        off in the middle, and tokens cost time. The key is passed in the environment, not here.
+        off in the middle, and tokens cost time. ``--logprobs-mode`` asks for log-probabilities
+        before constraints are applied, so that a margin says what the model itself found likely;
+        vLLM's default may change. The key is passed in the environment, not here.
         """
         if self.model.startswith("-"):
             raise InvalidInputError(f"{self.model!r} is not a model id: it begins with a dash")
@@ -86,6 +88,8 @@ class VllmSettings:
             "--enable-prompt-tokens-details",
             "--generation-config",
             "vllm",
+            "--logprobs-mode",
+            "raw_logprobs",
             "--structured-outputs-config",
             _COMPACT_JSON,
             *length,

@@ -94,7 +94,7 @@ async def test_it_starts_waits_for_health_serves_and_stops(tmp_path: Path) -> No
     assert not lives(process)
     called = '["serve", "some/model", "--host", "127.0.0.1", "--port", '
     assert called in run.log
-    assert '"--tensor-parallel-size", "2", "--enable-prefix-caching", "--enable-prompt-tokens-details", "--generation-config", "vllm", "--structured-outputs-config", ' in run.log  # fmt: skip # noqa: E501
+    assert '"--tensor-parallel-size", "2", "--enable-prefix-caching", "--enable-prompt-tokens-details", "--generation-config", "vllm", "--logprobs-mode", "raw_logprobs", "--structured-outputs-config", ' in run.log  # fmt: skip # noqa: E501
     assert "disable_any_whitespace" in run.log
     assert '"--max-model-len", "4096", "--dtype", "float32"]' in run.log
     assert key not in run.log
