@@ -45,7 +45,13 @@ def to_values(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes | None:
     if codec is None:
         return None
     names = f"{item_type.__name__} {evidence.__name__}\n".encode()
-    return names + codec.write([(item, _fields_of(result)) for item, result in pairs])
+    return names + codec.write([(item, _row(result)) for item, result in pairs])
+
+
+def _row(result: ItemResult) -> tuple[object, ...]:
+    """Return the fields of a result; statistics are floats, as they are after the wire."""
+    *before, statistics, scores, evidence, fields = _fields_of(result)
+    return (*before, tuple(map(float, statistics)), scores, evidence, fields)
 
 
 def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
@@ -97,4 +103,5 @@ def _codec(item_type: type, evidence: type) -> _Codec | None:
         decoder: Any = Decoder(list[tuple[item_type, row]])  # type: ignore[valid-type]
     except TypeError:
         return None
-    return _Codec(Encoder(enc_hook=builtin).encode, decoder.decode)
+    # The wire gives mappings another order.
+    return _Codec(Encoder(enc_hook=builtin, order="deterministic").encode, decoder.decode)
