@@ -12,14 +12,14 @@ from .result import JsonValue
 
 __all__ = ["JudgeShare", "JudgingCounts", "cascade_notes"]
 
-# Sums of whole numbers do not depend on their order. Evidence has six and nine decimals.
-_MICRO, _NANO = 10**6, 10**9
+# Sums of whole numbers do not depend on their order. Evidence has nine decimals.
+_NANO = 10**9
 _TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeShare:
-    """A judge's part in a run."""
+    """A judge's part in a run. Times of calls are left out, which differ between equal runs."""
 
     judge: str
     """Its name."""
@@ -33,8 +33,6 @@ class JudgeShare:
     """Tokens sent."""
     completion_tokens: int = 0
     """Tokens received."""
-    latency_seconds: float = 0.0
-    """Time of its calls, summed."""
     cost: float | None = None
     """Their price; None without prices."""
 
@@ -57,7 +55,6 @@ class JudgeShare:
             "calls": self.calls,
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
-            "latency_seconds": self.latency_seconds,
             "cost": self.cost,
         }
 
@@ -78,7 +75,6 @@ class JudgingCounts:
                 calls=part["calls"],
                 prompt_tokens=part["prompt_tokens"],
                 completion_tokens=part["completion_tokens"],
-                latency=round(part["latency_seconds"] * _MICRO),
             )
             if part["cost"] is not None:
                 sums.update(cost=round(part["cost"] * _NANO), priced=1)
@@ -115,7 +111,6 @@ class JudgingCounts:
                 calls=sums["calls"],
                 prompt_tokens=sums["prompt_tokens"],
                 completion_tokens=sums["completion_tokens"],
-                latency_seconds=sums["latency"] / _MICRO,
                 cost=sums["cost"] / _NANO if sums["priced"] else None,
             )
             for judge, sums in self._sums.items()

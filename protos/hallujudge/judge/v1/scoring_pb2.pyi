@@ -311,7 +311,6 @@ class JudgeShare(google.protobuf.message.Message):
     CALLS_FIELD_NUMBER: builtins.int
     PROMPT_TOKENS_FIELD_NUMBER: builtins.int
     COMPLETION_TOKENS_FIELD_NUMBER: builtins.int
-    LATENCY_SECONDS_FIELD_NUMBER: builtins.int
     COST_FIELD_NUMBER: builtins.int
     judge: builtins.str
     """Name of the judge."""
@@ -323,8 +322,6 @@ class JudgeShare(google.protobuf.message.Message):
     """Tokens sent."""
     completion_tokens: builtins.int
     """Tokens received."""
-    latency_seconds: builtins.float
-    """Time of its calls, summed."""
     cost: builtins.float
     """Their price. Absent without prices."""
     @property
@@ -340,11 +337,10 @@ class JudgeShare(google.protobuf.message.Message):
         calls: builtins.int = ...,
         prompt_tokens: builtins.int = ...,
         completion_tokens: builtins.int = ...,
-        latency_seconds: builtins.float = ...,
         cost: builtins.float | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_cost", b"_cost", "cost", b"cost"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "decided", b"decided", "declined", b"declined", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "decided", b"decided", "declined", b"declined", "judge", b"judge", "prompt_tokens", b"prompt_tokens"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
 
 Global___JudgeShare: typing_extensions.TypeAlias = JudgeShare

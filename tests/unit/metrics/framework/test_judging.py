@@ -55,7 +55,6 @@ def test_parts_of_items_are_summed_in_any_number_of_parts() -> None:
         calls=1,
         prompt_tokens=100,
         completion_tokens=1,
-        latency_seconds=0.1,
         cost=0.1,
     )
 
