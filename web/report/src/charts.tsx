@@ -117,6 +117,11 @@ export interface BarsProps {
   clear: () => void;
 }
 
+/** Return a label that breaks after underscores, as in external_factual_course. */
+function breakable(label: string): ComponentChildren {
+  return label && label.split("_").map((part, i) => (i ? ["_", <wbr key={i} />, part] : part));
+}
+
 /** Bars with labels: click one to keep its items. */
 export function Bars(props: BarsProps): JSX.Element | null {
   if (!props.bars.length && !props.stays) return null;
@@ -130,7 +135,7 @@ export function Bars(props: BarsProps): JSX.Element | null {
         {props.bars.slice(0, 60).map((bar) => (
           <li key={bar.label}>
             <button type="button" aria-pressed={props.chosen.includes(bar.label)} onClick={() => props.choose(bar.label)}>
-              <span class="bar-label" dir="auto" title={bar.label}>{bar.label || "(none)"}</span>
+              <span class="bar-label" dir="auto" title={bar.label}>{breakable(bar.label) || "(none)"}</span>
               <svg class="bar-track" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
                 <rect x="0" y="1" height="8" width={Math.max((value(bar) / most) * 100, value(bar) ? 1 : 0)} class={`fill ${props.style}`} />
               </svg>
