@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import ArchiveError
 from .formats import Content, read_format
-from .found_files import FoundFile
+from .found_files import FoundFile, with_given_name
 from .json_files import read_values
 from .layouts import ArchiveReader, recognised
 from .records import Record, Records, read_records
@@ -82,8 +82,9 @@ def open_file(file: FoundFile) -> ArchiveFile:
         ArchiveError: The file can't be read.
         MissingExtraError: A package for its format is not installed.
     """
-    content = read_format(file.path)
-    candidates = list(first_values(content.source))
+    with with_given_name(file):
+        content = read_format(file.path)
+        candidates = list(first_values(content.source))
     found = next(((values, r) for values in candidates if (r := recognised(values))), None)
     values, reader = found or (candidates[-1] if candidates else {}, None)
     return ArchiveFile(file=file, content=content, reader=reader, first=values)

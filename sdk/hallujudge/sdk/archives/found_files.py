@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ..errors import ArchiveError
 from .local_files import STDIN, copy_of_stdin
 from .remote_files import fetched, fetched_tree, is_tree, is_url, public_url
 
-__all__ = ["FoundFile", "found_files"]
+__all__ = ["FoundFile", "found_files", "with_given_name"]
 
 _MAX_FILES = 20_000
 _MAX_DEPTH = 12
@@ -36,6 +37,18 @@ class FoundFile:
     """Name for messages: the path or URL that the user gave."""
     root: Path | None = None
     """Folder that the file was found in; None if the user named the file."""
+
+
+@contextmanager
+def with_given_name(file: FoundFile) -> Iterator[None]:
+    """Let errors about a temporary copy name what the user gave."""
+    try:
+        yield
+    except ArchiveError as err:
+        path, message = str(file.path), str(err)
+        if path == file.name or path not in message:
+            raise
+        raise ArchiveError(message.replace(path, file.name), metadata=dict(err.metadata)) from err
 
 
 def found_files(source: str | Path) -> list[FoundFile]:

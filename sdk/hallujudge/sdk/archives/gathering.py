@@ -74,6 +74,13 @@ def _nothing(
         for a in opened
         if a.reader is not None and a.reader.role == "responses"
     ]
+    plain = [archive.file.name for archive in opened if archive.reader is None]
+    if not found and len(plain) > 1:
+        return ArchiveError(
+            f"{given}: {len(plain)} files hold records of no known tool, {named(plain)}, and may "
+            f"be of different runs. Give one of them with `hallujudge score {metric} --responses "
+            "FILE`"
+        )
     seen = f" Found: {'; '.join(found[:3])}." if found else ""
     failed = f" {notes[0]}." if notes and not found else ""
     return ArchiveError(

@@ -30,6 +30,7 @@ __all__ = [
     "read_values",
 ]
 
+_EMPTY = "the file is empty or holds white space only; check that it was written"
 _CHUNK = 1 << 20
 MAX_VALUE_CHARS = 1 << 28
 # Literals, escapes and practical numbers are shorter, so a cut one begins this close to the end.
@@ -104,7 +105,7 @@ def read_json(path: Path) -> object:
     """
     text = read_text(path)
     if not text.strip():
-        raise ArchiveError(f"{path}: the file is empty; check that it was written")
+        raise ArchiveError(f"{path}: {_EMPTY}")
     return read_json_bytes(text, str(path))
 
 
@@ -167,7 +168,7 @@ class _Reader:
         first = self._peek()
         if not first:
             raise ArchiveError(
-                f"{self._path}: the file is empty; check that it was written",
+                f"{self._path}: {_EMPTY}",
                 metadata={"path": str(self._path)},
             )
         if first == "[":

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import ArchiveError
 from .archive_files import ArchiveFile, open_file, value_at
 from .formats import read_format
-from .found_files import FoundFile, found_files
+from .found_files import FoundFile, found_files, with_given_name
 from .gathering import gathered
 from .inputs import InputOptions, References, Responses
 from .layouts import ArchiveReader, recognised
@@ -93,7 +93,8 @@ def _are_paths(source: object) -> bool:
 
 
 def _plain_file(file: FoundFile) -> Opened:
-    content = read_format(file.path)
+    with with_given_name(file):
+        content = read_format(file.path)
     return Opened(source=content.source, notes=content.notes, names=_names([file]))
 
 

@@ -172,8 +172,12 @@ class RunFolder:
 
     def close(self) -> None:
         """Close the files and let other runs write to the folder; what was written stays."""
-        with suppress(OSError):
-            self._close_files()
+        # On a full disk closing fails, too, but frees the file.
+        for file in (self._lines, self._journal):
+            with suppress(OSError):
+                if file is not None:
+                    file.close()
+        self._lines = self._journal = None
         self._lock.release()
 
     def kept(self, count: int) -> str:
@@ -195,7 +199,10 @@ class RunFolder:
             self._open("ab")
         self._take(kept)
         notes = (
-            f"the journal ended in an incomplete record; {cut} bytes were cut off" if cut else "",
+            f"the last {cut} bytes of the journal are incomplete or damaged and were cut off; "
+            "their items are scored again"
+            if cut
+            else "",
             f"resumed: {kept.items} of {manifest.items} items were scored before",
         )
         return Started(kept=kept, notes=tuple(filter(None, notes)))

@@ -296,3 +296,22 @@ def test_a_map_that_names_no_key(tmp_path: Path) -> None:
         "pope", path, None, options=InputOptions(key_map={"response": "out", "label": "doc.gt"})
     )
     assert [(i.response, i.label) for i in items] == [("Yes", "yes")]  # type: ignore[attr-defined]  # pope
+
+
+def test_files_of_plain_records_are_not_guessed(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text(LINE)
+    message = refused(tmp_path)
+    assert "2 files hold records of no known tool" in message
+    assert "Give one of them with `hallujudge score pope --responses FILE`" in message
+
+
+@pytest.mark.parametrize("content", [b'{"question_id": ', LINE.encode() * 2 + b"{"])
+def test_errors_name_standard_input(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert refused("-").startswith("standard input line ")
+
+
+def test_white_space_is_not_called_an_empty_file(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(" \n" * 50)
+    assert "the file is empty or holds white space only" in refused(tmp_path / "a.jsonl")

@@ -127,7 +127,7 @@ def test_a_torn_end_is_cut_off_and_reported(
     notes = started(client, tmp_path)
     assert contents(tmp_path) == whole
     if 0 < cut < len(data):
-        assert "the journal ended in an incomplete record" in notes
+        assert "bytes of the journal are incomplete or damaged" in notes
         assert f"of {COUNT} items were scored before" in notes
 
 
@@ -141,7 +141,7 @@ def test_damage_before_the_end_costs_what_follows(
     middle = len(data) // 2
     data[middle : middle + 50] = bytes(50)
     (tmp_path / name).write_bytes(data)
-    assert "incomplete record" in started(client, tmp_path)
+    assert "incomplete or damaged" in started(client, tmp_path)
     assert contents(tmp_path) == whole
 
 
