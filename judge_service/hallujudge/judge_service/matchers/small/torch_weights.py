@@ -43,12 +43,14 @@ class TorchWeights:
         tokenizer: Path | None = None,
     ) -> None:
         try:
-            from transformers import AutoTokenizer
+            from transformers import AutoTokenizer, T5Tokenizer
         except ImportError as err:
             raise MissingExtraError.of("a small judge", "matcher") from err
+        # The automatic choice reads config.json, where HHEM names a class of its own code.
+        kind = T5Tokenizer if architecture == "hhem" else AutoTokenizer
         try:
             with quiet_loading():
-                self._tokenizer = AutoTokenizer.from_pretrained(
+                self._tokenizer = kind.from_pretrained(
                     str(tokenizer or model.path), local_files_only=True, trust_remote_code=False
                 )
                 self._model, self._run = _LOADERS[architecture](model)
