@@ -103,7 +103,6 @@ reports = st.builds(
             decided=st.integers(0, 2**40),
             declined=st.dictionaries(texts, st.integers(0, 2**40), max_size=2),
             calls=st.integers(0, 2**40),
-            latency_seconds=numbers,
             cost=st.none() | numbers,
         ),
         max_size=2,
