@@ -25,7 +25,7 @@ def modalities(sentence: Span) -> dict[int, Modality]:
     waiting = [sentence.root]
     while waiting:
         token = waiting.pop()
-        above = found.get(token.head.i, Modality.STATED) if token is not sentence.root else None
+        above = found.get(token.head.i)
         found[token.i] = _own(token) or _inherited(token, above)
         waiting.extend(child for child in token.children if child.i not in found)
     return found

@@ -20,6 +20,8 @@ _SIDES = listed(
     "front top middle side left right back edge bottom center centre end corner inside outside "
     "foot midst"
 )
+_MOST_TOGETHER = 30
+"""Longer lists are cut: each subject is related to each object."""
 _DENYING = listed("no neither nor not")
 _NAMELESS = listed(
     "other same own different several many few more most such last next first second third "
@@ -43,10 +45,12 @@ def is_side(token: Token) -> bool:
 
 
 def together(token: Token) -> Iterator[Token]:
-    """Yield a token and those coordinated with it: "a cup and a fork"."""
+    """Yield a token and those coordinated with it, at most thirty: "a cup and a fork"."""
     yield token
-    for other in token.conjuncts:
-        if (other.i > token.i and other.pos_ == token.pos_) or (is_noun(other) and is_noun(token)):
+    if not any(child.dep_ == "conj" for child in token.children):
+        return
+    for other in token.conjuncts[:_MOST_TOGETHER]:
+        if other.i > token.i and (other.pos_ == token.pos_ or (is_noun(other) and is_noun(token))):
             yield other
 
 

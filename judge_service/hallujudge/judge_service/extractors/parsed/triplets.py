@@ -316,7 +316,8 @@ def _governor(verb: Token) -> Token | None:
     if verb.dep_ not in ("conj", "xcomp", "advcl", "pcomp", "ccomp", "dep"):
         return None
     head = verb.head
-    while head.pos_ in ("ADP", "SCONJ", "ADJ", "ADV") and head.head is not head:
+    # A token is a new object each time, so that the root is known by its place.
+    while head.pos_ in ("ADP", "SCONJ", "ADJ", "ADV") and head.head.i != head.i:
         head = head.head
     return head if head.pos_ in ("VERB", "AUX") and head.i != verb.i else None
 

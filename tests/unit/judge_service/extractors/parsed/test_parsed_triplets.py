@@ -94,6 +94,8 @@ TREES = {
         ("cat", "has", "tail"): STATED,
         ("tail", "is", "long"): STATED,
     },
+    # Ready to run: the root of the tree is not a verb.
+    "Ready/ADJ/JJ/ROOT/0/ready to/PART/TO/aux/1/to run/VERB/VB/xcomp/-2/run": {},
     # Is the cat black ?
     "Is/AUX/VBZ/ROOT/0/be the/DET/DT/det/1/the cat/NOUN/NN/nsubj/-2/cat "
     "black/ADJ/JJ/acomp/-3/black ?/PUNCT/./punct/-4/?": {},
@@ -111,3 +113,10 @@ def test_places_are_those_of_the_text() -> None:
         place = slice(claim.object_span.start - 100, claim.object_span.end - 100)
         assert text[place] == claim.object
         assert claim.start >= 100
+
+
+def test_long_lists_are_cut() -> None:
+    things = [f"box{i}/NOUN/NN/conj/{-i}/box{i}" for i in range(1, 200)]
+    rows = "Men/NOUN/NNS/nsubj/1/man hold/VERB/VBP/ROOT/0/hold box0/NOUN/NN/dobj/-1/box0 "
+    held = [claim for claim in _found(rows + " ".join(things)) if claim.relation == "hold"]
+    assert len(held) == 31
