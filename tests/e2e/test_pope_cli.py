@@ -70,8 +70,12 @@ def test_answers_in_another_order_are_refused(tmp_path: Path) -> None:
     assert values_of(tmp_path / "out")["accuracy"] == 1
     assert_refused(pope(tmp_path, own[::-1], "--join", "order"), "car", "dog", "--join text")
     bare = [{"answer": row["answer"]} for row in own]
-    (tmp_path / "one_line.json").write_text(json.dumps(bare))
-    run = pope(tmp_path, own, "--responses", tmp_path / "one_line.json", "--join", "order")
+    one_line = tmp_path / "one_line.json"
+    one_line.write_text(json.dumps(bare))
+    run = here(
+        *("score", "pope", "-r", one_line, "-R", write_lines(tmp_path / "q.jsonl", QUESTIONS)),
+        *("--join", "order", "-o", tmp_path / "out"),
+    )
     assert run.returncode == 0, run.stderr
 
 

@@ -24,9 +24,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def arguments(folder: Path, *more: str | Path) -> list[str | Path]:
+def arguments(
+    folder: Path, *more: str | Path, responses: str | Path | None = None
+) -> list[str | Path]:
     return [
-        *("score", "chair", "--responses", folder / "captions.jsonl"),
+        *("score", "chair", "--responses", responses or folder / "captions.jsonl"),
         *("--references", folder / "references.json", "--out", folder / "out", *more),
     ]
 
@@ -128,7 +130,7 @@ def test_responses_come_from_standard_input(folder: Path, name: str, packed: boo
     (folder / "captions.csv").write_text("\n".join(lines))
     data = (folder / name).read_bytes()
     run = subprocess.run(
-        [BIN / "hallujudge", *arguments(folder, "--responses", "-")],
+        [BIN / "hallujudge", *arguments(folder, responses="-")],
         input=gzip.compress(data) if packed else data,
         capture_output=True,
         timeout=120,
