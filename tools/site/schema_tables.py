@@ -20,7 +20,7 @@ def with_tables(markdown: str, schemas: Path) -> str:
 def _tables(path: Path) -> str:
     schema = json.loads(path.read_text(encoding="utf-8"))
     parts = [_table(schema)]
-    for name, definition in schema["$defs"].items():
+    for name, definition in schema.get("$defs", {}).items():
         parts += [f"### `{name}` {{ #{path.stem.partition('.')[0]}-{name} }}", _body(definition)]
     return "\n\n".join(parts).replace("](#", f"](#{path.stem.partition('.')[0]}-")
 
@@ -59,6 +59,8 @@ def _type(field: Mapping[str, Any]) -> str:
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         return f"[{name}](#{name})"
+    if "const" in field:
+        return f"`{json.dumps(field['const'])}`"
     if "enum" in field:
         return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
     if "anyOf" in field:
