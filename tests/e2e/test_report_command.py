@@ -95,6 +95,9 @@ def test_pictures_are_linked_from_the_page(runs: dict[str, Path], tmp_path: Path
         (("good", "--format", "html", "--embed-images"), "--embed-images needs the folder"),
         (("good", "--format", "html", "--images", "nowhere"), "nowhere: not a folder of pictures"),
         (("good", "--format", "pdf"), "'pdf': choose from"),
+        (("good", "--baseline", "poor"), "--baseline is for the page only; add --format html"),
+        (("good", "--format", "csv", "--images", "nowhere"), "--images is for the page only"),
+        (("good", "poor", "--title", "x"), "--title is for the page of one run"),
         (("nowhere",), "nowhere"),
     ],
 )

@@ -67,6 +67,10 @@ def report(
     from ..runs import read_run
 
     names = _formats(format, runs)
+    options = {
+        "--title": title, "--baseline": baseline, "--images": images, "--embed-images": embed_images
+    }  # fmt: skip
+    _check_page(names, len(runs), [option for option, value in options.items() if value])
     stored = [read_run(run) for run in runs]
     page = out or (runs[0] / PAGE if len(runs) == 1 else Path(_TWO))
     for name in names:
@@ -100,6 +104,14 @@ def _formats(given: list[str] | None, runs: list[Path]) -> list[str]:
             "other formats"
         )
     return names
+
+
+def _check_page(names: list[str], runs: int, options: list[str]) -> None:
+    """Refuse options that only a page has, or only the page of one run."""
+    if options and "html" not in names:
+        raise InvalidInputError(f"{options[0]} is for the page only; add --format html")
+    if runs == 2 and (alone := [each for each in options if each in ("--title", "--baseline")]):
+        raise InvalidInputError(f"{alone[0]} is for the page of one run; leave it out, or a run")
 
 
 def _print(run: StoredRun, name: str) -> None:
