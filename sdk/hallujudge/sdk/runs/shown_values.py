@@ -83,9 +83,8 @@ def _is_shipped(item_type: type) -> bool:
     return item_type is not Item and item_type.__module__.startswith(_FAMILIES)
 
 
-@cache
 def _types() -> Mapping[str, type]:
-    """Return the types of items and evidence by name."""
+    """Return the types of items and evidence by name; families may have come since the last time."""
     from hallujudge.judge_service.wire.convert import EVIDENCE, TASKS
 
     known = (*TASKS.values(), *EVIDENCE, type(None))
