@@ -22,7 +22,6 @@ _NAMES = (
     *("id", "group_id", "outcome", "reason", "detail"),
     *("statistics", "scores", "evidence", "fields"),
 )
-_FAMILIES = f"{Item.__module__.partition('.framework')[0]}."
 _fields_of = attrgetter(*_NAMES)
 _result = maker_of(ItemResult, _NAMES)
 
@@ -35,14 +34,14 @@ class _Codec(NamedTuple):
 
 
 def to_values(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes | None:
-    """Return items with their results as bytes; None if they are left to messages."""
+    """Return items of shipped families with their results; None if they are left to messages."""
     items: set[type] = {type(item) for item, _ in pairs}
     found = (result.evidence for _, result in pairs)
     kinds: set[type] = {type(evidence) for evidence in found if evidence is not None}
     if len(items) != 1 or len(kinds) > 1:
         return None
     (item_type,), evidence = items, next(iter(kinds), type(None))
-    codec = _codec(item_type, evidence) if _is_shipped(item_type) else None
+    codec = _codec(item_type, evidence)
     if codec is None:
         return None
     names = f"{item_type.__name__} {evidence.__name__}\n".encode()
@@ -75,16 +74,9 @@ def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
         yield made, _result(fields)
 
 
-def _is_shipped(item_type: type) -> bool:
-    """Return whether items are of a family of ours, whose types :func:`from_values` finds by name.
-
-    The list of these types is not asked: importing it with all messages takes a tenth of a second.
-    """
-    return item_type is not Item and item_type.__module__.startswith(_FAMILIES)
-
-
+@cache
 def _types() -> Mapping[str, type]:
-    """Return the types of items and evidence by name; families may have come since the last time."""
+    """Return the types of items and evidence by name."""
     from hallujudge.judge_service.wire.convert import EVIDENCE, TASKS
 
     known = (*TASKS.values(), *EVIDENCE, type(None))
