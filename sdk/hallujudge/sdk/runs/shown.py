@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from hallujudge.metrics import Item, ItemResult
 
 from ..report.limits import KEPT_ITEMS, MOST_ITEMS
-from .shown_values import from_values, to_values
+from .shown_values import damaged, from_values, to_values
 
 __all__ = ["kept_of", "packed", "unpacked"]
 
@@ -80,14 +80,14 @@ def unpacked(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
     """Yield the items and results of a batch.
 
     Raises:
-        ValueError: The data is damaged.
+        ArchiveError: The data is damaged, or of another release.
     """
     if not data:
         return
     try:
         content = zlib.decompressobj().decompress(data, _MOST_BYTES)
     except zlib.error as err:
-        raise ValueError(f"the items of the page are damaged: {err}") from err
+        raise damaged(err) from err
     read = from_values if content[:1] == _VALUES else _from_messages
     yield from read(content[1:])
 
@@ -103,7 +103,7 @@ def _from_messages(content: bytes) -> Iterator[tuple[Item, ItemResult]]:
         items = pb.ItemBatch.FromString(content[_SIZE:end]).items
         results = pb.ResultBatch.FromString(content[end:]).results
     except DecodeError as err:
-        raise ValueError(f"the items of the page are damaged: {err}") from err
+        raise damaged(err) from err
     for item, result in zip(items, results, strict=True):
         yield item_from_proto(item), result_from_proto(result)
 

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.slots import maker_of
 
+from ..errors import ArchiveError
 from .lines import builtin
+from .names import JOURNAL
 
-__all__ = ["from_values", "to_values"]
+__all__ = ["damaged", "from_values", "to_values"]
 
 _NAMES = (
     *("id", "group_id", "outcome", "reason", "detail"),
@@ -54,11 +56,18 @@ def _row(result: ItemResult) -> tuple[object, ...]:
     return (*before, tuple(map(float, statistics)), scores, evidence, fields)
 
 
+def damaged(cause: Exception) -> ArchiveError:
+    """Return the error for items that can't be read; journals are checked before for torn bytes."""
+    return ArchiveError(
+        f"{JOURNAL} holds items that this release can't read ({cause}); score the responses again"
+    )
+
+
 def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
     """Yield the items and results of their bytes.
 
     Raises:
-        ValueError: The data is damaged.
+        ArchiveError: The data is damaged, or of another release.
     """
     from msgspec import MsgspecError
 
@@ -69,7 +78,7 @@ def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
         codec = _codec(types[item], types[evidence])
         rows = codec.read(content) if codec is not None else ()
     except (KeyError, MsgspecError) as err:
-        raise ValueError(f"not items and results: {err}") from err
+        raise damaged(err) from err
     for made, fields in rows:
         yield made, _result(fields)
 
