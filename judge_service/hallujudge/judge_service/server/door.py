@@ -93,7 +93,7 @@ def _open_place(settings: ServerSettings) -> str:
 
 
 def describes_itself(settings: ServerSettings, host: str) -> bool:
-    """Return whether anybody who reaches an address is told what methods there are."""
+    """Return whether a server at an address lists its methods for every caller."""
     return settings.reflection == "on" or (settings.reflection == "auto" and is_loopback(host))
 
 

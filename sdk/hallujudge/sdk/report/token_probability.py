@@ -21,7 +21,7 @@ def token_probability(
     two answers; among more it is at most as probable as the runner-up.
 
     Args:
-        answer: The answer whose probability is told, such as ``supported``.
+        answer: The answer whose probability is wanted, such as ``supported``.
         margin: The margin of the answer that the model gave; None if it reported none.
         given: Whether the model gave this answer.
         answers: How many answers it could give.

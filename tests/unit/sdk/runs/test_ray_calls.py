@@ -60,7 +60,7 @@ async def test_a_call_of_a_worker_that_died_is_made_by_another(tmp_path: Path) -
     await keeper.drop("a")
     assert await heir.claim(KEY) is None
     await heir.release(KEY)
-    # A claim that was still on its way when the worker died blocks nobody.
+    # A late call of the dead worker holds up no other worker.
     assert await dead.claim(KEY) is None
     assert await heir.claim(KEY) is None
     await keeper.close()

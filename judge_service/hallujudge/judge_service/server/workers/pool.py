@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 
 # A task whose worker died is done again, once: the worker may have died of the task.
 _ATTEMPTS = 2
-# How long a worker may go on with a task that nobody waits for.
+# How long a worker may go on with a task whose call has ended.
 _UNWANTED_SECONDS = 1.0
 _READ_BYTES = 1 << 20
 _END_SECONDS = 5.0

@@ -62,7 +62,7 @@ def main(control: socket.socket) -> None:
     # Objects that are here now stay; not looking at them keeps their memory shared.
     gc.collect()
     gc.freeze()
-    # Nobody waits for workers one by one.
+    # The system removes workers that ended; no exit code is read.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         message, passed, _, _ = socket.recv_fds(control, len(ONE_WORKER), 1)
