@@ -3,8 +3,9 @@
     python benchmarks/bench_llm_tokens.py [--references tri-he.json] [--claims claims.jsonl]
         [--tokenizer tokenizer.model] [--published-script gpt4_judge.py]
 
-Every prompt of ours is built as it is sent, for the golden claims; so are those of the released
-script, from its own instruction where --published-script names it, else from words of that size.
+Every prompt of Hallujudge is built as it is sent, for the golden claims; so are those of the
+released script, from its own instruction where --published-script names it, else from words of
+that size.
 Tokens are counted, not guessed: --tokenizer takes Llama 3's ``tokenizer.model`` (Meta ships it in
 the PyPI package ``llama-models``; needs ``regex``, which nltk brings), or a folder with a
 ``tokenizer.json``. Without it, words and signs are counted.

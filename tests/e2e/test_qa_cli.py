@@ -147,7 +147,7 @@ POPE_BAD = {
         QUESTIONS,
         ["line 4", "not a text"],
     ),
-    "an id that is none": (
+    "an invalid id": (
         [*ANSWERS[:3], {"question_id": None, "text": "yes"}],
         QUESTIONS,
         ["line 4", "is not an id"],

@@ -122,7 +122,7 @@ def value_of(report: Report, name: str) -> float:
     return value
 
 
-def test_corrected_mends_the_answers_and_the_objects(goldens: Path, published: Report) -> None:
+def test_corrected_fixes_the_answers_and_the_objects(goldens: Path, published: Report) -> None:
     corrected = scored(goldens, "corrected")
     for name in ("accuracy", "f1", "cover"):
         assert value_of(corrected, name) > value_of(published, name)

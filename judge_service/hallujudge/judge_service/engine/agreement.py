@@ -97,7 +97,7 @@ def best_measured(extractor: str, protocol: str, weights: str) -> Agreement | No
     """Return the thresholds with the best agreement on the tuning half; None: not measured.
 
     Args:
-        extractor: What takes claims from answers.
+        extractor: Extracts claims from answers.
         protocol: The matcher's protocol.
         weights: The SHA-256 of the sentence encoder's weights.
     """
@@ -142,7 +142,7 @@ def agreement_note(extractor: str, judge: str, settings: MatcherSettings, weight
     """Return the note on a judge: how it did on known data, or that it was not measured.
 
     Args:
-        extractor: What takes claims from answers.
+        extractor: Extracts claims from answers.
         judge: The name of the judge.
         settings: How the matcher compares, where it is the judge.
         weights: The SHA-256 of the matcher's sentence encoder.

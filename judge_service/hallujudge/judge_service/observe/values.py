@@ -37,7 +37,7 @@ class CallRecord:
     method: str
     """The method's name, such as ``Score``."""
     request_id: str = ""
-    """The id that the client chose, or one of ours."""
+    """The id that the client chose, or one that the server chose."""
     peer: str = ""
     """The caller's address."""
     key: str = NO_CALLER

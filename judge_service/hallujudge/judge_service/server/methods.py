@@ -52,7 +52,7 @@ _FOREIGN = MethodRule(open=True)
 def rule_of(method: str) -> MethodRule:
     """Return the rule of a method, such as ``/hallujudge.judge.v1.JudgeService/Score``.
 
-    A method of ours without a line in the table is for administrators.
+    A method of this service without a line in the table is for administrators.
     """
     if not method.startswith(_OURS):
         return _FOREIGN

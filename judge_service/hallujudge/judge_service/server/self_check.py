@@ -85,7 +85,7 @@ class SelfCheck:
         Args:
             tell: Told whether the server is well, whenever that changes.
         """
-        begin_recording(Recorder())  # the item is nobody's
+        begin_recording(Recorder())  # no caller sent the item
         well = True
         while True:
             problem = await self.check()

@@ -70,7 +70,7 @@ class ServerSettings:
     )
     """How long the first message of a call may take, in seconds."""
     idle_seconds: float = _setting(
-        600.0, "time after which a stream that nobody uses ends", low=0.001, high=2**21
+        600.0, "time after which an idle stream ends", low=0.001, high=2**21
     )
     """How long a stream may be without a message from its client, or one that it reads."""
     max_call_seconds: float = _setting(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["EmbeddedBackend"]
 
 # The server scores as many batches of one stream at the same time.
-_BATCHES_IN_FLIGHT = 8
+_MAX_CONCURRENCY = 8
 
 
 class EmbeddedBackend:
@@ -107,7 +107,7 @@ class EmbeddedBackend:
         async def work(batch: Batch) -> BatchResult:
             return BatchResult(items=batch, results=await score(batch))
 
-        async with aclosing(ordered_map(batches, work, limit=_BATCHES_IN_FLIGHT)) as results:
+        async with aclosing(ordered_map(batches, work, limit=_MAX_CONCURRENCY)) as results:
             async for done in results:
                 yield done
         if report:

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
 
-__all__ = ["MAX_IN_FLIGHT", "RemoteBackend"]
+__all__ = ["MAX_CONCURRENCY", "RemoteBackend"]
 
-MAX_IN_FLIGHT = 256
+MAX_CONCURRENCY = 256
 """Most items sent and not yet answered; more would only fill buffers on both sides."""
 
 _MAX_MESSAGE_BYTES = 64 << 20
@@ -145,7 +145,7 @@ class RemoteBackend:
         """Return what is known of a run before its first item: a report of no items tells it."""
         await self._greet()
         async with (
-            Outbox(_nothing(), MAX_IN_FLIGHT) as outbox,
+            Outbox(_nothing(), MAX_CONCURRENCY) as outbox,
             aclosing(self._responses(spec, outbox, results_only=False)) as responses,
         ):
             reports = [r.report async for r in responses if r.WhichOneof("message") == "report"]
@@ -166,7 +166,7 @@ class RemoteBackend:
         header = await self.header(spec)
         tally = Tally(header.metric, spec.group_by)
         async with (
-            Outbox(batches, MAX_IN_FLIGHT) as outbox,
+            Outbox(batches, MAX_CONCURRENCY) as outbox,
             aclosing(self._kept_up(spec, outbox, header)) as parts,
         ):
             async for part in parts:

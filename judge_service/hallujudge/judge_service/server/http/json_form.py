@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 _SHORT_BYTES = 4_000
 # About a tenth of a second.
 _THREAD_BYTES = 256_000
-# No message of ours has messages in it to a tenth of this depth.
+# The service's own messages are nested less than a tenth as deep.
 _MAX_DEPTH = 50
 _MAX_PROBLEM = 300
 
