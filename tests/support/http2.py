@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 import struct
 
-__all__ = ["connected", "frame", "headers"]
+__all__ = ["connected", "frame", "headers", "read_frame"]
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-HEADERS, RST_STREAM, SETTINGS, CONTINUATION = 1, 3, 4, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, CONTINUATION = 0, 1, 3, 4, 9
 END_STREAM, END_HEADERS = 1, 4
 
 
@@ -39,3 +39,19 @@ def connected(address: str) -> socket.socket:
     connection = socket.create_connection((host, int(port)), timeout=20)
     connection.sendall(PREFACE + frame(SETTINGS, 0, 0))
     return connection
+
+
+def read_frame(connection: socket.socket) -> tuple[int, bytes]:
+    """Return the kind and the payload of the next frame."""
+    head = _exactly(connection, 9)
+    return head[3], _exactly(connection, int.from_bytes(head[:3], "big"))
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = connection.recv(size - len(data))
+        if not more:
+            raise AssertionError("the server closed the connection")
+        data += more
+    return data

@@ -16,6 +16,7 @@ from .scoring import JobScoring, StoppedError
 from .values import Job, JobLimits, Problem
 
 if TYPE_CHECKING:
+    from ..grace import Grace
     from .locks import RunnerLock
 
 __all__ = ["JobRunner"]
@@ -59,20 +60,14 @@ class JobRunner:
                 _LOG.exception("the runner of jobs failed; it goes on")
             await scoring.changes.wait(change, POLL_SECONDS)
 
-    def hurry(self) -> None:
-        """Stop the work on all jobs now."""
-        for _, task in self._running.values():
-            task.cancel()
-
-    async def stop(self, grace: float) -> None:
+    async def stop(self, period: Grace) -> None:
         """Let chunks that are being scored finish, then stop.
 
         Args:
-            grace: The longest wait, in seconds.
+            period: How long they may take.
         """
         tasks = [task for _, task in self._running.values()]
-        if tasks:
-            await asyncio.wait(tasks, timeout=grace)
+        await period.wait(*tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

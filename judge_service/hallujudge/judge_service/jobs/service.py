@@ -16,6 +16,7 @@ from ..errors import (
     UnavailableError,
     VersionMismatchError,
 )
+from ..grace import Grace
 from ..imports import import_in_thread
 from .changes import Changes
 from .runner import POLL_SECONDS, JobRunner
@@ -82,7 +83,6 @@ class JobService:
         self._changes = Changes()
         self._draining = asyncio.Event()
         self._opening: asyncio.Task[_Opened] | None = None
-        self._closing: _Opened | None = None
         self._waking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -104,16 +104,11 @@ class JobService:
         self._draining.set()
         self._changes.notify()
 
-    def hurry(self) -> None:
-        """End the wait of :meth:`close` for items that are being scored."""
-        if self._closing is not None:
-            self._closing.runner.hurry()
-
-    async def close(self, grace: float = 0.0) -> None:
+    async def close(self, period: Grace | None = None) -> None:
         """Stop the work on jobs and close the database.
 
         Args:
-            grace: How long items that are being scored may take, in seconds.
+            period: How long items that are being scored may take; None: no time.
         """
         self.drain()
         if self._waking is not None:
@@ -121,9 +116,8 @@ class JobService:
             await asyncio.gather(self._waking, return_exceptions=True)
         opened = await self._last_opened()
         if opened is not None:
-            self._closing = opened
             await opened.task
-            await opened.runner.stop(grace)
+            await opened.runner.stop(period or Grace(0))
         # A call whose caller was cancelled may still use a connection.
         await asyncio.to_thread(self._threads.close)
         if opened is not None:

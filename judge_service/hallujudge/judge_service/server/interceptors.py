@@ -131,14 +131,10 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                 request = requests if many else await reader.only(raws, memory)
                 if not many:
                     clock.moved()
-                responses = call(request, context)
-                if hasattr(responses, "__aiter__"):
-                    async for response in responses:
-                        yield response
-                        if memory.busy:
-                            clock.moved()
-                else:  # a method that writes its responses to the context, as health's Watch
-                    await responses
+                async for response in call(request, context):
+                    yield response
+                    if memory.busy:
+                        clock.moved()
 
         async def guarded(raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
             try:

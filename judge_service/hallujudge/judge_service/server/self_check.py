@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from ..engine import Engine, ScoreSpec
 from ..engine.registry import metric_entry
@@ -79,7 +79,7 @@ class SelfCheck:
             self._good_at = self._clock()
         return self.problem
 
-    async def run(self, tell: Callable[[bool], Awaitable[None]]) -> None:
+    async def run(self, tell: Callable[[bool], None]) -> None:
         """Check until cancelled.
 
         Args:
@@ -96,7 +96,7 @@ class SelfCheck:
                     "self check: %s",
                     problem or "well again",
                 )
-                await tell(well)
+                tell(well)
             await asyncio.sleep(self._interval)
 
     async def _wrong(self) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from ..engine import Engine
 from ..engine.offers import Offers
 from ..engine.resources import Resources
 from ..errors import HallujudgeError, MissingExtraError
+from ..grace import MARGIN_SECONDS, Grace, in_daemon_thread
 from ..observe.recorder import begin_recording
 from ..settings.server import (
     ResolvedSettings,
@@ -30,6 +31,7 @@ from ..settings.server import (
 )
 from .door import describes_itself, is_loopback, open_door
 from .grpc_server import bind, new_server
+from .health import HealthServicer
 from .job_settings import job_service, with_verdict_cache
 from .observing import Observation, observe
 from .services import SERVICE_NAMES, Services
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from .http.listener import HttpListener
 
 try:
-    from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+    from grpc_health.v1 import health, health_pb2_grpc
     from grpc_reflection.v1alpha import reflection
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("the server", "server") from err
@@ -57,9 +59,9 @@ _LOG = logging.getLogger(__name__)
 _SWITCH_SECONDS = 0.001
 # For calls that the server ended: until gRPC cancels what is left of them.
 _ENDING_SECONDS = 2.0
-_HEALTH_NAMES = ("", *SERVICE_NAMES)
-_SERVING = health_pb2.HealthCheckResponse.SERVING
-_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+# gRPC's own grace period, which this server ends itself. A first stop with a shorter one would
+# cancel calls at a moment that the server does not choose.
+_NO_END_SECONDS = 1e6
 
 
 class RunningServer:
@@ -73,7 +75,7 @@ class RunningServer:
     def __init__(
         self,
         server: grpc.aio.Server,
-        checks: health.aio.HealthServicer,
+        checks: HealthServicer,
         services: Services,
         port: int,
         observation: Observation,
@@ -104,49 +106,48 @@ class RunningServer:
     def watch(self) -> None:
         """Score a small item now and then, and report what follows as the server's health."""
         if self._settings.self_check_seconds:
-            self._watch = asyncio.ensure_future(self._observation.check.run(self._tell))
+            self._watch = asyncio.ensure_future(self._observation.check.run(self._checks.tell))
 
-    async def _tell(self, well: bool) -> None:
-        for name in _HEALTH_NAMES:
-            await self._checks.set(name, _SERVING if well else _NOT_SERVING)
-
-    async def stop(self, grace: float | None = None, hurry: asyncio.Event | None = None) -> None:
+    async def stop(
+        self,
+        grace: float | None = None,
+        hurry: asyncio.Event | None = None,
+        *,
+        margin: float = MARGIN_SECONDS,
+    ) -> None:
         """Reject new calls, wait for running ones to finish, then stop.
+
+        It ends whatever happens: a part that does not end is told in the log and left behind.
 
         Args:
             grace: The longest wait, in seconds; None: the setting ``drain_seconds``.
             hurry: Ends the wait when it is set; None: nothing does.
+            margin: How long each part may take to end after the wait, in seconds.
         """
         grace = self._settings.drain_seconds if grace is None else grace
+        period = Grace(grace, hurry, margin=margin)
         self._observation.check.draining = True
         if self._watch is not None:
             self._watch.cancel()
-        await self._checks.enter_graceful_shutdown()
-        hurry = hurry or asyncio.Event()
-        ends = [self._end_calls(grace, hurry)]
+        self._checks.drain()
+        parts: dict[str, Awaitable[None]] = {"gRPC": self._end_grpc(period)}
         if self._http is not None:
-            ends.append(self._http.stop(grace, hurry))
+            parts["HTTP"] = self._http.stop(period)
         if self._jobs is not None:
             self._jobs.drain()
-            ends.append(self._jobs.close(grace))
-        await asyncio.gather(*ends)
-        await asyncio.to_thread(self._observation.close)
+            parts["the runner of jobs"] = self._jobs.close(period)
+        await asyncio.gather(*(period.end(name, part) for name, part in parts.items()))
+        await period.end("the log of calls", in_daemon_thread(self._observation.close))
 
-    async def _end_calls(self, grace: float, hurry: asyncio.Event) -> None:
-        ending = asyncio.ensure_future(self._server.stop(grace + _ENDING_SECONDS))
-        hurried = asyncio.ensure_future(hurry.wait())
-        await asyncio.wait({ending, hurried}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
-        if hurry.is_set() and self._jobs is not None:
-            self._jobs.hurry()
-        if not ending.done():
+    async def _end_grpc(self, period: Grace) -> None:
+        stopping = asyncio.ensure_future(self._server.stop(_NO_END_SECONDS))
+        await period.wait(stopping)
+        if not stopping.done():
             self._calls.stop()
-            await asyncio.wait({ending}, timeout=_ENDING_SECONDS)
-        if not ending.done():
-            # A second stop would wait for the first one.
-            ending.cancel()
-            await asyncio.gather(ending, return_exceptions=True)
-            await self._server.stop(0)
-        hurried.cancel()
+            await asyncio.wait({stopping}, timeout=_ENDING_SECONDS)
+        if not stopping.done():
+            await self._server.stop(None)
+        await stopping
 
 
 async def start(
@@ -180,7 +181,7 @@ async def start(
     )
     server = new_server(settings, services.interceptors())
     services.register(server)
-    checks = health.aio.HealthServicer()
+    checks = HealthServicer(SERVICE_NAMES)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
     if describes_itself(settings, settings.host):
         reflection.enable_server_reflection(
@@ -197,9 +198,7 @@ async def start(
         await asyncio.create_task(_started(jobs, observation.recorder, services.turns))
     if listener is not None:
         listener.begin()
-    running = RunningServer(server, checks, services, port, observation, listener)
-    await running._tell(True)
-    return running
+    return RunningServer(server, checks, services, port, observation, listener)
 
 
 async def _http(services: Services) -> HttpListener | None:

@@ -151,7 +151,7 @@ async def test_a_task_that_kills_two_workers_is_refused(pool: WorkerPool) -> Non
         [worker] = workers.intersection(pool.busy)
         workers.remove(worker)
         os.kill(worker, signal.SIGKILL)
-    with pytest.raises(InvalidInputError, match="2 worker processes ended") as caught:
+    with pytest.raises(InvalidInputError, match="2 worker processes ended or hung") as caught:
         await work
     assert caught.value.reason == "TOO_COSTLY"
     assert (await pool.run(TASK)).outcomes == {"": 100}
@@ -165,6 +165,21 @@ async def test_a_task_that_takes_too_long_is_refused_and_the_next_one_done() -> 
         small = score_request(SPEC, captions(1))
         reply = await pool.run(Task(kind="score", parts=(small.SerializeToString(),)))
         assert parsed(reply.parts[0]) == await in_process(small)
+
+
+async def test_a_worker_that_hangs_is_ended() -> None:
+    large = score_request(SPEC, captions(5_000)).SerializeToString()
+    async with running(WorkerPool(1, worker_settings(), reply_seconds=0.001)) as pool:
+        with pytest.raises(InvalidInputError, match="ended or hung"):
+            await pool.run(Task(kind="score", parts=(large,)))
+        assert not pool.busy
+        assert pool.state.deaths == 2
+
+
+async def test_a_worker_that_does_not_start_in_time_holds_no_call() -> None:
+    async with running(WorkerPool(1, worker_settings(), start_seconds=0.001)) as pool:
+        with pytest.raises(OverloadedError, match="can't start a worker"):
+            await pool.run(TASK)
 
 
 async def test_the_worker_of_a_call_that_ended_gets_free(pool: WorkerPool) -> None:

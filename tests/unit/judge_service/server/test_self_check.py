@@ -96,7 +96,7 @@ async def test_changes_are_told_once() -> None:
     told: list[bool] = []
     changed = asyncio.Event()
 
-    async def tell(well: bool) -> None:
+    def tell(well: bool) -> None:
         told.append(well)
         changed.set()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from ...grace import Grace
     from ...settings.server import ServerSettings
     from ..call_clock import RunningCalls
     from .app import HttpApp
@@ -78,21 +79,16 @@ class HttpListener:
         """Serve."""
         self._serving = asyncio.create_task(self._server.serve([self._socket]))
 
-    async def stop(self, grace: float, hurry: asyncio.Event) -> None:
+    async def stop(self, period: Grace) -> None:
         """Accept no more connections, and wait for running requests to finish.
 
         Args:
-            grace: The longest wait, in seconds.
-            hurry: Ends the wait when it is set.
+            period: How long they may take.
         """
         if self._serving is None:
             return
         self._server.should_exit = True
-        hurried = asyncio.create_task(hurry.wait())
-        await asyncio.wait(
-            (self._serving, hurried), timeout=grace, return_when=asyncio.FIRST_COMPLETED
-        )
-        hurried.cancel()
+        await period.wait(self._serving)
         if not self._serving.done():
             self._calls.stop()
             await asyncio.wait({self._serving}, timeout=_END_SECONDS)

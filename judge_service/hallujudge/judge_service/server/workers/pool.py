@@ -42,6 +42,12 @@ _ATTEMPTS = 2
 _UNWANTED_SECONDS = 1.0
 _READ_BYTES = 1 << 20
 _END_SECONDS = 5.0
+# A start takes about a second; a machine with little left to give may take a minute.
+_START_SECONDS = 120.0
+# Processor time is limited where it is used. This limit is for workers that wait for something: a
+# worker at work has its processor time even where five others want the same core.
+_WALL_FACTOR = 4.0
+_WALL_SECONDS = 60.0
 _RETRY_SECONDS = 1.0
 # Room for the largest graph that a caller may send.
 _GRAPH_BYTES = 96 << 20
@@ -56,12 +62,25 @@ class WorkerPool:
     Args:
         count: How many tasks run at the same time, without long ones.
         settings: What workers need to know.
+        start_seconds: How long a worker may take to start.
+        reply_seconds: How long a worker may take to reply; None: a minute more than four times the
+            processor time that it may take.
     """
 
-    def __init__(self, count: int, settings: WorkerSettings) -> None:
+    def __init__(
+        self,
+        count: int,
+        settings: WorkerSettings,
+        *,
+        start_seconds: float = _START_SECONDS,
+        reply_seconds: float | None = None,
+    ) -> None:
+        if reply_seconds is None:
+            reply_seconds = _WALL_FACTOR * settings.max_seconds + _WALL_SECONDS
+        self._reply_seconds = reply_seconds
         self._short = FairQueue(count)
         self._long = FairQueue(max(1, count // 2))
-        self._forker = _Forker(settings)
+        self._forker = _Forker(settings, start_seconds)
         self._idle: list[_Worker] = []
         self._busy: set[_Worker] = set()
         self._closed = False
@@ -134,10 +153,14 @@ class WorkerPool:
             worker = await self._worker()
             self._busy.add(worker)
             try:
-                reply = await worker.ask(task)
-            except (OSError, EOFError):
+                async with asyncio.timeout(self._reply_seconds):
+                    reply = await worker.ask(task)
+            except (OSError, EOFError) as err:
                 self._deaths += 1
-                _LOG.warning("worker %d died at work", worker.pid)
+                hangs = isinstance(err, TimeoutError)
+                _LOG.warning(
+                    "worker %d %s", worker.pid, "did not reply" if hangs else "died at work"
+                )
                 worker.kill()
                 continue
             except BaseException:
@@ -151,8 +174,8 @@ class WorkerPool:
                 self._idle.append(worker)
             return reply
         raise InvalidInputError(
-            f"{_ATTEMPTS} worker processes ended while they scored this message; send fewer or "
-            "shorter items, to find the one that can't be scored",
+            f"{_ATTEMPTS} worker processes ended or hung while they scored this message; send "
+            "fewer or shorter items, to find the one that can't be scored",
             reason="TOO_COSTLY",
         )
 
@@ -230,10 +253,12 @@ class _Forker:
 
     Args:
         settings: What workers need to know.
+        start_seconds: How long a worker may take to start.
     """
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    def __init__(self, settings: WorkerSettings, start_seconds: float) -> None:
         self._settings = settings
+        self._start_seconds = start_seconds
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -254,14 +279,23 @@ class _Forker:
         """Return a new worker.
 
         Raises:
-            OSError: None can be started.
+            OSError: None can be started, or none started in time.
+            EOFError: It ended before it was ready.
         """
         ours, theirs = socket.socketpair()
         with theirs:
             self._send(theirs)
+        process = self._process
         reader, writer = await asyncio.open_connection(sock=ours, limit=_READ_BYTES)
         try:
-            hello = decode_hello(await _frame(reader))
+            async with asyncio.timeout(self._start_seconds):
+                hello = decode_hello(await _frame(reader))
+        except TimeoutError as err:
+            # What workers are forked from hangs; the next worker comes from another one.
+            writer.transport.abort()
+            if process is self._process:
+                self._kill()
+            raise TimeoutError(f"not ready after {self._start_seconds:g} s") from err
         except BaseException:
             writer.transport.abort()
             raise
@@ -280,6 +314,12 @@ class _Forker:
                 self.close()
             else:
                 return
+
+    def _kill(self) -> None:
+        """End it at once; its workers go on."""
+        if self._process is not None:
+            self._process.kill()
+        self.close()
 
     def close(self) -> None:
         """End it; the workers must have ended, or end now."""
