@@ -141,9 +141,11 @@ def record_failure(status: str, error: str) -> None:
 
 def record_items(metric: str, results: Sequence[ItemResult]) -> None:
     """Record outcomes of items, for the running call too."""
-    scored = Outcome.SCORED
-    reasons = ("" if one.outcome is scored else str(one.reason) or "other" for one in results)
-    record_outcomes(metric, Counter(reasons))
+    unscored = [one for one in results if one.outcome is not Outcome.SCORED]
+    outcomes = Counter(str(one.reason) or "other" for one in unscored)
+    if scored := len(results) - len(unscored):
+        outcomes[""] = scored
+    record_outcomes(metric, outcomes)
 
 
 def record_outcomes(metric: str, outcomes: Outcomes) -> None:

@@ -70,7 +70,7 @@ class Rows:
         self.keys.extend(keys)
         self.weights.extend(repeat(1, len(keys)))
         for column, numbers in zip(self.columns, zip(*statistics, strict=True), strict=True):
-            column.extend(_of_type(column, numbers))
+            _extend(column, numbers)
         for column_codes, code in zip(self.codes, codes, strict=True):
             column_codes.extend(code)
         self.items += len(keys)
@@ -176,11 +176,14 @@ class Rows:
         self._room = max(FOLD_ABOVE, 2 * len(self.keys))
 
 
-def _of_type(column: Numbers, numbers: Sequence[float]) -> Sequence[Any]:
-    """Return numbers as a column holds them: a server sends whole numbers as floats."""
-    if column.typecode == "d" or float not in set(map(type, numbers)):
-        return numbers
-    return [int(number) for number in numbers]
+def _extend(column: Numbers, numbers: Sequence[Any]) -> None:
+    """Add numbers to a column: a server sends whole numbers as floats."""
+    rows = len(column)
+    try:
+        column.extend(numbers)
+    except TypeError:
+        del column[rows:]
+        column.extend([int(number) for number in numbers])
 
 
 def _little_endian(numbers: Numbers) -> bytes:

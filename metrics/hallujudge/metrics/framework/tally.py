@@ -66,8 +66,10 @@ class Tally:
                 self._reasons[result.reason] += 1
                 self._unscored_rows += bool(result.statistics)
                 self._unscored_times += self._times(result)
-            if judging := getattr(result.evidence, "judging", ()):
-                self._judging.add(judging)
+        # Looking at each evidence takes a thirtieth of the time of scoring an answer.
+        if any(hasattr(kind, "judging") for kind in {type(result.evidence) for result in results}):
+            for result in results:
+                self._judging.add(getattr(result.evidence, "judging", ()))
         rows = [result for result in results if result.statistics]
         codes = [
             [of.code(result.fields.get(key, MISSING)) for result in rows]
