@@ -54,6 +54,14 @@ RESULTS = [
 ]
 
 
+def test_whole_numbers_may_be_floats_as_a_server_sends_them() -> None:
+    tally, floats = Tally(METRIC), Tally(METRIC)
+    tally.add_all(RESULTS)
+    sent = [result("2", *map(float, RESULTS[1].statistics)), RESULTS[2]]
+    floats.add_all([RESULTS[0], *sent])
+    assert floats.to_bytes() == tally.to_bytes()
+
+
 def test_nothing_scored_makes_no_groups() -> None:
     assert report_of([unscored("NO_CLAIMS")]).groups == {}
 
