@@ -16,13 +16,14 @@ from ..observe.recorder import Recorder, begin_recording
 from ..observe.values import CallRecord
 from .methods import rule_of
 
-__all__ = ["REQUEST_ID", "ObservingInterceptor", "request_id"]
+__all__ = ["REQUEST_ID", "ObservingInterceptor", "record_refused", "request_id"]
 
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 REQUEST_ID = "x-request-id"
 """The header with the id that a client chooses for a call."""
+_REFUSED = "HTTP"
 # Other ids are replaced: a log is no place for whatever a client sends.
 _ALLOWED_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
@@ -105,6 +106,28 @@ def request_id(metadata: Iterable[tuple[str, str | bytes]]) -> str:
         if name == REQUEST_ID and isinstance(value, str) and _ALLOWED_ID.fullmatch(value):
             return value
     return uuid.uuid4().hex
+
+
+def record_refused(
+    recorder: Recorder, status: str, error: str, *, peer: str, request_id: str
+) -> None:
+    """Record an HTTP request that was refused before it became a call of a method.
+
+    Args:
+        recorder: Where calls are recorded.
+        status: The name of the status code.
+        error: What the client was told.
+        peer: The client's address, in gRPC's notation.
+        request_id: The id of the request.
+    """
+    call = CallRecord(
+        method=_REFUSED,
+        request_id=request_id,
+        peer=_host(peer),
+        status=status,
+        error=error,
+    )
+    recorder.call_ended(call)
 
 
 def _host(peer: str) -> str:

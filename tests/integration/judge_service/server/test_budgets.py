@@ -6,17 +6,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from google.protobuf import json_format
 from support import scripted_llm as llm
+from support.http_calls import JUDGE, post
 
+from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.access.caller import Limits, Scope
 from hallujudge.judge_service.access.keys import create_key
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
-from hallujudge.judge_service.server.server import start
+from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.items import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
@@ -26,26 +30,26 @@ SCENE = (Triplet("man", "riding", "horse"),)
 
 
 @asynccontextmanager
-async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[str]:
+async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[RunningServer]:
     """Run a server with an LLM judge, as ``serve`` builds it."""
     ledger = Ledger(folder / "spending.sqlite")
     settings = JudgeSettings(llm_url=judge.url, llm_model="tiny", outage_seconds=0)
     factory = JudgeFactory(settings, ledger=ledger)
     server = await start(
-        ServerSettings(port=0, keys_file=str(folder / "keys.json")),
+        ServerSettings(port=0, http_port=0, keys_file=str(folder / "keys.json")),
         Engine(Resources(lambda: factory)),
     )
     try:
-        yield server.address
+        yield server
     finally:
         await server.stop(0)
         await factory.close()
         ledger.close()
 
 
-async def verdicts(address: str, key: str, count: int) -> list[str]:
-    """Return the verdict, or the reason for none, of each of some items."""
-    items = [
+def items_of(key: str, count: int) -> list[TriHeItem]:
+    """Return items that no other key has."""
+    return [
         TriHeItem(
             id=str(n),
             claims=(Triplet("man", "riding", f"horse {key[3:11]} {n}"),),
@@ -53,10 +57,16 @@ async def verdicts(address: str, key: str, count: int) -> list[str]:
         )
         for n in range(count)
     ]
+
+
+async def verdicts(server: RunningServer, key: str, count: int) -> list[str]:
+    """Return the reason for no verdict, or an empty text, of each of some items."""
     found: list[str] = []
-    async with AsyncClient(address, connection=Connection(api_key=Secret(key))) as client:
+    async with AsyncClient(server.address, connection=Connection(api_key=Secret(key))) as client:
         await client.score_items(
-            SPEC, items, on_batch=lambda batch: found.extend(one.reason for one in batch.results)
+            SPEC,
+            items_of(key, count),
+            on_batch=lambda batch: found.extend(one.reason for one in batch.results),
         )
     return found
 
@@ -68,11 +78,32 @@ async def test_one_keys_calls_leave_the_others_theirs(tmp_path: Path) -> None:
         for name in ("ana", "ben")
     )
     async with llm.ScriptedLlm(llm.by_scene_graph) as judge:
-        async with serving(tmp_path, judge) as address:
-            found = await verdicts(address, ana, 5)
+        async with serving(tmp_path, judge) as server:
+            found = await verdicts(server, ana, 5)
             assert sorted(found) == ["", "", "", "NO_VERDICTS", "NO_VERDICTS"]
-            assert await verdicts(address, ben, 2) == ["", ""]
-        async with serving(tmp_path, judge) as address:
-            assert await verdicts(address, ana, 1) == ["NO_VERDICTS"]
-            assert await verdicts(address, ben, 1) == [""]
+            assert await verdicts(server, ben, 2) == ["", ""]
+        async with serving(tmp_path, judge) as server:
+            assert await verdicts(server, ana, 1) == ["NO_VERDICTS"]
+            assert await verdicts(server, ben, 1) == [""]
         assert judge.chats == 6
+
+
+async def test_a_budget_is_one_over_grpc_and_over_http(tmp_path: Path) -> None:
+    scopes, limits = [Scope.SCORE, Scope.JUDGE], Limits(judge_calls_per_day=3)
+    key = create_key(tmp_path / "keys.json", "ana", scopes=scopes, limits=limits)
+    items = map(item_to_proto, items_of(key, 5))
+    request = pb.ScoreRequest(spec=spec_to_proto(SPEC), items=items)
+    async with llm.ScriptedLlm(llm.by_scene_graph) as judge, serving(tmp_path, judge) as server:
+        answer = await post(
+            server,
+            JUDGE + "Score",
+            json_format.MessageToDict(request),
+            authorization=f"Bearer {key}",
+        )
+        assert answer.status == 200
+        reasons = sorted(one.get("reason", "") for one in answer.json["results"])
+        assert reasons == ["", "", "", "NO_VERDICTS", "NO_VERDICTS"]
+        # The three replies are kept, and there is nothing left for more.
+        found = await verdicts(server, key, 6)
+        assert sorted(found) == ["", "", "", *["NO_VERDICTS"] * 3]
+        assert judge.chats == 3

@@ -28,5 +28,7 @@ async def listener_of(services: Services) -> HttpListener:
     routes = await routes_of(
         handlers, json=services.interceptors(JsonForm), binary=services.interceptors()
     )
-    app = HttpApp(routes, settings, services.door)
-    return HttpListener(app, settings, services.calls, server_context(settings))
+    app = HttpApp(routes, settings, services.door, services.recorder)
+    return HttpListener(
+        app, settings, services.calls, services.recorder, tls=server_context(settings)
+    )

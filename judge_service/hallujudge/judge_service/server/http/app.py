@@ -11,15 +11,20 @@ from ...errors import DeadlineError, HallujudgeError
 from ...wire.errors import status_of
 from ..door import describes_itself, is_loopback
 from ..failures import internal_error
+from ..observed import REQUEST_ID, record_refused
 from .bodies import Body, Receive, lines_of, unpacked, whole
 from .context import CallFailedError
 from .document import openapi_document
-from .exchange import JSON, LINES, PROTO, Exchange, Scope, Send
+from .exchange import JSON, LINES, PROTO, Exchange, Headers, Scope, Send
 from .job_results import all_results
 from .json_form import to_json
 from .refusals import GZIP, coding_of, foreign_host, kind_of, refusal_of
+from .statuses import name_of
 
 if TYPE_CHECKING:
+    from google.rpc import status_pb2
+
+    from ...observe.recorder import Recorder
     from ...settings.server import ServerSettings
     from ..door import Door
     from .routes import Route
@@ -37,10 +42,18 @@ class HttpApp:
         routes: The methods by path.
         settings: The settings of the server.
         door: Tells who calls.
+        recorder: Where refused requests are recorded; the methods record their calls.
     """
 
-    def __init__(self, routes: Mapping[str, Route], settings: ServerSettings, door: Door) -> None:
+    def __init__(
+        self,
+        routes: Mapping[str, Route],
+        settings: ServerSettings,
+        door: Door,
+        recorder: Recorder,
+    ) -> None:
         self._routes = routes
+        self._recorder = recorder
         self._limit = settings.max_message_bytes
         self._door = door
         self._open = describes_itself(settings, settings.http_host)
@@ -54,7 +67,7 @@ class HttpApp:
         if refusal is None and self._local:
             refusal = foreign_host(exchange)
         if refusal is not None:
-            await exchange.fail(refusal.status, refusal.http, refusal.headers)
+            await self._refuse(exchange, refusal.status, refusal.http, refusal.headers)
         elif (route := self._routes.get(path)) is None:
             await self._describe(exchange)
         else:
@@ -67,9 +80,25 @@ class HttpApp:
             if not self._open:
                 self._door.caller_of(context)
         except HallujudgeError as err:
-            await exchange.fail(status_of(err))
+            await self._refuse(exchange, status_of(err))
         else:
             await exchange.respond(200, JSON, openapi_document())
+
+    async def _refuse(
+        self,
+        exchange: Exchange,
+        status: status_pb2.Status,
+        http: int | None = None,
+        headers: Headers = (),
+    ) -> None:
+        record_refused(
+            self._recorder,
+            name_of(status),
+            status.message,
+            peer=exchange.context.address,
+            request_id=exchange.header(REQUEST_ID),
+        )
+        await exchange.fail(status, http, headers)
 
     async def _serve(self, route: Route, exchange: Exchange, body: Body) -> None:
         try:

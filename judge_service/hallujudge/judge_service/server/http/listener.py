@@ -10,9 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidInputError, MissingExtraError
+from ..observed import record_refused, request_id
+from .context import peer_of
 
 if TYPE_CHECKING:
     from ...grace import Grace
+    from ...observe.recorder import Recorder
     from ...settings.server import ServerSettings
     from ..call_clock import RunningCalls
     from .app import HttpApp
@@ -38,6 +41,7 @@ class HttpListener:
         app: The application.
         settings: The address, and the limits of connections.
         calls: The calls that are running, over gRPC as well.
+        recorder: Where requests are recorded that are not HTTP; the application records others.
         tls: How connections are encrypted; None: they are plain text.
 
     Raises:
@@ -49,6 +53,8 @@ class HttpListener:
         app: HttpApp,
         settings: ServerSettings,
         calls: RunningCalls,
+        recorder: Recorder,
+        *,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._calls = calls
@@ -58,7 +64,7 @@ class HttpListener:
         most = settings.max_running_calls + settings.max_waiting_calls
         config = uvicorn.Config(
             app,
-            http=_protocol(settings.first_message_seconds),
+            http=_protocol(settings.first_message_seconds, recorder),
             ws="none",
             lifespan="off",
             # Our own logs say what is to be said; clients can cause every line of uvicorn's.
@@ -109,8 +115,13 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _protocol(seconds: float) -> type[H11Protocol]:
-    """Return the protocol of connections that may take so long for the head of a request."""
+def _protocol(seconds: float, recorder: Recorder) -> type[H11Protocol]:
+    """Return the protocol of connections.
+
+    Args:
+        seconds: How long the head of a request may take.
+        recorder: Where requests are recorded that are not HTTP.
+    """
 
     class Protocol(H11Protocol):
         """Closes a connection whose client does not send the head of a request in time."""
@@ -136,6 +147,14 @@ def _protocol(seconds: float) -> type[H11Protocol]:
                 self._forget()
 
         def send_400_response(self, msg: str) -> None:
+            if self.cycle is None or self.cycle.response_complete:  # a running call is recorded
+                record_refused(
+                    recorder,
+                    "INVALID_ARGUMENT",
+                    msg,
+                    peer=peer_of(self.client),
+                    request_id=request_id(()),
+                )
             try:
                 super().send_400_response(msg)
             except LocalProtocolError:  # a response has begun, and this is not a part of it

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from google.protobuf.any_pb2 import Any as Packed
     from google.protobuf.message import Message
 
-__all__ = ["error_body", "error_headers", "http_status"]
+__all__ = ["error_body", "error_headers", "http_status", "name_of"]
 
 HTTP_STATUSES: Mapping[str, int] = {
     "CANCELLED": 499,
@@ -49,7 +49,7 @@ _DETAILS: tuple[type[Message], ...] = (
 def http_status(status: status_pb2.Status) -> int:
     """Return the HTTP status of an error."""
     info = _detail(status, error_details_pb2.ErrorInfo())
-    return _BY_REASON.get(info.reason) or HTTP_STATUSES[_name(status)]
+    return _BY_REASON.get(info.reason) or HTTP_STATUSES[name_of(status)]
 
 
 def error_headers(status: status_pb2.Status) -> list[tuple[str, str]]:
@@ -59,7 +59,7 @@ def error_headers(status: status_pb2.Status) -> list[tuple[str, str]]:
     if retry.HasField("retry_delay"):
         seconds = math.ceil(retry.retry_delay.ToNanoseconds() / 1e9)
         headers.append(("retry-after", str(seconds)))
-    if _name(status) == "UNAUTHENTICATED":
+    if name_of(status) == "UNAUTHENTICATED":
         headers.append(("www-authenticate", "Bearer"))
     return headers
 
@@ -88,10 +88,11 @@ def _detail(status: status_pb2.Status, message: Any) -> Any:
     return message
 
 
-def _name(status: status_pb2.Status) -> str:
+def name_of(status: status_pb2.Status) -> str:
+    """Return the name of an error's status code."""
     return _NAMES.get(status.code, "UNKNOWN")
 
 
 def _connect_name(status: status_pb2.Status) -> str:
-    name = _name(status)
+    name = name_of(status)
     return "canceled" if name == "CANCELLED" else name.lower()

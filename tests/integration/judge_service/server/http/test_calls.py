@@ -213,6 +213,33 @@ async def test_calls_are_logged_and_counted(tmp_path: Path) -> None:
     assert 'hallujudge_calls_total{method="Score",status="OK"} 1.0' in page
 
 
+async def test_requests_that_are_no_calls_are_logged_and_counted(tmp_path: Path) -> None:
+    log = tmp_path / "calls.jsonl"
+    async with serving(access_log=str(log), access_log_errors=1, metrics_port=0) as server:
+        await post(server, JUDGE + "None", {}, **{"x-request-id": "run-8"})
+        await post(server, _SCORE, {}, host="example.org")
+        for sent in (b"this is not HTTP\r\n\r\n", b"a" * 100_000):
+            reader, writer = await connected(server)
+            writer.write(sent)
+            async with asyncio.timeout(PATIENCE):
+                assert (await reader.readline()).startswith(b"HTTP/1.1 400")
+            writer.close()
+        await post(server, _INFO, {})
+        page = await asyncio.to_thread(_page, f"http://{server.metrics_address}/metrics")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["method"], line["status"]) for line in lines] == [
+        ("HTTP", "UNIMPLEMENTED"),
+        ("HTTP", "PERMISSION_DENIED"),
+        ("HTTP", "INVALID_ARGUMENT"),
+        ("HTTP", "INVALID_ARGUMENT"),
+        ("GetServerInfo", "OK"),
+    ]
+    assert {line["peer"] for line in lines} == {"ipv4:127.0.0.1"}
+    assert lines[0]["request_id"] == "run-8"
+    assert "example.org" in lines[1]["error"]
+    assert 'hallujudge_calls_total{method="HTTP",status="INVALID_ARGUMENT"} 2.0' in page
+
+
 def _page(url: str) -> str:
     with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         return str(answer.read().decode())
