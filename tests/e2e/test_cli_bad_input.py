@@ -183,7 +183,10 @@ def test_bad_graphs(folder: Path, name: str, text: str | None, said: str) -> Non
 
 def test_usage_errors(folder: Path) -> None:
     assert_refused(score(folder, "good.jsonl", "--variant", "best"), "published, corrected")
-    assert_refused(score(folder, "good.jsonl", "--count", "things"), "mentions, objects")
+    assert_refused(
+        score(folder, "good.jsonl", "--count", "things"),
+        "error: --count is 'things'; choose one of mentions, objects",
+    )
     assert_refused(
         score(folder, "good.jsonl", "--format", "pdf"), "table, json, markdown, csv, latex, html"
     )
@@ -278,6 +281,8 @@ def test_an_output_folder_that_is_a_file(folder: Path) -> None:
         (["--id-key", "a", "--id-key", "b"], "--id-key is given more than once"),
         (["--references", ""], "--references is empty; give a value"),
         (["--out", ""], "--out is empty; give a value"),
+        (["--server", ""], "--server is empty; give a value"),
+        (["--confidence", "0.9", "--confidence", "0.8"], "--confidence is given more than once"),
     ],
 )
 def test_no_file_is_ignored_and_no_name_is_empty(folder: Path, more: list[str], said: str) -> None:

@@ -32,7 +32,7 @@ class OptionError(MetricError):
 
     def __init__(self, metric: str, option: str, problem: str) -> None:
         self.metric, self.option, self.problem = metric, option, problem
-        super().__init__(f"option {option!r} of {metric}: {problem}")
+        super().__init__(f"the option {option} of {metric}: {problem}")
 
 
 class MergeError(MetricError):

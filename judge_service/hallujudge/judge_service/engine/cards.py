@@ -12,6 +12,7 @@ from hallujudge.metrics.framework.definitions import OptionDefinition
 from hallujudge.metrics.framework.signature import CARD_MARK, signature_value
 
 from ..errors import InvalidInputError
+from ..faults import fault_of
 
 if TYPE_CHECKING:
     from .spec import ScoreSpec
@@ -90,7 +91,7 @@ def _read(text: str) -> ReportCard:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         raise InvalidInputError(
-            f"option 'card' is not a judge's report card: {str(err)[:120]}; give the JSON file of "
+            f"the option card is not a judge's report card: {fault_of(err)}; give the JSON file of "
             "a card as it was written"
         ) from err
 

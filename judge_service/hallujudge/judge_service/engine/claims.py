@@ -89,8 +89,8 @@ class ClaimExtractor:
 
         if tentative != TENTATIVE[0] and name not in _MARKING:
             raise InvalidInputError(
-                f"option 'tentative_claims' is {tentative!r}, but the extractor {name!r} does not "
-                f"mark tentative claims; use the extractor {' or '.join(_MARKING)}"
+                f"the option tentative_claims is {tentative!r}, but the extractor {name!r} does "
+                f"not mark tentative claims; use the extractor {' or '.join(_MARKING)}"
             )
         self._name = name
         self._omits = tentative != TENTATIVE[0]

@@ -150,14 +150,14 @@ def choice_judge(
     about = (*ESCALATION_OPTIONS, CARD_OPTION)
     if given := [each.name for each in about if spec.options.get(each.name)]:
         raise InvalidInputError(
-            f"option {given[0]!r} is about a judge, but no judge is asked; set "
-            f"{entry.judge_option!r} to {' or '.join(LLM_JUDGES)}"
+            f"the option {given[0]} is about a judge, but no judge is asked; set the "
+            f"option {entry.judge_option} to {' or '.join(LLM_JUDGES)}"
         )
     for option in (option for own in prompts.values() for option in own):
         if spec.options.get(option):
             raise InvalidInputError(
-                f"option {option!r} is a judge's prompt, but no judge is asked; set "
-                f"{entry.judge_option!r} to {' or '.join(LLM_JUDGES)}"
+                f"the option {option} is a judge's prompt, but no judge is asked; set the "
+                f"option {entry.judge_option} to {' or '.join(LLM_JUDGES)}"
             )
     return None
 

@@ -53,7 +53,7 @@ class Offers:
 
     def _error(self, option: str, offered: tuple[str, ...]) -> NotFoundError:
         return NotFoundError(
-            f"option {option!r} names something that this server does not offer; it offers "
+            f"the option {option} names something that this server does not offer; it offers "
             f"{', '.join(offered) or 'nothing'}",
             reason="MODEL_NOT_OFFERED",
             metadata={"option": option},

@@ -105,5 +105,5 @@ def _option_problem(name: str, value: str, entry: MetricEntry) -> str:
         return f"{entry.name} has no option {name!r}; known: {known}"
     choices = options[name].choices
     if choices and value not in choices:
-        return f"option {name!r} is {value!r}; choose one of {', '.join(choices)}"
+        return f"the option {name} is {value!r}; choose one of {', '.join(choices)}"
     return ""

@@ -14,6 +14,7 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.signature import signature_value
 
 from ..errors import InvalidInputError
+from ..faults import fault_of
 from .values import Declined, JudgeIdentity
 
 __all__ = ["CASCADE_SCHEMA", "Escalation", "Promise", "history_before"]
@@ -62,11 +63,14 @@ class Escalation:
             InvalidInputError: An option can't be used, or two of them contradict each other.
         """
         if below and cascade:
-            raise InvalidInputError("give either 'escalate_below' or 'cascade', not both")
+            raise InvalidInputError(
+                "give the option escalate_below or the option cascade, not both"
+            )
         if not below and not cascade:
             if abstain == "yes":
                 raise InvalidInputError(
-                    "option 'abstain' needs a margin; set 'escalate_below' or 'cascade'"
+                    "the option abstain needs a margin; set the option escalate_below or "
+                    "the option cascade"
                 )
             return None
         made = _learnt(cascade) if cascade else cls(below=_margin(below))
@@ -159,7 +163,7 @@ def _margin(text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InvalidInputError(f"option 'escalate_below' is {text!r:.40}; give a number")
+        raise InvalidInputError(f"the option escalate_below is {text!r:.40}; give a number")
     return value
 
 
@@ -170,7 +174,7 @@ def _learnt(text: str) -> Escalation:
         made = _read(content if isinstance(content, Mapping) else {}, text)
     except (ValueError, KeyError, TypeError, RecursionError) as err:
         raise InvalidInputError(
-            f"option 'cascade' is not a cascade.json: {err!r:.80}; give the file that a "
+            f"the option cascade is not a cascade.json: {fault_of(err)}; give the file that a "
             "calibration with a level of agreement writes"
         ) from err
     if made is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from hallujudge.judge_service.engine.resources import read_graph
+from hallujudge.judge_service.faults import fault_of
 from hallujudge.metrics.mementos.analysis import (
     BehaviorPairs,
     ScoredSequence,
@@ -116,7 +117,8 @@ def _sequence(record: Record, roots: _Roots) -> _Sequence:
         values = {name: _number(value) for name, value in scores.items()}
     except (KeyError, TypeError, ValueError, IndexError) as err:
         raise ArchiveError(
-            f"{record.place}: not a line that a run of mementos writes: {err!r:.80}"
+            f"{record.place}: not a line that a run of mementos writes: {fault_of(err)}; "
+            "score again"
         ) from err
     scored = ScoredSequence(
         domain=domain,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from hallujudge.judge_service.faults import fault_of
 from hallujudge.metrics.framework.agreement import Level, human_agreement, krippendorff_alpha
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
 from hallujudge.metrics.framework.triplets import ClaimParts, Sentence, Triplet
@@ -239,7 +240,7 @@ def _answer(record: Record) -> _Answer:
         )
     except (KeyError, TypeError, ValueError) as err:
         raise ArchiveError(
-            f"{record.place}: not a line that a run of tri-he writes: {err!r:.80}"
+            f"{record.place}: not a line that a run of tri-he writes: {fault_of(err)}; score again"
         ) from err
 
 

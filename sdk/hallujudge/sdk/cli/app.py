@@ -14,7 +14,7 @@ from typer.main import get_command_from_info
 from hallujudge.metrics.families import FAMILIES
 
 from .panels import examples
-from .strict import StrictCommand
+from .strict import StrictTyper
 
 __all__ = [
     "ExitCode",
@@ -96,7 +96,6 @@ class _FamilyGroup(TyperGroup):
         infos = _FAMILY_APPS[self.name or ""].registered_commands
         # Building a command takes milliseconds, and this is read several times in a run.
         for info in infos[self._families :]:
-            info.cls = StrictCommand
             command = get_command_from_info(
                 info, pretty_exceptions_short=True, rich_markup_mode="rich"
             )
@@ -110,7 +109,7 @@ class _FamilyGroup(TyperGroup):
         self._families = 0
 
 
-app = typer.Typer(
+app = StrictTyper(
     name="hallujudge",
     cls=_RootGroup,
     help="Hallucination scores for vision and video language models.",
@@ -125,7 +124,7 @@ app = typer.Typer(
 def _group(
     name: str, help_text: str, example: str, cls: type[TyperGroup] = TyperGroup
 ) -> typer.Typer:
-    group = typer.Typer(cls=cls, help=help_text, no_args_is_help=True, epilog=examples(example))
+    group = StrictTyper(cls=cls, help=help_text, no_args_is_help=True, epilog=examples(example))
     app.add_typer(group, name=name)
     return group
 

@@ -12,6 +12,7 @@ import typer
 from ..errors import InvalidInputError
 from .app import ExitCode, app
 from .panels import examples, output_option
+from .strict import StrictTyper
 
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
@@ -20,7 +21,7 @@ __all__: list[str] = []
 
 FORMATS = ("table", "json")
 
-_archive_app = typer.Typer(
+_archive_app = StrictTyper(
     help="Explain files that other tools wrote.",
     no_args_is_help=True,
     epilog=examples("hallujudge archive inspect logs"),

@@ -17,13 +17,14 @@ from .app import ExitCode, app
 from .files import write_file
 from .judging import LlmModel, LlmUrl, llm_options
 from .panels import examples, input_option, metric_option, output_option
+from .strict import StrictTyper
 
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs.tools import GraphPatch
 
 __all__: list[str] = []
 
-graph_app = typer.Typer(
+graph_app = StrictTyper(
     help="Show, check and extend synonym graphs.",
     no_args_is_help=True,
     epilog=examples("hallujudge graph show coco puppy"),

@@ -12,10 +12,11 @@ from .compare import Format, check_format, show_page
 from .files import write_file
 from .judging import LlmModel, LlmUrl, llm_options
 from .panels import examples, input_option, judge_option, output_option
+from .strict import StrictTyper
 
 __all__: list[str] = []
 
-_judge_app = typer.Typer(
+_judge_app = StrictTyper(
     help="How well a judge does.",
     no_args_is_help=True,
     epilog=examples("hallujudge judge card --on results --labels labels.jsonl"),

@@ -17,13 +17,14 @@ from hallujudge.metrics.framework.published import published_rows
 from ..errors import InvalidInputError
 from .app import ExitCode, app
 from .panels import examples, output_option
+from .strict import StrictTyper
 
 __all__ = ["metrics_app"]
 
 FORMATS = ("table", "json")
 _WIDTH = 80
 
-metrics_app = typer.Typer(
+metrics_app = StrictTyper(
     help="List metrics, and show their scores, variants and options.",
     no_args_is_help=True,
     epilog=examples("hallujudge metrics list"),

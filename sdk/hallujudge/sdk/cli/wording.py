@@ -24,6 +24,7 @@ _FLAGS = {
     "maximum": "--max",
     "minimum": "--min",
 }
+_OPTION_FLAGS = {"failure_texts": "--failure-text"}
 
 
 def in_flags(message: str) -> str:
@@ -48,5 +49,5 @@ def _flag(match: re.Match[str]) -> str:
 
 
 def _option_flag(match: re.Match[str]) -> str:
-    flag = f"--{match['name'].replace('_', '-')}"
+    flag = _OPTION_FLAGS.get(match["name"]) or f"--{match['name'].replace('_', '-')}"
     return f"{flag} {match['value']}" if match["value"] else flag

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from hallujudge.judge_service.faults import fault_of
 from hallujudge.metrics.calibration.sampling import allocate, drawn_places, expected_width
 
 from ..archives.json_files import read_json
@@ -293,7 +294,7 @@ def read_plan(path: str | Path) -> LabelPlan:
         )
     except (KeyError, TypeError, ValueError) as err:
         raise ArchiveError(
-            f"{path}: not a plan of hallujudge label plan: {err!r:.80}; plan again"
+            f"{path}: not a plan of hallujudge label plan: {fault_of(err)}; plan again"
         ) from err
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hallujudge.judge_service.faults import fault_of
 from hallujudge.metrics.calibration.result import Calibration
 
 from ..archives.json_files import read_json
@@ -31,7 +32,7 @@ def read_calibration(folder: str | Path, signature: str) -> Calibration | None:
         found = Calibration.from_json(content if isinstance(content, dict) else {})
     except (KeyError, TypeError, ValueError) as err:
         raise ArchiveError(
-            f"{path}: not a calibration: {err!r:.80}; run hallujudge calibrate again"
+            f"{path}: not a calibration: {fault_of(err)}; run hallujudge calibrate again"
         ) from err
     if found.run_signature != signature:
         raise ArchiveError(

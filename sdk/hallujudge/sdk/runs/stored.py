@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hallujudge.judge_service.faults import fault_of
 from hallujudge.metrics import (
     Bound,
     Column,
@@ -93,7 +94,9 @@ def stored_report(head: Mapping[str, Any], path: Path) -> Report:
             judging=tuple(JudgeShare(**share) for share in head.get("judging", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as err:
-        raise ArchiveError(f"{path}: not a report of hallujudge: {err!r:.80}") from err
+        raise ArchiveError(
+            f"{path}: not a report of hallujudge: {fault_of(err)}; score again"
+        ) from err
 
 
 def metric_of_head(head: Mapping[str, Any], folder: Path) -> Metric:
@@ -185,9 +188,8 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
             fields=dict(_object(line, "fields")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as err:
-        told = f"no {err}" if isinstance(err, KeyError) else err
         raise ArchiveError(
-            f"{record.place}: not a line of items.jsonl: {told}. Score the run again"
+            f"{record.place}: not a line of items.jsonl: {fault_of(err)}. Score the run again"
         ) from err
 
 

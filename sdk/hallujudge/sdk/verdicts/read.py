@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hallujudge.judge_service.faults import fault_of
 from hallujudge.metrics import Outcome
 
 from ..archives.records import Record
@@ -49,7 +50,7 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
                 claims = tuple(claims_of(record.values.get("evidence"), run.report.settings))
             except (KeyError, TypeError, ValueError) as err:
                 raise ArchiveError(
-                    f"{record.place}: the evidence has no verdicts: {err!r:.80}; score again"
+                    f"{record.place}: the evidence has no verdicts: {fault_of(err)}; score again"
                 ) from err
             item = DecidedItem(
                 id=result.id,

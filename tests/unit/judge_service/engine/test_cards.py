@@ -60,6 +60,8 @@ def test_a_run_without_a_judge_has_no_card() -> None:
     given = {"1": {"split": "entire", "judgement": "Yes."}}
     with (
         Client.embedded() as client,
-        pytest.raises(InvalidInputError, match="'card' is about a judge, but no judge is asked"),
+        pytest.raises(
+            InvalidInputError, match="the option card is about a judge, but no judge is asked"
+        ),
     ):
         client.score("event-hallusion", responses=given, options={"card": card()})

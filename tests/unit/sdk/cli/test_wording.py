@@ -19,7 +19,11 @@ from hallujudge.sdk.cli.wording import in_flags
             "the setting matcher_download = 1 (without a server: --matcher-download), or a folder",
         ),
         ("give GateLimits(maximum=…) and baseline=…", "give --max and --baseline"),
-        ("option 'extractor' is 'x'", "option 'extractor' is 'x'"),
+        (
+            "the option count is 'things'; choose one of mentions, objects",
+            "--count is 'things'; choose one of mentions, objects",
+        ),
+        ("the option failure_texts of chair: no", "--failure-text of chair: no"),
     ],
 )
 def test_names_become_options(message: str, shown: str) -> None:

@@ -258,7 +258,9 @@ def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
         try:
             return float(options.get(name, getattr(_DEFAULTS, name)))
         except ValueError as err:
-            raise InvalidInputError(f"option {name!r} is {options[name]!r}; give a number") from err
+            raise InvalidInputError(
+                f"the option {name} is {options[name]!r}; give a number"
+            ) from err
 
     return MatcherSettings(
         model=options.get("matcher_model", _DEFAULTS.model),

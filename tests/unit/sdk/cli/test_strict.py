@@ -1,0 +1,49 @@
+"""Values that a command would otherwise lose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from support.running import assert_refused, here
+
+from hallujudge.sdk.cli.entry import command_tree
+from hallujudge.sdk.cli.strict import StrictCommand
+
+
+def commands(group: Any) -> Iterator[Any]:
+    for command in group.commands.values():
+        yield from commands(command) if hasattr(command, "commands") else (command,)
+
+
+def test_every_command_is_strict() -> None:
+    found = list(commands(typer.main.get_command(command_tree())))
+    assert len(found) > 50
+    assert [command.name for command in found if not isinstance(command, StrictCommand)] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["report", ""], "argument 'runs' is empty; give a value"),
+        (["compare", "runs/a", ""], "argument 'runs' is empty; give a value"),
+        (["merge", "a", "b", "--out", ""], "--out is empty; give a value"),
+        (["calibrate", "a", "--labels", ""], "--labels is empty; give a value"),
+        (["gate", "a", "--max", "chair_i=0.2", "--max", ""], "--max is empty; give a value"),
+        (["serve", "--port", "1", "--port", "2"], "--port is given more than once; give one value"),
+        (["rescore", "a", "-o", "b", "-o", "c"], "--out is given more than once"),
+        (["judge", "card", "--on", "a", "--on", "b"], "--on is given more than once"),
+        (["archive", "inspect", ""], "is empty; give a value"),
+        (["keys", "create", ""], "argument 'name' is empty; give a value"),
+    ],
+)
+def test_no_value_is_empty_and_no_single_one_is_lost(given: list[str], said: str) -> None:
+    assert_refused(here(*given), said)
+
+
+def test_a_switch_may_be_given_twice(tmp_path: Path) -> None:
+    run = here("analyze", tmp_path / "nowhere", "--json", "--json")
+    assert "more than once" not in run.stderr
