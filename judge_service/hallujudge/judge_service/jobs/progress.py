@@ -43,6 +43,13 @@ class JobProgress:
         with self._database.reading() as connection:
             return [job_of(row) for row in connection.execute(query)]
 
+    def counts(self) -> dict[str, int]:
+        """Return how many jobs there are in each state that some have."""
+        state = jobs_table.c.state
+        with self._database.reading() as connection:
+            rows = connection.execute(sa.select(state, sa.func.count()).group_by(state))
+            return {row[0]: row[1] for row in rows}
+
     def header(self, number: int) -> bytes:
         """Return a job's report of no items."""
         query = sa.select(jobs_table.c.header).where(jobs_table.c.number == number)

@@ -54,6 +54,7 @@ class JobRunner:
             change = scoring.changes.next
             try:
                 await self._look()
+                await self._count()
             except HallujudgeError as err:
                 _LOG.warning("no job is started now: %s", err)
             except Exception:
@@ -83,12 +84,18 @@ class JobRunner:
         threads, progress = self._scoring.threads, self._scoring.progress
         if not await threads.run(self._lock.acquire):
             # Another server has taken over.
+            self._scoring.activity.moved()
             for _, task in self._running.values():
                 task.cancel()
             return
         await self._clean()
         if self._free:
             self._start(await threads.run(progress.waiting))
+
+    async def _count(self) -> None:
+        scoring = self._scoring
+        if scoring.activity.count_is_due:
+            scoring.activity.counted(await scoring.threads.run(scoring.progress.counts))
 
     @property
     def _free(self) -> int:
@@ -151,6 +158,7 @@ class JobRunner:
         problem, scoring = Problem(reason=reason, detail=detail), self._scoring
         try:
             await scoring.threads.run(scoring.progress.fail, job.number, problem, scoring.now())
+            scoring.activity.moved()
         except HallujudgeError as err:
             # The job is still queued: it is tried again.
             await self._pause(job, err)

@@ -19,6 +19,7 @@ from .values import Answer, ChunkScorer, Job, JobCodec, ScoredBytes
 
 if TYPE_CHECKING:
     from ..engine import Engine, ScoringSession
+    from .activity import Activity
     from .changes import Changes
     from .progress import JobProgress
     from .threads import DatabaseThreads
@@ -59,6 +60,8 @@ class JobScoring:
     """Threads for the database."""
     changes: Changes
     """Is told of every change."""
+    activity: Activity
+    """Is told of results."""
     draining: asyncio.Event
     """Set when the server stops: no further chunk is begun."""
     now: Callable[[], float]
@@ -90,6 +93,7 @@ class JobScoring:
             raise StoppedError
         report = await in_thread(partial(self._report, job, session))
         await self.threads.run(self.progress.finish, job.number, report, self.now())
+        self.activity.moved()
         self.changes.notify()
 
     async def _session(self, job: Job) -> ScoringSession:
@@ -134,6 +138,7 @@ class JobScoring:
         ]
         if not await self._stored(job, answers):
             raise StoppedError
+        self.activity.moved()
 
     async def _evaluated(
         self, session: ScoringSession, contents: Sequence[bytes]

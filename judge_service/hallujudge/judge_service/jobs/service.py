@@ -18,6 +18,7 @@ from ..errors import (
 )
 from ..grace import Grace
 from ..imports import import_in_thread
+from .activity import Activity
 from .changes import Changes
 from .runner import POLL_SECONDS, JobRunner
 from .scoring import JobScoring
@@ -27,6 +28,7 @@ from .values import FINISHED, ChunkScorer, Job, JobCodec, JobDetails, JobLimits,
 if TYPE_CHECKING:
     from ..engine import Engine
     from ..engine.spec import ScoreSpec
+    from ..observe.values import JobsActivity
     from .database import Database
     from .store import JobStore
 
@@ -81,9 +83,15 @@ class JobService:
         self._workers = workers
         self._threads = DatabaseThreads()
         self._changes = Changes()
+        self._activity = Activity()
         self._draining = asyncio.Event()
         self._opening: asyncio.Task[_Opened] | None = None
         self._waking: asyncio.Task[None] | None = None
+
+    @property
+    def activity(self) -> JobsActivity:
+        """How many jobs there are, and whether they move. It may be read from another thread."""
+        return self._activity.state
 
     async def start(self) -> None:
         """Go on with the jobs of a database that exists.
@@ -260,6 +268,7 @@ class JobService:
                 raise UnavailableError(
                     "the server stops", reason="SERVER_DRAINING", retry_after=POLL_SECONDS
                 )
+            self._activity.begin()
             self._opening = opening = asyncio.create_task(self._made())
         return await asyncio.shield(opening)
 
@@ -285,6 +294,7 @@ class JobService:
             progress=JobProgress(database),
             threads=self._threads,
             changes=self._changes,
+            activity=self._activity,
             draining=self._draining,
             now=self._now,
             workers=self._workers,

@@ -12,7 +12,7 @@ from ..errors import MissingExtraError
 from ..version import __version__
 from .labels import OTHER, BoundedLabel
 from .recorder import Outcomes, Recorder
-from .values import CallRecord, JudgeCall, JudgeState, Stage, WorkerState, key_label
+from .values import CallRecord, JobsActivity, JudgeCall, JudgeState, Stage, WorkerState, key_label
 
 try:
     from prometheus_client import (
@@ -59,6 +59,8 @@ class Readings:
     """How long the last self check took."""
     workers: Callable[[], WorkerState] = WorkerState
     """What worker processes do."""
+    jobs: Callable[[], JobsActivity] = JobsActivity
+    """How many jobs there are, and whether they move."""
 
 
 def new_registry(readings: Readings) -> CollectorRegistry:
@@ -271,7 +273,20 @@ class _State(Collector):
             ("worker_deaths", "Worker processes that died at work.", workers.deaths),
         ):
             yield GaugeMetricFamily(f"hallujudge_{name}", text, value=value)
+        yield from _of_jobs(readings.jobs())
         yield from _of_judges(readings.judges())
+
+
+def _of_jobs(activity: JobsActivity) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily("hallujudge_jobs", "Jobs by state.", labels=["state"])
+    for state, count in activity.counts.items():
+        jobs.add_metric([state], count)
+    yield jobs
+    yield GaugeMetricFamily(
+        "hallujudge_jobs_still_seconds",
+        "Time since a job got results or ended, while some are queued or running.",
+        value=activity.still_seconds,
+    )
 
 
 def _of_judges(states: Sequence[JudgeState]) -> Iterator[Metric]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..access.caller import Caller
@@ -11,6 +12,7 @@ from ..access.caller import Caller
 __all__ = [
     "NO_CALLER",
     "CallRecord",
+    "JobsActivity",
     "JudgeCall",
     "JudgeState",
     "Stage",
@@ -77,6 +79,17 @@ class WorkerState:
     """Tasks that wait for a worker."""
     deaths: int = 0
     """Workers that died at work since the server started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsActivity:
+    """How many jobs there are, and whether they move."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """State -> number of jobs; empty: they were not counted yet, or the server keeps none."""
+    still_seconds: float = 0.0
+    """Seconds since a job got results or ended, while some are queued or running, or while their
+    database can't be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

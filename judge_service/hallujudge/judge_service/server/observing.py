@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from ..observe.recorder import Recorder
 from ..observe.together import Together
-from ..observe.values import WorkerState
+from ..observe.values import JobsActivity, WorkerState
 from .self_check import SelfCheck
 
 if TYPE_CHECKING:
     from ..engine import Engine
+    from ..jobs.service import JobService
     from ..observe.page import MetricsPage
     from ..observe.values import JudgeState
     from ..settings.server import ServerSettings
@@ -42,7 +43,10 @@ class Observation:
 
 
 def observe(
-    settings: ServerSettings, engine: Engine, workers: WorkerPool | None = None
+    settings: ServerSettings,
+    engine: Engine,
+    workers: WorkerPool | None = None,
+    jobs: JobService | None = None,
 ) -> Observation:
     """Return what the settings ask for.
 
@@ -50,6 +54,7 @@ def observe(
         settings: The settings.
         engine: Scores items.
         workers: Worker processes; None: there are none.
+        jobs: Keeps jobs; None: there are none.
 
     Raises:
         HallujudgeError: An address, a file or an extra is missing.
@@ -62,7 +67,7 @@ def observe(
         parts.append(Tracing(otlp_exporter(settings.trace_endpoint), settings.trace_ratio))
     page = None
     if settings.metrics_port >= 0:
-        page, recorder = _metrics(settings, engine, check, workers)
+        page, recorder = _metrics(settings, engine, check, workers, jobs)
         parts.append(recorder)
     if settings.access_log:
         from ..observe.access_log import AccessLog
@@ -73,7 +78,11 @@ def observe(
 
 
 def _metrics(
-    settings: ServerSettings, engine: Engine, check: SelfCheck, workers: WorkerPool | None
+    settings: ServerSettings,
+    engine: Engine,
+    check: SelfCheck,
+    workers: WorkerPool | None,
+    jobs: JobService | None,
 ) -> tuple[MetricsPage, Recorder]:
     from ..observe.metrics import MetricsRecorder, Readings, new_registry
     from ..observe.page import MetricsPage
@@ -93,6 +102,7 @@ def _metrics(
             well=lambda: not check.ready(),
             check_seconds=lambda: check.seconds,
             workers=lambda: WorkerState() if workers is None else workers.state,
+            jobs=lambda: JobsActivity() if jobs is None else jobs.activity,
         )
     )
     recorder = MetricsRecorder(registry)

@@ -170,7 +170,7 @@ async def start(
     """
     door, credentials = open_door(settings), server_credentials(settings)
     engine = engine or Engine(Resources(offers=_offers(settings), memory=_memory(settings)))
-    observation = observe(settings, engine, workers)
+    observation = observe(settings, engine, workers, jobs)
     services = Services(
         settings=settings,
         door=door,

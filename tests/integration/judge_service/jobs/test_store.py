@@ -166,7 +166,9 @@ def test_a_finished_job_stays_as_it_is(store: JobStore, progress: JobProgress) -
     assert early.value.reason == "JOB_NOT_FINISHED"
     with pytest.raises(InvalidInputError, match="cancel it before"):
         store.delete("ann", job.id)
+    assert progress.counts() == {"queued": 1}
     assert progress.finish(job.number, b"report", 5.0)
+    assert progress.counts() == {"done": 1}
     assert store.report("ann", job.id) == b"report"
     assert store.cancel("ann", job.id, now=6.0).state is JobState.DONE
     assert not progress.fail(job.number, Problem(reason="INTERNAL"), 7.0)

@@ -235,7 +235,12 @@ async def test_items_of_a_job_from_before_a_restart_are_counted(tmp_path: Path) 
     async with with_jobs(Engine()) as server:
 
         async def counted() -> bool:
-            return ("hallujudge_items_total", "chair/scored") in await samples(server)
+            found = await samples(server)
+            return (
+                ("hallujudge_items_total", "chair/scored") in found
+                and found.get(("hallujudge_jobs", "done")) == 1
+                and found["hallujudge_jobs", "running"] == found["hallujudge_jobs", "queued"] == 0
+            )
 
         async with asyncio.timeout(PATIENCE):
             while not await counted():

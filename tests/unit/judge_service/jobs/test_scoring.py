@@ -10,6 +10,7 @@ from typing import Any
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
+from hallujudge.judge_service.jobs.activity import Activity
 from hallujudge.judge_service.jobs.changes import Changes
 from hallujudge.judge_service.jobs.scoring import JobScoring
 from hallujudge.judge_service.jobs.threads import DatabaseThreads
@@ -78,6 +79,7 @@ def scoring_of(database: Any, threads: DatabaseThreads, **more: Any) -> JobScori
         progress=database,
         threads=threads,
         changes=Changes(),
+        activity=Activity(),
         draining=asyncio.Event(),
         now=lambda: 0.0,
         **more,
