@@ -106,6 +106,22 @@ with Client({server!r}) as client:
     assert third_party(code) == CLIENT_NEEDS
 
 
+def test_scoring_into_a_folder_loads_no_messages(tmp_path: Path) -> None:
+    code = f"""
+from hallujudge.sdk import Client
+with Client.embedded() as client:
+    report = client.score(
+        "chair", responses={{"1": "A dog."}}, references={{"1": ["dog"]}}, folder={str(tmp_path)!r}
+    )
+    assert report.chair_i == 0
+"""
+    assert third_party(code) & {"google", "grpc", "textblob"} == set()
+
+
+def test_worker_processes_load_only_what_scores() -> None:
+    assert loaded_by("hallujudge.sdk.runs.preloaded", ("google", "nltk.corpus", "textblob")) == []
+
+
 @pytest.mark.parametrize("module", ["hallujudge.metrics", "hallujudge.synonym_graphs"])
 def test_pure_layers_import_no_transport(module: str) -> None:
     assert loaded_by(module, ("grpc", "google.protobuf", "torch", "openai")) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -10,32 +10,7 @@ from google.protobuf.descriptor import Descriptor
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.metrics import (
-    AnswerEvidence,
-    ChairEvidence,
-    ChairItem,
-    Evidence,
-    InfactEvidence,
-    InfactItem,
-    Item,
-    ItemResult,
-    OrderEvidence,
-    PopeItem,
-    Report,
-    TriHeEvidence,
-    TriHeItem,
-    VidhalItem,
-)
-from hallujudge.metrics.amber.evidence import AmberEvidence
-from hallujudge.metrics.amber.items import AmberItem
-from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
-from hallujudge.metrics.event_hallusion.items import EventHallusionItem
-from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
-from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
-from hallujudge.metrics.mementos.evidence import MementosEvidence
-from hallujudge.metrics.mementos.items import MementosItem
-from hallujudge.metrics.video_hallucer.evidence import VideoHallucerEvidence
-from hallujudge.metrics.video_hallucer.items import VideoHallucerItem
+from hallujudge.metrics import Evidence, Item, ItemResult, Report
 
 from ..engine.entry import FoundClaim
 from ..engine.spec import GraphSource, ScoreSpec
@@ -44,13 +19,12 @@ from . import judging, reports, specs, tri_he
 from .codec import Codecs
 from .fields import Codec, Convert, Field, Fill
 from .hints import message_of
+from .kinds import EVIDENCE, KINDS, TASKS
 from .places import MalformedError, invalid
 from .tables import inner_reader_of, inner_writer_of, writer_of
 
 __all__ = [
     "CODECS",
-    "EVIDENCE",
-    "TASKS",
     "check_unique",
     "found_claim_from_proto",
     "found_claim_to_proto",
@@ -68,34 +42,6 @@ __all__ = [
     "spec_to_proto",
 ]
 
-TASKS: Mapping[str, type[Item]] = {
-    "chair": ChairItem,
-    "pope": PopeItem,
-    "tri_he": TriHeItem,
-    "mementos": MementosItem,
-    "vidhal": VidhalItem,
-    "infact": InfactItem,
-    "hallusion_bench": HallusionBenchItem,
-    "amber": AmberItem,
-    "event_hallusion": EventHallusionItem,
-    "video_hallucer": VideoHallucerItem,
-}
-"""The items of each task; a new family adds its line here and its evidence below."""
-
-EVIDENCE = (
-    AmberEvidence,
-    AnswerEvidence,
-    ChairEvidence,
-    HallusionBenchEvidence,
-    EventHallusionEvidence,
-    InfactEvidence,
-    MementosEvidence,
-    OrderEvidence,
-    TriHeEvidence,
-    VideoHallucerEvidence,
-)
-"""The evidence of all families."""
-
 CODECS = Codecs(
     types={**tri_he.TYPES, **specs.TYPES},
     shapes=tri_he.SHAPES,
@@ -103,7 +49,6 @@ CODECS = Codecs(
     unions={Evidence: EVIDENCE},
 )
 
-_KINDS: Mapping[type[Item], str] = {item_type: kind for kind, item_type in TASKS.items()}
 _ValueT = TypeVar("_ValueT")
 
 
@@ -135,18 +80,13 @@ def _item_codec(kind: str) -> _ItemCodec:
     )
 
 
-def has_messages(item: Item) -> bool:
-    """Return whether items of this type can be sent; those of a family without a .proto can't."""
-    return type(item) in _KINDS
-
-
 def item_to_proto(item: Item) -> pb.Item:
     """Return an item as a message.
 
     Raises:
         InvalidInputError: A field can't be sent.
     """
-    codec = _item_codec(_KINDS[type(item)])
+    codec = _item_codec(KINDS[type(item)])
     message = pb.Item()
     try:
         codec.write(item, message)
@@ -256,7 +196,7 @@ def _checked(item: Item, item_type: type[Item]) -> Item:
     if not item.id:
         raise MalformedError("is empty; give each item an id", "id")
     if not isinstance(item, item_type):
-        raise MalformedError(f"the metric needs a {_KINDS[item_type]!r} task", _KINDS[type(item)])
+        raise MalformedError(f"the metric needs a {KINDS[item_type]!r} task", KINDS[type(item)])
     return item
 
 

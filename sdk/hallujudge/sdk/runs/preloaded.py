@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import nltk.tokenize  # noqa: F401
 import numpy  # noqa: F401
-import textblob  # noqa: F401
 
 from hallujudge.judge_service.engine.registry import metric_names
+from hallujudge.synonym_graphs.light_imports import load_tokenizers, textblob_inflect
 
 from ..backends import embedded  # noqa: F401
 from . import worker  # noqa: F401
@@ -14,3 +13,5 @@ from . import worker  # noqa: F401
 __all__: list[str] = []
 
 metric_names()
+load_tokenizers()
+textblob_inflect()

@@ -44,7 +44,7 @@ def packed(
 
 
 def _are_known(pairs: Sequence[tuple[Item, ItemResult]]) -> bool:
-    from hallujudge.judge_service.wire.convert import has_messages
+    from hallujudge.judge_service.wire.kinds import has_messages
 
     return all(has_messages(item) for item, _ in pairs)
 

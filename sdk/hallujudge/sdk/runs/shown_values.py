@@ -86,7 +86,7 @@ def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
 @cache
 def _types() -> Mapping[str, type]:
     """Return the types of items and evidence by name."""
-    from hallujudge.judge_service.wire.convert import EVIDENCE, TASKS
+    from hallujudge.judge_service.wire.kinds import EVIDENCE, TASKS
 
     known = (*TASKS.values(), *EVIDENCE, type(None))
     return {known_type.__name__: known_type for known_type in known}
