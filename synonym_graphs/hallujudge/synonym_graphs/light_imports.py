@@ -18,6 +18,7 @@ from typing import Any
 
 __all__ = ["load_tokenizers", "textblob_inflect"]
 
+_PACKAGES = ("nltk", "nltk.tokenize")
 _MODULES = ("nltk.tokenize.punkt", "nltk.tokenize.destructive")
 _lock = threading.RLock()
 
@@ -36,7 +37,10 @@ class _LazyPackage(ModuleType):
             if "__path__" in vars(self) and find_spec(f"{self.__name__}.{name}") is not None:
                 # One of our modules asks for another one: ``from nltk import pathsec``.
                 return import_module(f"{self.__name__}.{name}")
-            self._start()
+            # nltk's own start first: it runs those of its packages in an order of its own.
+            for package in map(sys.modules.get, _PACKAGES):
+                if type(package) is _LazyPackage and type(self) is _LazyPackage:
+                    package._start()
         return getattr(self, name)
 
     def _start(self) -> None:
@@ -50,23 +54,34 @@ class _LazyPackage(ModuleType):
 
 
 def load_tokenizers() -> None:
-    """Import nltk's tokenisers without running ``nltk/__init__.py``.
+    """Import nltk's tokenisers without running ``nltk/__init__.py`` and ``nltk/tokenize``'s.
 
     Where nltk is imported already, they are imported from there.
     """
     with _lock:
-        spec = None if "nltk" in sys.modules else find_spec("nltk")
-        package = None
-        if spec is not None:
-            package = module_from_spec(spec)
-            package.__class__ = _LazyPackage
-            sys.modules["nltk"] = package
+        packages = [_lazy(name) for name in _PACKAGES]
         for name in _MODULES:
             import_module(name)
-        if type(package) is _LazyPackage:
-            # Another module of nltk needs its start first. Without a path, the import system looks
-            # for one, which runs the start.
-            del package.__path__
+        for package in packages:
+            if type(package) is _LazyPackage:
+                # Another module of nltk needs its start first. Without a path, the import system
+                # looks for one, which runs the start.
+                del package.__path__
+
+
+def _lazy(name: str) -> ModuleType | None:
+    """Return a package of nltk whose code has not run; None: it is imported, or not installed."""
+    parent, _, own = name.rpartition(".")
+    started = parent and type(sys.modules.get(parent)) is not _LazyPackage
+    spec = None if name in sys.modules or started else find_spec(name)
+    if spec is None:
+        return None
+    package = module_from_spec(spec)
+    package.__class__ = _LazyPackage
+    sys.modules[name] = package
+    if parent:
+        setattr(sys.modules[parent], own, package)
+    return package
 
 
 @cache

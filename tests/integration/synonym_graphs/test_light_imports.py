@@ -14,7 +14,16 @@ matcher = compile_matcher(load_graph("coco-published"), variant="published")
 assert [m.word for m in matcher.find("Two puppies, and (a cat).")] == ["puppy", "cat"]
 """
 # Only nltk/__init__.py imports these.
-_HEAVY = ("nltk.classify", "nltk.chunk", "nltk.corpus", "networkx", "scipy", "sklearn", "textblob")
+_HEAVY = (
+    "nltk.data",
+    "nltk.classify",
+    "nltk.chunk",
+    "nltk.corpus",
+    "networkx",
+    "scipy",
+    "sklearn",
+    "textblob",
+)
 
 
 def run(code: str) -> str:
@@ -35,6 +44,9 @@ def test_matching_starts_no_large_library() -> None:
         "from nltk import word_tokenize; assert callable(word_tokenize)",
         "import nltk; assert nltk.__version__",
         "import nltk.corpus; assert nltk.corpus.stopwords",
+        "import nltk.tokenize; assert callable(nltk.tokenize.word_tokenize)",
+        "from nltk.tokenize import TweetTokenizer; import nltk; assert nltk.TweetTokenizer",
+        "import nltk.tokenize.casual; import nltk; assert nltk.tokenize.casual.TweetTokenizer",
         "import nltk; assert nltk.data.path; assert callable(nltk.pos_tag)",
         "import textblob; assert textblob.TextBlob",
     ],

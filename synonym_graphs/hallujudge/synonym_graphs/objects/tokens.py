@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ..light_imports import load_tokenizers
 
 if TYPE_CHECKING:
-    from nltk.tokenize import NLTKWordTokenizer
+    from nltk.tokenize.destructive import NLTKWordTokenizer
     from nltk.tokenize.punkt import PunktLanguageVars
 
 _QUOTES: Final = ("``", "''")
@@ -69,7 +69,7 @@ def _language() -> PunktLanguageVars:
 @cache
 def _word_tokenizer() -> NLTKWordTokenizer:
     load_tokenizers()
-    from nltk.tokenize import NLTKWordTokenizer
+    from nltk.tokenize.destructive import NLTKWordTokenizer
 
     return NLTKWordTokenizer()
 
