@@ -326,7 +326,7 @@ def test_page_is_accessible(chromium: Browser, tmp_path: Path, scheme: Any) -> N
 def test_a_tap_says_what_a_token_probability_is(chromium: Browser, tmp_path: Path) -> None:
     item, result = scene()
     assert isinstance(result.evidence, TriHeEvidence)
-    claim = replace(result.evidence.claims[0], score=None, judge="llm")
+    claim = replace(result.evidence.claims[0], score=0.3, judge="llm")
     told = replace(result, evidence=replace(result.evidence, claims=(claim,)))
     path = write(tmp_path / "phone.html", (item, told))
     page = chromium.new_page(viewport={"width": 390, "height": 844}, has_touch=True)

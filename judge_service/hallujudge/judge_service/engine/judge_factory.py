@@ -104,7 +104,7 @@ class JudgeFactory:
         if settings.fallback_model:
             self.llm("fallback")
         if settings.judge_order != type(settings)().judge_order:
-            self._order("router")
+            self.order("router")
         read_small_models(settings.small_models)
         if self.cache is not None:
             self.cache.check()
@@ -129,7 +129,7 @@ class JudgeFactory:
             InvalidInputError: The name is unknown, the judge is not configured, or the escalation
                 was learnt from another judge.
         """
-        order = self._order(name)
+        order = self.order(name)
         check_one_model(order, matcher)
         judges = [self._one(part, matcher) for part in order]
         if escalation is not None:
@@ -148,7 +148,7 @@ class JudgeFactory:
         Raises:
             InvalidInputError: The name is unknown, or the judge is not configured.
         """
-        if "matcher" not in self._order(name):
+        if "matcher" not in self.order(name):
             return ""
         return self._matcher_models().weights(self._downloading(matcher))
 
@@ -171,7 +171,7 @@ class JudgeFactory:
             InvalidInputError: No language model is configured, or the escalation was learnt from
                 another judge.
         """
-        names = [part for part in self._order(name) if part in {"llm", "fallback"}]
+        names = [part for part in self.order(name) if part in {"llm", "fallback"}]
         if not names:
             raise InvalidInputError(
                 f"judge_order is {self.settings.judge_order!r}, which has no language model; name "
@@ -288,7 +288,12 @@ class JudgeFactory:
             await self._cache.close()
             self._cache = None
 
-    def _order(self, name: str) -> list[str]:
+    def order(self, name: str) -> list[str]:
+        """Return the judges that are asked under a name, in order; nothing is loaded.
+
+        Raises:
+            InvalidInputError: The name or the setting ``judge_order`` cannot be used.
+        """
         if name not in JUDGE_NAMES:
             raise InvalidInputError(
                 f"judge {name!r} does not exist; choose one of {', '.join(JUDGE_NAMES)}"

@@ -36,11 +36,12 @@ from .values import (
 
 __all__ = ["LlmJudge"]
 
-PARSER = "parser-1"
+PARSER = "parser-2"
 """Version of the code that parses replies; part of every cache key."""
 
 _CHOICE_TOKENS = 32
 _ENTRY_TOKENS = 32
+_DIGITS = 6
 
 
 @dataclass(slots=True)
@@ -275,9 +276,16 @@ class LlmJudge:
             triplet=claim,
             verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
             part=WRONG_PARTS.get(answer.choice),
+            score=None if answer.probability is None else round(answer.probability, _DIGITS),
             margin=answer.margin,
             judge=self.name,
         )
+
+    @property
+    def reports_probabilities(self) -> bool:
+        """Whether the server is asked for the probabilities of tokens."""
+        settings = self.client.settings
+        return "top_logprobs" in settings.sampling.parameters(settings.dialect)
 
     async def is_cached(self, question: Question, item: JudgeRequestItem) -> bool:
         """Whether every claim of a question was answered before."""

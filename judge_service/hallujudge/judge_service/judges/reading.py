@@ -7,6 +7,7 @@ A reply is compared with the choices as a whole. A choice inside a sentence does
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -40,6 +41,8 @@ class ReadAnswer(NamedTuple):
     """Why there is no choice."""
     detail: str = ""
     """The reason in words."""
+    probability: float | None = None
+    """Probability of the first offered choice among all of them, if reported."""
 
 
 def read_choice(
@@ -65,7 +68,7 @@ def read_choice(
         return ReadAnswer("", None, NO_VERDICT, f"{shown(text)} is not one of {', '.join(choices)}")
     # Where the choice begins in the text, so that tokens can be followed from there.
     start = reply.content.casefold().find(answer)
-    return ReadAnswer(answer, _margin(reply.tokens, start, answer, choices))
+    return _read(reply, start, answer, choices)
 
 
 def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[ReadAnswer]:
@@ -110,8 +113,18 @@ def _entry(reply: ChatReply, pairs: _Pairs, key: str, choices: Sequence[str]) ->
         return ReadAnswer(
             "", None, NO_VERDICT, f"claim {key}: {told} is not one of {', '.join(choices)}"
         )
-    start = _value_start(reply.content, key)
-    return ReadAnswer(answer, _margin(reply.tokens, start, answer, choices))
+    return _read(reply, _value_start(reply.content, key), answer, choices)
+
+
+def _read(reply: ChatReply, start: int, answer: str, choices: Sequence[str]) -> ReadAnswer:
+    found = _followed(reply.tokens, start, answer)
+    if found is None:
+        return ReadAnswer(answer)
+    return ReadAnswer(
+        answer,
+        _margin(found, answer, choices),
+        probability=_first_probability(found, answer, choices),
+    )
 
 
 def _value_start(text: str, key: str) -> int:
@@ -133,43 +146,77 @@ def _only_string(text: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _margin(
-    tokens: Sequence[TokenChoice], start: int, answer: str, choices: Sequence[str]
-) -> float | None:
-    """Difference in log-probability between the reply and the best other choice.
+class _Followed(NamedTuple):
+    """The tokens of an answer, from its first character on."""
 
-    The answer's tokens are followed from its first character on. A rival leaves the path at the
-    first token where it differs; its log-probability is that of the path so far and of the token
-    that it would have had there (what it would need after that is left out, so that the margin is
-    never too large). Where no rival is among the reported tokens, the least likely reported one
-    is used instead: the true margin is larger.
-    """
+    logprob: float
+    """Log-probability of the answer."""
+    others: list[tuple[str, float]]
+    """What the choice would begin with if another reported token stood in place of one of the
+    answer's, and the log-probability of that beginning."""
+
+
+def _followed(tokens: Sequence[TokenChoice], start: int, answer: str) -> _Followed | None:
+    """Follow an answer's tokens; None: they are not reported, or are not those of the answer."""
     path = _path(tokens, start) if start >= 0 else []
     text = "".join(token.text[skipped:] for skipped, token in path)
     if not text.casefold().startswith(answer) or not any(token.top for _, token in path):
         return None
-    others = [choice for choice in choices if choice != answer]
-    written, so_far, least = "", 0.0, 0.0
-    rivals: list[float] = []
+    written, so_far = "", 0.0
+    others: list[tuple[str, float]] = []
     for skipped, token in path:
         if len(written) >= len(answer):
             break
-        for told, logprob in _alternatives(token, skipped, written):
-            least = min(least, so_far + logprob)
-            if not _leads(told, answer) and any(_leads(told, other) for other in others):
-                rivals.append(so_far + logprob)
+        others += [
+            (told, so_far + logprob) for told, logprob in _alternatives(token, skipped, written)
+        ]
         written += token.text[skipped:].casefold()
         so_far += token.logprob
-    return so_far - max(rivals, default=min(least, so_far))
+    return _Followed(so_far, others)
+
+
+def _margin(found: _Followed, answer: str, choices: Sequence[str]) -> float:
+    """Difference in log-probability between the reply and the best other choice.
+
+    A rival leaves the answer's path at the first token where it differs; its log-probability is
+    that of the path so far and of the token that it would have had there (what it would need after
+    that is left out, so that the margin is never too large). Where no rival is among the reported
+    tokens, the least likely reported one is used instead: the true margin is larger.
+    """
+    rivals = [
+        logprob
+        for told, logprob in found.others
+        if not _leads(told, answer)
+        and any(_leads(told, choice) for choice in choices if choice != answer)
+    ]
+    least = min((logprob for _, logprob in found.others), default=0.0)
+    return found.logprob - max(rivals, default=min(0.0, least, found.logprob))
+
+
+def _first_probability(found: _Followed, answer: str, choices: Sequence[str]) -> float | None:
+    """Return the probability of the first choice, among all that were offered.
+
+    Every reported token that begins a choice adds its probability to that choice; what is not
+    reported has none. None: no token was reported beside those of the answer.
+    """
+    if not found.others:
+        return None
+    order = (answer, *(choice for choice in choices if choice != answer))
+    begun = [(answer, found.logprob)]
+    for told, logprob in found.others:
+        begun += [(choice, logprob) for choice in order if _leads(told, choice)][:1]
+    most = max(logprob for _, logprob in begun)
+    shares = [(choice == choices[0], math.exp(logprob - most)) for choice, logprob in begun]
+    return math.fsum(s for first, s in shares if first) / math.fsum(s for _, s in shares)
 
 
 def _alternatives(token: TokenChoice, skipped: int, written: str) -> list[tuple[str, float]]:
-    """The text of the choice with each reported token in place of this one."""
+    """The text of the choice with each other reported token in place of this one."""
     before = token.text[:skipped]
     return [
         ((written + text[skipped:]).casefold(), logprob)
         for text, logprob in token.top
-        if text.startswith(before) and len(text) > skipped
+        if text.startswith(before) and len(text) > skipped and text != token.text
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hallujudge.metrics.framework.result import JsonValue
 
@@ -71,6 +72,7 @@ def _record_of(reply: ReadReply) -> Record | None:
         str(position): {
             "choice": answer.choice,
             "margin": answer.margin,
+            "probability": answer.probability,
             "fallback_history": [list(declined) for declined in history],
         }
         for position, (answer, history) in enumerate(
@@ -97,9 +99,16 @@ def _entry(entry: object, question: Question) -> tuple[ReadAnswer | None, tuple[
     if not isinstance(entry, dict):
         return None, ()
     try:
-        margin = entry["margin"]
         history = tuple(Declined(*map(str, declined)) for declined in entry["fallback_history"])
-        answer = ReadAnswer(str(entry["choice"]), None if margin is None else float(margin))
+        answer = ReadAnswer(
+            str(entry["choice"]),
+            _number(entry["margin"]),
+            probability=_number(entry["probability"]),
+        )
     except (KeyError, TypeError, ValueError):
         return None, ()
     return (answer, history) if answer.choice in question.choices else (None, ())
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)

@@ -79,3 +79,7 @@ class MetricBase:
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the clusters unchanged."""
         return clusters
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:  # noqa: ARG002
+        """Return no notes."""
+        return ()

@@ -9,9 +9,19 @@ from dataclasses import dataclass
 from .result import JsonValue
 from .triplets import ClaimParts, Triplet
 
-__all__ = ["ClaimVerdict", "Modality", "Part", "Verdict", "certainty"]
+__all__ = [
+    "LANGUAGE_MODELS",
+    "ClaimVerdict",
+    "Modality",
+    "Part",
+    "Verdict",
+    "certainty",
+    "support_probability",
+]
 
-_LANGUAGE_MODELS = ("llm", "fallback")
+LANGUAGE_MODELS = ("llm", "fallback")
+"""The names of judges that are language models, in evidence."""
+_SIMILARITY_JUDGE = "matcher"
 
 
 def certainty(margin: float, judge: str) -> float:
@@ -25,7 +35,7 @@ def certainty(margin: float, judge: str) -> float:
         margin: The verdict's margin.
         judge: Name of the judge in evidence.
     """
-    return margin if judge in _LANGUAGE_MODELS else abs(margin)
+    return margin if judge in LANGUAGE_MODELS else abs(margin)
 
 
 class Modality(enum.Enum):
@@ -86,7 +96,7 @@ class ClaimVerdict:
     part: Part | None = None
     """The wrong part of an unsupported claim, if the judge names it."""
     score: float | None = None
-    """The matcher's similarity, or a small judge's probability of support."""
+    """A matcher's similarity; of other judges the probability that the claim is supported."""
     margin: float | None = None
     """The judge's confidence: for a matcher the distance to the threshold, for a language model the
     log-probability of its answer minus that of the runner-up."""
@@ -129,3 +139,11 @@ class ClaimVerdict:
         if self.reason or self.detail:
             line["detail"] = self.detail
         return line
+
+
+def support_probability(claim: ClaimVerdict) -> float | None:
+    """Return the probability of support that a claim's judge states; None: it states none.
+
+    The score of a matcher is a similarity, and not a probability.
+    """
+    return None if claim.judge == _SIMILARITY_JUDGE else claim.score

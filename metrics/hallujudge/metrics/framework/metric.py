@@ -306,6 +306,14 @@ class Metric(Protocol):
         """
         ...
 
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return sentences for the report about what its scores count.
+
+        Args:
+            totals: The sums of the columns over all items.
+        """
+        ...
+
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return the statistics of an unscored item at its best, or at its worst.
 

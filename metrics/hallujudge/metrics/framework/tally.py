@@ -164,7 +164,7 @@ class Tally:
             ("v", version),
         )
         groups = self._groups_of(table, intervals, check)
-        judging = self._judging.shares()
+        judging, totals = self._judging.shares(), overall.totals()
         return Report(
             metric=metric.name,
             variant=metric.variant,
@@ -175,9 +175,10 @@ class Tally:
                 for key, parts in groups.items()
             },
             coverage=coverage,
-            totals=overall.totals(),
+            totals=totals,
             judging=judging,
             notes=(
+                *metric.notes_on(totals),
                 *cascade_notes(judging),
                 *small_sample_notes(
                     overall.clusters_by_score(),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..framework.base import MetricBase
-from ..framework.claims import ClaimVerdict, Verdict
-from ..framework.definitions import Paper, VariantDefinition
+from ..framework.claims import ClaimVerdict, Verdict, support_probability
+from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.reasons import UnscoredReason
 from ..framework.result import ScoredItem
@@ -31,10 +32,11 @@ class _Counts:
     """Counts of an answer's claims."""
 
     claims: int
-    hallucinated: int
+    hallucinated: float
     objects: int
     relations: int
     unscored: int
+    without_probability: int
 
 
 def _question_score(part: str) -> ScoreDefinition:
@@ -88,6 +90,11 @@ class TriHeMetric(MetricBase):
     ``corrected`` leaves claims without a verdict out of the denominator. Claims without a named
     part count in ``hallu_q`` and ``hallu_i`` only.
 
+    With ``soft``, a claim adds 1 - P(supported) to the hallucinated claims instead of 0 or 1, where
+    P(supported) is the probability that its judge states. A claim without one adds 0 or 1 by its
+    verdict. The scores of objects and relations count verdicts, as probabilities of wrong parts are
+    not known.
+
     Bounds assume that each unscored answer has an image of its own.
 
     Attributes:
@@ -95,6 +102,7 @@ class TriHeMetric(MetricBase):
         judge: Name of the judge, for the signature.
         extractor: Name of the extractor, for the signature; ``given`` if claims were given.
         tentative: ``keep`` or ``omit`` hedged and conditional claims, for the signature.
+        soft: ``yes`` counts probabilities instead of verdicts.
     """
 
     name: ClassVar[Literal["tri-he"]] = "tri-he"
@@ -118,15 +126,26 @@ class TriHeMetric(MetricBase):
             meaning="Leaves claims without a verdict, and without a named part, out of the rates.",
         ),
     )
+    options: ClassVar[tuple[OptionDefinition, ...]] = (
+        OptionDefinition(
+            name="soft",
+            default="no",
+            choices=("no", "yes"),
+            meaning="Count 1 - P(supported) instead of verdicts.",
+            details="Needs a small judge, or a language model with log-probabilities. Claims "
+            "without a probability count by their verdict.",
+        ),
+    )
     unit: ClassVar[Literal["questions"]] = "questions"
     folds: ClassVar[bool] = False
     unresolved: ClassVar[str] = "unscored_claims"
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="claims", meaning="claims in the denominator"),
-        Column(name="hallucinated", meaning="claims that are not supported"),
+        Column(name="hallucinated", meaning="claims that are not supported", integral=False),
         Column(name="hallucinated_objects", meaning="claims with a wrong object"),
         Column(name="hallucinated_relations", meaning="claims with a wrong relation"),
         Column(name="unscored_claims", meaning="claims without a verdict"),
+        Column(name="without_probability", meaning="soft: claims that count by their verdict"),
         *(
             Column(name=f"{part}rate", meaning=f"{_PART_MEANINGS[part]} / claims", integral=False)
             for part in _PARTS
@@ -142,11 +161,34 @@ class TriHeMetric(MetricBase):
     judge: str
     extractor: str = "given"
     tentative: str = "keep"
+    soft: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the extractor, the judge, and whether only stated claims count."""
+        """Return the extractor, the judge, and which claims and probabilities count."""
         omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
-        return (("extract", self.extractor), *omitted, ("judge", self.judge))
+        soft = (("soft", self.soft),) if self.is_soft else ()
+        return (("extract", self.extractor), *omitted, *soft, ("judge", self.judge))
+
+    @property
+    def is_soft(self) -> bool:
+        """Return whether probabilities count instead of verdicts."""
+        return self.soft == "yes"
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return how many claims count by their verdict, if probabilities count."""
+        unscored = totals["unscored_claims"] if self.variant == "published" else 0
+        known, missing = int(totals["claims"] - unscored), int(totals["without_probability"])
+        if not self.is_soft or not known:
+            return ()
+        counted = (
+            f"{missing:,} of {known:,} claims have no probability and count by their verdict"
+            if missing
+            else f"all {known:,} claims with a verdict have a probability"
+        )
+        return (
+            "Soft: in hallu_q and hallu_i a claim counts 1 - P(supported) instead of 0 or 1; "
+            f"{counted}. The other scores count verdicts.",
+        )
 
     def unscored_reason(
         self, verdicts: Sequence[ClaimVerdict]
@@ -181,7 +223,13 @@ class TriHeMetric(MetricBase):
         numerators = (counts.hallucinated, counts.objects, counts.relations)
         rates = tuple(number / counts.claims for number in numerators)
         return ScoredItem(
-            statistics=(counts.claims, *numerators, counts.unscored, *rates),
+            statistics=(
+                counts.claims,
+                *numerators,
+                counts.unscored,
+                counts.without_probability,
+                *rates,
+            ),
             scores={f"{part}hallu_q": rate for part, rate in zip(_PARTS, rates, strict=True)},
             evidence=None,
         )
@@ -192,13 +240,25 @@ class TriHeMetric(MetricBase):
         objects = sum(claim.part is not None and claim.part.is_object for claim in wrong)
         nameless = sum(claim.part is None for claim in wrong)
         published = self.variant == "published"
+        weights, without = self._soft_weights(verdicts) if self.is_soft else (None, 0)
         return _Counts(
             claims=len(verdicts) - (0 if published else unscored),
-            hallucinated=len(wrong),
+            hallucinated=len(wrong) if weights is None else math.fsum(weights),
             objects=objects,
             relations=len(wrong) - objects - (0 if published else nameless),
             unscored=unscored,
+            without_probability=without,
         )
+
+    def _soft_weights(self, verdicts: Sequence[ClaimVerdict]) -> tuple[list[float], int]:
+        """Return what each claim with a verdict adds, and how many add 0 or 1 by it."""
+        known = [claim for claim in verdicts if claim.verdict is not Verdict.UNSCORED]
+        stated = [support_probability(claim) for claim in known]
+        weights = [
+            float(claim.verdict is Verdict.NOT_SUPPORTED) if share is None else 1.0 - share
+            for claim, share in zip(known, stated, strict=True)
+        ]
+        return weights, stated.count(None)
 
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return each image's own mean rates, and a column of ones that counts images."""
@@ -249,5 +309,6 @@ class TriHeMetric(MetricBase):
             "hallucinated_objects": wrong,
             "hallucinated_relations": wrong,
             "unscored_claims": 0.0,
+            "without_probability": 0.0,
             **{f"{part}rate": rate for part in _PARTS},
         }

@@ -193,7 +193,7 @@ class ClaimVerdict(google.protobuf.message.Message):
     part: Global___Part.ValueType
     """The wrong part of the claim. Unspecified: none, or unknown."""
     score: builtins.float
-    """The similarity that a matcher measured, or the probability of support that a small judge gave."""
+    """A matcher's similarity; of other judges the probability that the claim is supported."""
     margin: builtins.float
     """A matcher's distance to the threshold, or a language model's log-probability above its second choice."""
     judge: builtins.str

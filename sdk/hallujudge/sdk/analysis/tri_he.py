@@ -55,7 +55,8 @@ def tri_he_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTabl
     Raises:
         ArchiveError: A line of items.jsonl is not one that a Tri-HE run writes.
     """
-    metric = TriHeMetric(variant=run.variant, judge="of the run")
+    soft = "yes" if "|soft:yes|" in run.signature else ""
+    metric = TriHeMetric(variant=run.variant, judge="of the run", soft=soft)
     every = [_answer(record) for record in run.items_of_report()]
     answers = [answer for answer in every if answer.is_scored]
     judged = [answer.judged for answer in answers]
@@ -245,12 +246,14 @@ def _answer(record: Record) -> _Answer:
 
 
 def _claim(entry: Mapping[str, object]) -> ClaimVerdict:
-    part, words = entry["part"], entry.get("within_words")
+    part, words, score = entry["part"], entry.get("within_words"), entry.get("score")
     return ClaimVerdict(
         triplet=_parts(entry["triplet"]),
         verdict=Verdict(entry["verdict"]),
         part=None if part is None else Part(part),
         within_words=words if isinstance(words, int) else None,
+        score=float(score) if isinstance(score, int | float) else None,
+        judge=str(entry.get("judge", "")),
         prediction_error=entry.get("prediction_error") is True,
         reason=str(entry.get("reason", "")),
     )

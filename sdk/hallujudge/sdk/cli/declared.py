@@ -22,6 +22,7 @@ from .variants import BOTH, compares_variants
 __all__ = ["DeclaredBy", "MetricOptions", "response_option"]
 
 _MOST_BYTES = 400_000
+_NO_YES = ("no", "yes")
 _PANELS = {"input": input_option, "metric": metric_option, "judge": judge_option}
 _CONTEXT, _KEYWORD = "context", inspect.Parameter.KEYWORD_ONLY
 _RESPONSE_OPTIONS = {option.name: option for option in RESPONSE_OPTIONS}
@@ -106,6 +107,8 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 def _content(option: OptionDefinition, value: object) -> str:
     """Return the value of an option, or the text of the file that it names."""
+    if option.choices == _NO_YES:
+        return _NO_YES[bool(value)]
     if not option.file:
         return str(value)
     flag, path = _flag(option), Path(str(value))
@@ -127,7 +130,10 @@ def _flag(option: OptionDefinition) -> str:
 
 def _declared(option: OptionDefinition) -> inspect.Parameter:
     metavar = "FILE" if option.file else None
-    flag = _PANELS[option.purpose](_flag(option), help=option.help, metavar=metavar)
+    text = option.meaning if option.choices == _NO_YES else option.help
+    flag = _PANELS[option.purpose](_flag(option), help=text, metavar=metavar)
+    if option.choices == _NO_YES:
+        return _parameter(option.name, Annotated[bool, flag], default=False)
     if option.file:
         return _parameter(option.name, Annotated[Path | None, flag], None)
     if option.number:

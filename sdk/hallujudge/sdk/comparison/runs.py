@@ -27,6 +27,7 @@ _WORDS = {
     "match": "object matcher",
     "extract": "extractor",
     "tentative": "tentative claims",
+    "soft": "probabilities in place of verdicts",
     "responses": "handling of empty responses",
 }
 _VALUE_CHARS = 120

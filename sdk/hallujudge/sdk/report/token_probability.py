@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-__all__ = ["token_probability"]
+__all__ = ["percent_of", "token_probability"]
 
 # Closer to none or all than this, digits would say more than the model's numbers do.
 _LEAST = 0.001
@@ -30,7 +30,7 @@ def token_probability(
         return
     share = _logistic(margin if given else -margin)
     bound = "at most " if not given and answers > 2 and share >= _LEAST else ""
-    yield "token probability", f"{answer}: {bound}{_percent(share)}"
+    yield "token probability", f"{answer}: {bound}{percent_of(share)}"
 
 
 def _logistic(value: float) -> float:
@@ -38,7 +38,8 @@ def _logistic(value: float) -> float:
     return (1.0 if value >= 0 else small) / (1.0 + small)
 
 
-def _percent(share: float) -> str:
+def percent_of(share: float) -> str:
+    """Return a probability in percent, with no more digits than it is worth."""
     if share < _LEAST:
         return "under 0.1 %"
     if share > 1 - _LEAST:

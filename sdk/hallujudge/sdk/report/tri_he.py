@@ -6,13 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.framework.claims import ClaimVerdict, Modality, Part, Verdict
-from hallujudge.metrics.framework.triplets import Sentence, Triplet
+from hallujudge.metrics.framework.claims import (
+    LANGUAGE_MODELS,
+    ClaimVerdict,
+    Modality,
+    Part,
+    Verdict,
+    support_probability,
+)
+from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
 
 from .item_view import Claim, ItemView, Listing, Mark, Passage, Shade, facts
 from .text import counted
-from .token_probability import token_probability
+from .token_probability import percent_of
 from .views import View
 
 __all__ = ["VIEWS"]
@@ -23,8 +30,6 @@ _SHADES = {
     Verdict.UNSCORED: Shade.UNSCORED,
 }
 _REFERENCES = 12
-# Supported, or not; of a triplet also which of its three parts is wrong.
-_SENTENCE_ANSWERS, _TRIPLET_ANSWERS = 2, 4
 _SUBJECT, _RELATION, _OBJECT = range(3)
 
 
@@ -43,20 +48,19 @@ def _reasons(claim: ClaimVerdict) -> Iterator[tuple[str, str]]:
     if more := len(claim.references) - _REFERENCES:
         shown += [f"and {more:,} more"] if more > 0 else []
     yield "compared with", "; ".join(shown)
-    if claim.score is not None:
-        yield "similarity", f"{claim.score:.4f}"
-    if claim.margin is not None:
-        yield "margin", f"{claim.margin:.4f}"
-    yield from _probability(claim)
+    yield from _scores(claim)
     yield "judge", claim.judge
 
 
-def _probability(claim: ClaimVerdict) -> Iterator[tuple[str, str]]:
-    """Yield what a language model's margin means; that of a matcher is a distance."""
-    if claim.score is None:
-        given = claim.verdict is Verdict.SUPPORTED
-        answers = _SENTENCE_ANSWERS if isinstance(claim.triplet, Sentence) else _TRIPLET_ANSWERS
-        yield from token_probability("supported", claim.margin, given=given, answers=answers)
+def _scores(claim: ClaimVerdict) -> Iterator[tuple[str, str]]:
+    """Yield a matcher's similarity or another judge's probability, and the margin."""
+    if (share := support_probability(claim)) is not None:
+        name = "token probability" if claim.judge in LANGUAGE_MODELS else "probability"
+        yield name, f"supported: {percent_of(share)}"
+    elif claim.score is not None:
+        yield "similarity", f"{claim.score:.4f}"
+    if claim.margin is not None:
+        yield "margin", f"{claim.margin:.4f}"
 
 
 def _judges(judging: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -40,6 +40,11 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
             f"{run.folder}: scores of {name} do not depend on verdicts that labels could correct; "
             f"give a run of {', '.join(KINDS)}"
         )
+    if run.report.settings.get("soft") == "yes":
+        raise UnsupportedError(
+            f"{run.folder}: labels correct verdicts, but this run counts probabilities; score "
+            "again without --soft (verdicts in a cache are not asked for again)"
+        )
     claims_of = import_module(f".{name.replace('-', '_')}", __package__).claims_of
     for record in records_of(run.folder / ITEMS, run.signature):
         result = result_of(record, run.metric.columns)

@@ -168,6 +168,7 @@ def test_margins_inside_json() -> None:
     assert [one.choice for one in read] == ["relation", "supported"]
     assert read[0].margin == pytest.approx(math.log(2))
     assert read[1].margin == pytest.approx(math.log(8))
+    assert [one.probability for one in read] == [pytest.approx(0.25), pytest.approx(0.8)]
 
 
 def test_tokens_that_do_not_make_the_text_give_no_margin() -> None:
@@ -206,3 +207,29 @@ def test_absent_counts_are_not_printed(count: str) -> None:
     usage = f'{{"prompt_tokens": {count}, "completion_tokens": 3}}'
     reply = parse_reply(completion("null", usage))
     assert (reply.content, reply.prompt_tokens, reply.completion_tokens) == ("supported", 0, 3)
+
+
+def test_the_probability_of_supported_is_its_share_among_the_choices() -> None:
+    said = {"supported": 0.6, "Supported": 0.1, "relation": 0.1, "object": 0.1, "The": 0.1}
+    read = read_choice(reply("supported", tokens=tokens(("supported", said))), TRIPLET_CHOICES)
+    assert read.probability == pytest.approx(0.7 / 0.9)
+    wrong = tokens(("object", {"object": 0.5, "sup": 0.2, "rel": 0.1}), ("1", {"1": 0.6, "2": 0.4}))
+    read = read_choice(reply("object1", tokens=wrong), TRIPLET_CHOICES)
+    assert read.probability == pytest.approx(0.2 / (0.5 * 0.6 + 0.5 * 0.4 + 0.2 + 0.1))
+
+
+def test_what_is_not_reported_has_no_probability() -> None:
+    sure = tokens(("supported", {"supported": 0.9, "Yes": 0.1}))
+    assert read_choice(reply("supported", tokens=sure), TRIPLET_CHOICES).probability == 1.0
+    wrong = tokens(("relation", {"relation": 0.9, "object": 0.1}))
+    assert read_choice(reply("relation", tokens=wrong), TRIPLET_CHOICES).probability == 0.0
+    alone = tokens(("supported", {"supported": 0.9}))
+    for told in (alone, ()):
+        read = read_choice(reply("supported", tokens=told), TRIPLET_CHOICES)
+        assert (read.choice, read.probability) == ("supported", None)
+
+
+def test_a_forced_choice_that_was_hardly_possible_has_a_probability() -> None:
+    forced = (TokenChoice("supported", -9_000.0, (("The", -0.1), ("relation", -8_999.0))),)
+    read = read_choice(reply("supported", tokens=forced), TRIPLET_CHOICES)
+    assert read.probability == pytest.approx(1 / (1 + math.e))

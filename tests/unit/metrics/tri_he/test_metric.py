@@ -222,3 +222,39 @@ def test_bounds_show_what_claims_without_a_verdict_could_change(
         assert bound.worst == pytest.approx(worst)
     assert found.coverage.bounds["object_hallu_q"].best == 0
     assert found.coverage.bounds["object_hallu_q"].worst == pytest.approx(1 / 2)
+
+
+def stated(verdict: Verdict, score: float | None, judge: str = "llm") -> ClaimVerdict:
+    part = Part.OBJECT if verdict is Verdict.NOT_SUPPORTED else None
+    triplet = Triplet("a", "b", "c")
+    return ClaimVerdict(triplet=triplet, verdict=verdict, part=part, score=score, judge=judge)
+
+
+@pytest.mark.parametrize(("variant", "claims"), [("published", 6), ("corrected", 5)])
+def test_soft_claims_count_by_their_probability(variant: str, claims: int) -> None:
+    yes, no = Verdict.SUPPORTED, Verdict.NOT_SUPPORTED
+    verdicts = [
+        stated(yes, 0.9),
+        stated(no, 0.25, "hhem"),
+        stated(no, None),
+        stated(yes, None),
+        # The score of a matcher is a similarity.
+        stated(no, 0.4, "matcher"),
+        stated(Verdict.UNSCORED, None),
+    ]
+    metric = TriHeMetric(variant=variant, judge="j", soft="yes")
+    scored = metric.score_answer(verdicts)
+    names = [column.name for column in metric.columns]
+    row = dict(zip(names, scored.statistics, strict=True))
+    assert row["hallucinated"] == pytest.approx(0.1 + 0.75 + 1 + 0 + 1)
+    assert row["claims"] == claims
+    assert (row["without_probability"], row["hallucinated_objects"]) == (3, 3)
+    assert scored.scores["hallu_q"] == row["rate"] == row["hallucinated"] / claims
+    assert "|soft:yes|judge:j" in str(metric.signature)
+    [note] = metric.notes_on(row)
+    assert "3 of 5 claims have no probability and count by their verdict" in note
+
+    hard = TriHeMetric(variant=variant, judge="j")
+    assert hard.score_answer(verdicts).scores["hallu_q"] == pytest.approx(3 / claims)
+    assert hard.notes_on(row) == metric.notes_on(dict.fromkeys(row, 0.0)) == ()
+    assert "soft" not in str(hard.signature)

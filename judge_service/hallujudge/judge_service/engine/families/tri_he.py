@@ -39,6 +39,7 @@ from ..entry import MetricEntry, Trial
 from ..escalating import ESCALATION_OPTIONS, escalation_of
 from ..items import checked, scored, unscored
 from ..judge_factory import JUDGE_NAMES
+from ..probabilities import check_probabilities
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..small_judges import offered_judges
@@ -317,6 +318,9 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     judge_name = options.get("judge", JUDGE_NAMES[0])
     extractor_name = options.get("extractor", EXTRACTORS[0])
     settings = _matcher_settings(options)
+    own = ENTRY.own_options(spec)
+    if own.get("soft") == "yes":
+        check_probabilities(factory, judge_name)
     with _offered(judge_name, options, resources):
         weights = factory.matcher_weights(judge_name, settings)
         if spec.variant == "corrected":
@@ -330,6 +334,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
         judge=judge.identity.signature + (card.mark if card else ""),
         extractor=extractor.label,
         tentative=options.get("tentative_claims", TENTATIVE[0]),
+        **own,
     )
     known = (card.note,) if card else ()
     notes = (agreement_note(extractor_name, judge_name, settings, weights), *known, *judge.notes)

@@ -1,0 +1,36 @@
+"""Judges that state a probability of support, which ``soft`` scores need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidInputError
+from .small_judges import ALL_SMALL_JUDGES
+
+if TYPE_CHECKING:
+    from .judge_factory import JudgeFactory
+
+__all__ = ["check_probabilities"]
+
+
+def check_probabilities(factory: JudgeFactory, name: str) -> None:
+    """Refuse a judge that states no probabilities; no model is loaded for it.
+
+    Args:
+        factory: Knows the judges.
+        name: The judge's name; of ``router``, one judge that states some is enough.
+
+    Raises:
+        InvalidInputError: It states none, is unknown or is not configured.
+    """
+    if not any(_states_probabilities(factory, part) for part in factory.order(name)):
+        raise InvalidInputError(
+            f"the option soft needs probabilities, and the judge {name!r} gives none; use a small "
+            "judge, or a language model whose server reports log-probabilities"
+        )
+
+
+def _states_probabilities(factory: JudgeFactory, part: str) -> bool:
+    if part in ("llm", "fallback"):
+        return factory.llm(part).reports_probabilities
+    return part in ALL_SMALL_JUDGES
