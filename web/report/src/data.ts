@@ -4,8 +4,12 @@
 export const RIGHT = 0, WRONG = 1, UNSCORED = 2;
 export type Verdict = 0 | 1 | 2;
 
-/** A marked span of a passage: start, end, verdict and the index of its claim (-1: none). */
-export type Mark = [start: number, end: number, verdict: Verdict, claim: number];
+/** How a mark is shown: as a verdict, or as a part of the reference that the response lacks. */
+export const MISSED = 3;
+export type Shade = Verdict | 3;
+
+/** A marked span of a passage: start, end, shade and the index of its claim (-1: none). */
+export type Mark = [start: number, end: number, shade: Shade, claim: number];
 
 export interface Passage {
   label: string;
@@ -20,6 +24,8 @@ export interface Claim {
   reasons: [string, string][];
   /** Indices of the triplets of the scene graph that the claim was checked against. */
   matched: number[];
+  /** What the claim is, where an item has claims of several kinds. */
+  kind?: string;
 }
 
 export interface Listing {

@@ -1,16 +1,17 @@
 // One item: its responses with marked spans, the reason of each verdict, picture and scene graph.
 import { useState } from "preact/hooks";
 import type { JSX } from "preact";
-import { RIGHT, UNSCORED, WRONG, type Claim, type Detail, type Listing, type Passage, type Verdict } from "./data.ts";
+import { MISSED, RIGHT, UNSCORED, WRONG, type Claim, type Detail, type Listing, type Passage, type Shade } from "./data.ts";
 import { ANSWERS, WHOLE, type Answer, type Labels } from "./labels.ts";
 import { meaningOf } from "./meanings.ts";
 import { SceneGraph } from "./scenegraph.tsx";
-import { spansOf } from "./spans.ts";
+import { inRows, spansOf } from "./spans.ts";
 
-export const STYLE: Record<Verdict, string> = { [RIGHT]: "right", [WRONG]: "wrong", [UNSCORED]: "unscored" };
+const STYLE: Record<Shade, string> = { [RIGHT]: "right", [WRONG]: "wrong", [UNSCORED]: "unscored", [MISSED]: "missed" };
+
 /** Return what a verdict is called. */
-function wordOf(verdict: Verdict, words: [string, string]): string {
-  return verdict === UNSCORED ? "unscored" : words[verdict];
+function wordOf(shade: Shade, words: [string, string]): string {
+  return shade === RIGHT || shade === WRONG ? words[shade] : STYLE[shade];
 }
 
 export interface DetailProps {
@@ -59,7 +60,9 @@ function SideView(props: DetailProps & { side: Detail; title: string; reason: st
       {props.title && <h4>{props.title}</h4>}
       {props.reason && <p class="unscored-note"><b>Unscored:</b> {props.reason}</p>}
       {side.summary && <p class="muted">{side.summary}</p>}
-      {side.passages.map((passage, i) => <Marked key={i} words={props.words} passage={passage} claims={side.claims} active={active} activate={activate} />)}
+      <div class={inRows(side.passages) ? "passages rows" : "passages"}>
+        {side.passages.map((passage, i) => <Marked key={i} words={props.words} passage={passage} claims={side.claims} active={active} activate={activate} />)}
+      </div>
       {side.lists.map((list) => <Chips key={list.label} list={list} />)}
       {claim && <Why claim={claim} words={props.words} />}
       {side.claims.length > 0 && (
@@ -150,7 +153,7 @@ function ClaimTable(props: ClaimTableProps): JSX.Element {
         <tbody>
           {props.claims.map((claim, i) => (
             <tr key={i} class={i === props.active ? "active" : ""} onClick={() => props.activate(i)}>
-              <th scope="row"><button type="button" class="link plain" aria-pressed={i === props.active} onClick={() => props.activate(i)}>{claim.text}</button></th>
+              <th scope="row"><button type="button" class="link plain" aria-pressed={i === props.active} onClick={() => props.activate(i)}>{claim.text}</button>{claim.kind && <small>{claim.kind}</small>}</th>
               <td><span class={`verdict ${STYLE[claim.verdict]}`}>{wordOf(claim.verdict, props.words)}</span></td>
               {props.labels && <td>
                 {i !== props.active && !props.labels.get(props.item, i) && <button type="button" class="link narrow" aria-label={`Label ${claim.text}`}

@@ -6,7 +6,7 @@ import type { Columns, Facet, Head, Named, Side } from "./data.ts";
 import { FLIP, type Selection } from "./filter.ts";
 import { useRows } from "./rows.ts";
 import { toggled, type View } from "./state.ts";
-import { byFacet, histogram, positionBins, topTerms, type Bin } from "./summaries.ts";
+import { barStyle, byFacet, histogram, positionBins, topTerms, type Bin } from "./summaries.ts";
 
 const TOP = 12, FEW = 5;
 
@@ -67,7 +67,7 @@ function TermChart(props: PanelProps & { kind: Named }): JSX.Element | null {
   const without = { ...view.terms };
   delete without[kind.name];
   return (
-    <Bars title={kind.label} bars={bars} rates={false} stays={known} style={kind.name === "hallucinated" ? "wrong" : "missed"} chosen={chosen === undefined ? [] : [chosen]}
+    <Bars title={kind.label} bars={bars} rates={false} stays={known} style={barStyle(kind.name)} chosen={chosen === undefined ? [] : [chosen]}
       choose={(term) => set({ terms: chosen === term ? without : { ...view.terms, [kind.name]: term } })} clear={() => set({ terms: without })} />
   );
 }

@@ -1,5 +1,6 @@
 // Positions of the nodes of a scene graph: a small force layout that gives the same picture each time.
 import type { Triplet } from "./data.ts";
+import { LONGEST, placeLabels } from "./edgelabels.ts";
 
 export interface Node {
   name: string;
@@ -13,6 +14,11 @@ export interface Edge {
   to: number;
   label: string;
   lit: boolean;
+  /** Where the label stands: the middle of its baseline. */
+  x: number;
+  y: number;
+  /** Whether the label is shown; the table has all of them. */
+  named: boolean;
 }
 
 export interface Scene {
@@ -39,13 +45,20 @@ export function layOut(graph: Triplet[], lit: Set<number>): Scene {
   };
   const edges = joined(kept.map((index) => {
     const [subject, relation, object] = graph[index] as Triplet;
-    return { from: at(subject), to: at(object), label: relation, lit: lit.has(index) };
+    return { from: at(subject), to: at(object), label: relation, lit: lit.has(index), x: 0, y: 0, named: false };
   }));
   for (const edge of edges.filter((each) => each.lit)) {
     for (const end of [edge.from, edge.to]) (nodes[end] as Node).lit = true;
   }
   place(nodes, edges);
+  placeLabels(nodes, edges);
   return { nodes, edges, hidden: graph.length - kept.length };
+}
+
+/** Return the indices of a graph's triplets, the lit ones first. */
+export function litFirst(graph: Triplet[], lit: number[]): number[] {
+  const all = graph.map((_, i) => i);
+  return [...all.filter((i) => lit.includes(i)), ...all.filter((i) => !lit.includes(i))];
 }
 
 /** Join the edges between the same two nodes, whose labels would cover each other. */
@@ -139,7 +152,7 @@ function spread(nodes: Node[]): boolean {
 }
 
 function shown(name: string): number {
-  return Math.min(name.length, 26) + 2;
+  return Math.min(name.length, LONGEST) + 2;
 }
 
 function inside(at: number): number {

@@ -2,7 +2,8 @@
 import { useMemo } from "preact/hooks";
 import type { JSX } from "preact";
 import type { Triplet } from "./data.ts";
-import { layOut, type Node } from "./scene.ts";
+import { LONGEST, SIDE } from "./edgelabels.ts";
+import { layOut, litFirst, type Node } from "./scene.ts";
 
 const WIDTH = 640, HEIGHT = 360;
 
@@ -12,6 +13,8 @@ export function SceneGraph(props: { of: string; graph: Triplet[]; lit: number[] 
     const node = scene.nodes[index] as Node;
     return [node.x * WIDTH, node.y * HEIGHT];
   };
+  // What the claim was compared with is read first.
+  const rows = useMemo(() => litFirst(props.graph, props.lit), [props.graph, props.lit]);
   return (
     <details class="scene" open={props.lit.length > 0 || props.graph.length <= 12}>
       <summary>Scene graph, {props.graph.length} triplets{props.lit.length ? `, ${props.lit.length} compared with the claim` : ""}</summary>
@@ -21,14 +24,14 @@ export function SceneGraph(props: { of: string; graph: Triplet[]; lit: number[] 
           return (
             <g key={i} class={edge.lit ? "edge lit" : "edge"}>
               <line x1={x1} y1={y1} x2={x2} y2={y2} />
-              {(edge.lit || scene.edges.length <= 24) && <text x={(x1 + x2) / 2} y={(y1 + y2) / 2 - 3} text-anchor="middle">{short(edge.label)}</text>}
+              {edge.named && <text x={edge.x * WIDTH} y={edge.y * HEIGHT} text-anchor="middle">{short(edge.label)}</text>}
             </g>
           );
         })}
         {scene.nodes.map((node, i) => (
           <g key={i} class={node.lit ? "node lit" : "node"}>
             <circle cx={node.x * WIDTH} cy={node.y * HEIGHT} r={node.lit ? 6 : 4} />
-            <text x={node.x * WIDTH} y={node.y * HEIGHT - 9} text-anchor={node.x > 0.85 ? "end" : node.x < 0.15 ? "start" : "middle"}>{short(node.name)}</text>
+            <text x={node.x * WIDTH} y={node.y * HEIGHT - 9} text-anchor={node.x > 1 - SIDE ? "end" : node.x < SIDE ? "start" : "middle"}>{short(node.name)}</text>
           </g>
         ))}
       </svg>
@@ -37,8 +40,8 @@ export function SceneGraph(props: { of: string; graph: Triplet[]; lit: number[] 
         <table>
           <thead><tr><th scope="col">subject</th><th scope="col">relation</th><th scope="col">object</th></tr></thead>
           <tbody>
-            {props.graph.map((triplet, i) => (
-              <tr key={i} class={props.lit.includes(i) ? "lit" : ""}>{triplet.map((part, j) => <td key={j}>{part}</td>)}</tr>
+            {rows.map((i) => (
+              <tr key={i} class={props.lit.includes(i) ? "lit" : ""}>{props.graph[i]?.map((part, j) => <td key={j}>{part}</td>)}</tr>
             ))}
           </tbody>
         </table>
@@ -48,5 +51,5 @@ export function SceneGraph(props: { of: string; graph: Triplet[]; lit: number[] 
 }
 
 function short(text: string): string {
-  return text.length > 26 ? `${text.slice(0, 25)}…` : text;
+  return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
 }

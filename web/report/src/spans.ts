@@ -1,6 +1,14 @@
 // Divides a passage into marked and unmarked spans.
 import { WRONG, type Mark, type Passage } from "./data.ts";
 
+/** Characters of a passage that fits beside its label. */
+const SHORT = 160;
+
+/** Return whether passages are shown as rows, each beside its label, such as answers in several modes. */
+export function inRows(passages: Passage[]): boolean {
+  return passages.length > 1 && passages.every((passage) => passage.label.length <= SHORT / 4 && passage.text.length <= SHORT);
+}
+
 export interface Span {
   text: string;
   mark: Mark | null;

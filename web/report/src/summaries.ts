@@ -59,6 +59,11 @@ export function topTerms(columns: Columns, side: number, kind: string, indices: 
     .map(([term, count]) => ({ label: columns.dictionary[term] ?? "", count, rate: null }));
 }
 
+/** Return how the bars of a kind of terms are drawn: filled for what was made up, hollow for what was missed. */
+export function barStyle(kind: string): string {
+  return { missed: "missed", unknown: "unknown" }[kind] ?? "wrong";
+}
+
 /** Count items by a facet's values, with the rate of wrong claims of each. */
 export function byFacet(columns: Columns, side: number, facet: string, indices: number[]): Bar[] {
   const data = columns.sides[side] as Side;

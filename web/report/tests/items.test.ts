@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
 import { test } from "node:test";
-import { Details, unpack, type Detail, type Mark, type Triplet } from "../src/data.ts";
+import { Details, unpack, type Detail, type Mark, type Passage, type Triplet } from "../src/data.ts";
+import { labelBox, nameBox, shared } from "../src/edgelabels.ts";
 import { keyAction } from "../src/keys.ts";
-import { layOut } from "../src/scene.ts";
+import { layOut, litFirst } from "../src/scene.ts";
 import { SearchIndex } from "../src/search.ts";
-import { spansOf } from "../src/spans.ts";
+import { inRows, spansOf } from "../src/spans.ts";
 import { columns, head } from "./samples.ts";
 
 const packed = (value: unknown): string => gzipSync(JSON.stringify(value)).toString("base64");
@@ -87,6 +88,34 @@ test("names of a scene do not cover each other, and parts without a common edge 
     const apart = Math.abs(a.x - b.x) * 640 > 3.5 * (a.name.length + b.name.length) || Math.abs(a.y - b.y) * 360 > 14;
     assert.ok(apart, `${a.name} and ${b.name}`);
   }
+});
+
+test("labels of edges cover neither names nor each other; one without a free place is left out", () => {
+  const graph: Triplet[] = [
+    ["street", "filled with", "people"], ["people", "having", "no visible interaction"], ["person", "using", "phone"],
+    ["woman", "holding", "phone"], ["woman", "carrying", "purse"], ["woman", "carrying", "shopping bag"], ["man", "holding", "phone"],
+    ["woman", "is", "standing"], ["woman", "looking", "camera"], ["man", "wearing", "suit"], ["man", "is", "bald"], ["purse", "is", "black"],
+  ];
+  const { nodes, edges } = layOut(graph, new Set([0, 1, 2]));
+  const named = edges.filter((edge) => edge.named);
+  const boxes = [...nodes.map(nameBox), ...named.map(labelBox)];
+  for (const [i, edge] of named.entries()) {
+    const others = boxes.filter((_, at) => at !== nodes.length + i);
+    assert.deepEqual(others.filter((box) => shared(labelBox(edge), box) > 0), [], edge.label);
+  }
+  assert.ok(edges.every((edge) => edge.named || !edge.lit));
+  assert.ok(named.length > edges.length / 2);
+});
+
+test("the table of a scene begins with the lit triplets", () => {
+  assert.deepEqual(litFirst([["a", "on", "b"], ["c", "on", "d"], ["e", "on", "f"]], [2, 1]), [1, 2, 0]);
+});
+
+test("short passages with labels are rows; a single or a long one is not", () => {
+  const passage = (text: string): Passage => ({ label: "base", text, marks: [] });
+  assert.equal(inRows([passage("A."), passage("B. A cup.")]), true);
+  assert.equal(inRows([passage("A.")]), false);
+  assert.equal(inRows([passage("A."), passage("word ".repeat(50))]), false);
 });
 
 test("edges between the same two nodes have one label", () => {

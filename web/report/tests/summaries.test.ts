@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byFacet, figure, histogram, positionBins, topTerms } from "../src/summaries.ts";
+import { barStyle, byFacet, figure, histogram, positionBins, topTerms } from "../src/summaries.ts";
 import { columns, side } from "./samples.ts";
 
 test("bins hold every value once, also the largest", () => {
@@ -37,3 +37,7 @@ test("places of hallucinations fall into ten bins", () => {
 });
 
 test("numbers are short", () => assert.deepEqual([figure(1234), figure(0.12345)], ["1,234", "0.123"]));
+
+test("bars of what was made up are filled, those of what was missed are hollow", () => {
+  assert.deepEqual(["hallucinated", "relations", "missed", "unknown"].map(barStyle), ["wrong", "wrong", "missed", "unknown"]);
+});

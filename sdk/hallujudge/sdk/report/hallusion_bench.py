@@ -51,7 +51,11 @@ def _show(item: Item, result: ItemResult) -> ItemView:
     return ItemView(
         summary=word,
         passages=list(_passages(item, evidence)),
-        claims=[Claim(text=f"answer: {word}", shade=_shade(evidence), reasons=reasons)],
+        claims=[
+            Claim(
+                text=f"answer: {evidence.answer or word}", shade=_shade(evidence), reasons=reasons
+            )
+        ],
         facts=item_facts(item, without=_ELSEWHERE),
         wrong=int(not evidence.correct),
         total=1,

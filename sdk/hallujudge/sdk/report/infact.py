@@ -8,7 +8,7 @@ from typing import Any
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
 
-from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
+from .item_view import Claim, Facet, ItemView, Listing, Mark, Passage, Shade, item_facts
 from .views import ANSWER_WORDS, View
 
 __all__ = ["VIEWS"]
@@ -24,6 +24,13 @@ def _claim(run: RunVerdict, label: str) -> Claim:
     answer = run.answer or "unreadable"
     reasons = [("parsed as", answer), ("label", label), ("parser", run.how)]
     return Claim(text=f"{run.operator}: {answer}", shade=_shade(run), reasons=reasons)
+
+
+def _right_answer(item: Item, evidence: InfactEvidence) -> str:
+    """Return the label, with its option's text where that is known."""
+    options: Mapping[str, str] = getattr(item, "options", {})
+    text = options.get(evidence.label, "")
+    return f"{evidence.label}: {text}" if text else evidence.label
 
 
 def _passages(item: Item, evidence: InfactEvidence) -> Iterator[Passage]:
@@ -43,6 +50,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
     return ItemView(
         summary=f"wrong: {', '.join(wrong)}" if wrong else "right in every mode",
         passages=list(_passages(item, evidence)),
+        lists=[Listing(label="Right answer", entries=[_right_answer(item, evidence)])],
         claims=[_claim(run, evidence.label) for run in evidence.runs],
         facts=item_facts(item, without=("runs", "label")),
         wrong=len(wrong),

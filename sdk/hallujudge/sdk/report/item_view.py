@@ -41,6 +41,8 @@ class Shade(enum.IntEnum):
     """Hallucinated, or a wrong answer."""
     UNSCORED = 2
     """Without a verdict."""
+    MISSED = 3
+    """In the reference, but not in the response."""
 
 
 class Facet(NamedTuple):
@@ -97,6 +99,8 @@ class Claim:
     """Names and values that explain the verdict."""
     matched: Sequence[int] = ()
     """Indices of the triplets of the scene graph that it was compared with."""
+    kind: str = ""
+    """What the claim is, where an item has claims of several kinds; otherwise empty."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the claim as the page's script reads it."""
@@ -105,6 +109,7 @@ class Claim:
             "verdict": int(self.shade),
             "reasons": [[_entry(name), _entry(value)] for name, value in self.reasons if value],
             "matched": list(self.matched),
+            **({"kind": self.kind} if self.kind else {}),
         }
 
 

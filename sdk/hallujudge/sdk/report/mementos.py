@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.mementos.evidence import KeywordEvidence, MementosEvidence
@@ -25,7 +25,7 @@ def _claims(kind: str, found: KeywordEvidence) -> Iterator[Claim]:
     near = {miss.predicted: miss for miss in found.near}
     unknown = set(found.unknown)
     for word in found.predicted:
-        reasons = [("kind", kind), ("names", names.get(word, ""))]
+        reasons = [("names", names.get(word, ""))]
         if word in wrong:
             reasons.append(("human description", "has no synonym of it"))
         if word in near:
@@ -36,6 +36,7 @@ def _claims(kind: str, found: KeywordEvidence) -> Iterator[Claim]:
             text=_named(word, names.get(word, word)),
             shade=Shade.WRONG if word in wrong else Shade.RIGHT,
             reasons=reasons,
+            kind=kind,
         )
 
 
@@ -48,10 +49,11 @@ def _marks(found: KeywordEvidence, first: int) -> Iterator[Mark]:
 
 
 def _reference_marks(found: KeywordEvidence) -> Iterator[Mark]:
-    matched = {pair.reference for pair in found.matched}
+    shades = dict.fromkeys((pair.reference for pair in found.matched), Shade.RIGHT)
+    shades |= dict.fromkeys(found.missed, Shade.MISSED)
     for word, (start, end) in zip(found.reference, found.reference_spans, strict=False):
-        if end and word in matched:
-            yield Mark(start, end, Shade.RIGHT)
+        if end and word in shades:
+            yield Mark(start, end, shades[word])
 
 
 def _passages(
@@ -65,19 +67,23 @@ def _passages(
         yield Passage(text=reference, label="Human description", marks=marks)
 
 
-def _lists(kind: str, found: KeywordEvidence) -> Iterator[Listing]:
-    yield Listing(label=f"Hallucinated {kind}", entries=found.hallucinated, style="wrong")
-    yield Listing(label=f"Missed {kind}", entries=found.missed, style="missed")
-    yield Listing(label=f"Unknown to the graph, {kind}", entries=found.unknown)
+def _lists(kinds: Mapping[str, KeywordEvidence]) -> Iterator[Listing]:
+    """Yield what was made up, what was missed, and what the synonym graphs do not know."""
+    for kind, found in kinds.items():
+        yield Listing(label=f"Hallucinated {kind}s", entries=found.hallucinated, style="wrong")
+    for kind, found in kinds.items():
+        yield Listing(label=f"Missed {kind}s", entries=found.missed, style="missed")
+    for kind, found in kinds.items():
+        yield Listing(label=f"{kind.capitalize()}s unknown to the graph", entries=found.unknown)
 
 
 def _show(item: Item, result: ItemResult) -> ItemView:
     evidence = result.evidence
     assert isinstance(evidence, MementosEvidence)
-    kinds = {"objects": evidence.objects, "behaviours": evidence.behaviors}
+    kinds = {"object": evidence.objects, "behaviour": evidence.behaviors}
     parts = [
-        f"{len(found.hallucinated):,} of {counted(len(found.predicted), noun)}"
-        for noun, found in (("object", evidence.objects), ("behaviour", evidence.behaviors))
+        f"{len(found.hallucinated):,} of {counted(len(found.predicted), kind)}"
+        for kind, found in kinds.items()
     ]
     claims = [claim for kind, found in kinds.items() for claim in _claims(kind, found)]
     words = {
@@ -88,7 +94,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         summary=f"{' and '.join(parts)} hallucinated",
         passages=list(_passages(item, evidence.objects, evidence.behaviors)),
         claims=claims,
-        lists=[listing for kind, found in kinds.items() for listing in _lists(kind, found)],
+        lists=list(_lists(kinds)),
         wrong=len(words["hallucinated"]),
         total=len(claims),
         facets={"domain": evidence.domain},

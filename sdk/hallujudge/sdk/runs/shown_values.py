@@ -51,9 +51,17 @@ def to_values(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes | None:
 
 
 def _row(result: ItemResult) -> tuple[object, ...]:
-    """Return the fields of a result; statistics are floats, as they are after the wire."""
+    """Return the fields of a result; statistics are floats, as they are after the wire.
+
+    The page shows the first score of an item: pairs keep their order, a mapping does not.
+    """
     *before, statistics, scores, evidence, fields = _fields_of(result)
-    return (*before, tuple(map(float, statistics)), scores, evidence, fields)
+    return (*before, tuple(map(float, statistics)), tuple(scores.items()), evidence, fields)
+
+
+def _result_of(row: tuple[Any, ...]) -> ItemResult:
+    *before, scores, evidence, fields = row
+    return _result((*before, dict(scores), evidence, fields))
 
 
 def damaged(cause: Exception) -> ArchiveError:
@@ -80,7 +88,7 @@ def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
     except (KeyError, MsgspecError) as err:
         raise damaged(err) from err
     for made, fields in rows:
-        yield made, _result(fields)
+        yield made, _result_of(fields)
 
 
 @cache
@@ -104,7 +112,7 @@ def _codec(item_type: type, evidence: type) -> _Codec | None:
         str,
         str,
         tuple[float, ...],
-        dict[str, float | None],
+        tuple[tuple[str, float | None], ...],
         evidence | None,  # type: ignore[valid-type]  # a type that is known here only
         dict[str, str],
     ]

@@ -14,6 +14,8 @@ from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
 from hallujudge.metrics.event_hallusion.items import EventHallusionItem
 from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
+from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
+from hallujudge.metrics.infact.items import InfactItem
 from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.report.item_view import ItemView, Shade
@@ -55,7 +57,7 @@ def test_an_answer_of_hallusion_bench() -> None:
         "Reference answer": "It is to the north.",
     }
     [claim] = view.claims
-    assert claim.shade is Shade.WRONG
+    assert (claim.text, claim.shade) == ("answer: yes", Shade.WRONG)
     assert dict(claim.reasons)["label"] == "no"
     assert dict(claim.reasons)["verdict of"] == "vlmevalkit"
     assert dict(claim.reasons)["given label"] == "wrong"
@@ -80,6 +82,16 @@ def test_a_video_of_event_hallusion() -> None:
     assert texts(view)["Given judgement"] == "**Yes**. It is."
     assert dict(view.facts)["event"] == "A man walks a dog."
     assert set(shades(view)) == {Shade.RIGHT}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"), [({"A": "a cup", "B": "a bag"}, "B: a bag"), ({}, "B")]
+)
+def test_a_question_of_infact_tells_the_right_answer(options: dict[str, str], told: str) -> None:
+    evidence = InfactEvidence(label="B", runs=(RunVerdict("base", "A", False, "bare"),))
+    result = ItemResult(id="a", group_id="a", outcome=Outcome.SCORED, evidence=evidence)
+    [listing] = view_item(InfactItem(id="a", label="B", options=options), result).lists
+    assert (listing.label, list(listing.entries)) == ("Right answer", [told])
 
 
 def test_a_pair_of_video_hallucer() -> None:
