@@ -177,3 +177,13 @@ def test_progress_is_shown_when_it_is_asked_for(
 ) -> None:
     assert scored(client, progress=True).scores == scored(client).scores
     assert capsys.readouterr().out == ""
+
+
+def test_a_report_whose_values_are_not_numbers_is_refused(client: Client, tmp_path: Path) -> None:
+    scored(client).save(tmp_path)
+    path = tmp_path / "report.json"
+    content = json.loads(path.read_text())
+    content["scores"]["chair_i"]["value"] = "high"
+    path.write_text(json.dumps(content))
+    with pytest.raises(ArchiveError, match="not a report of hallujudge: 'high' is not a number"):
+        read_run(tmp_path)

@@ -191,6 +191,17 @@ def test_usage_errors(folder: Path) -> None:
         score(folder, "good.jsonl", "--format", "pdf"), "table, json, markdown, csv, latex, html"
     )
     assert_refused(score(folder, "good.jsonl", "--confidence", "2"), "confidence is 2")
+    assert_refused(
+        score(folder, "good.jsonl", "--workers", "many"),
+        "error: --workers is 'many'; give a whole number (--help",
+    )
+    assert_refused(
+        score(folder, "good.jsonl", "--workers", "-1"), "error: --workers is '-1'; give 0 or more"
+    )
+    assert_refused(
+        score(folder, "good.jsonl", "--confidence", "high"),
+        "error: --confidence is 'high'; give a number",
+    )
     assert_refused(here("score", "chair"), "--responses")
     assert_refused(here("score", "unheard-of"), "unheard-of")
     assert_refused(here("nothing"), "nothing")

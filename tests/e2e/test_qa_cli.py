@@ -277,6 +277,9 @@ def test_questions_are_built(tmp_path: Path) -> None:
     assert [row["label"] for row in rows] == ["yes", "no"] * 3
     assert_refused(here(*given, "--out", first, "--template", "What?"), "{object}")
     assert_refused(here(*given, "--out", first, "--images", "9"), "9 are requested")
+    assert_refused(here(*given, "--out", objects), "is the file of objects; name another file")
+    odd = ("build", "pope", "--objects", objects, "--questions", "3", "--out", first)
+    assert_refused(here(*odd), "--questions of pope: 3 is not an even number")
     objects.write_text('{"1": "dog"}')
     assert_refused(here(*given, "--out", first), "not a list of names")
 

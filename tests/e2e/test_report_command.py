@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.pages import Page
 
+from hallujudge.sdk import Client
 from hallujudge.sdk.cli import main
 
 CAPTIONS = {
@@ -98,6 +99,7 @@ def test_pictures_are_linked_from_the_page(runs: dict[str, Path], tmp_path: Path
         (("good", "--baseline", "poor"), "--baseline is for the page only; add --format html"),
         (("good", "--format", "csv", "--images", "nowhere"), "--images is for the page only"),
         (("good", "poor", "--title", "x"), "--title is for the page of one run"),
+        (("good", "--out", "x.html"), "--out is for the page only; add --format html"),
         (("nowhere",), "nowhere"),
     ],
 )
@@ -110,3 +112,14 @@ def test_bad_arguments_are_refused_in_one_sentence(
     err = capsys.readouterr().err
     assert told in err
     assert err.count("\n") == 1
+
+
+def test_a_baseline_of_another_metric_is_refused(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Client.embedded() as client:
+        rows = [{"question_id": 1, "response": "Yes", "label": "yes"}]
+        client.score("pope", responses=rows).save(tmp_path / "pope")
+    given = ("--format", "html", "--baseline", tmp_path / "pope")
+    assert report(runs["good"], *given) == 2
+    assert "a run of pope, not of chair; give a run of chair" in capsys.readouterr().err

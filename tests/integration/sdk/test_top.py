@@ -49,5 +49,5 @@ async def test_a_server_at_work_is_shown_until_it_ends() -> None:
 def test_a_wrong_address_is_an_error_of_the_command() -> None:
     done = here("top", "127.0.0.1:1")
     assert done.returncode == 1
-    assert "does not answer" in done.stderr
+    assert "127.0.0.1:1/metrics does not answer: Connection refused; start" in done.stderr
     assert here("top", "file:///etc/passwd").returncode == 2

@@ -347,8 +347,10 @@ class JudgeFactory:
         offline = self._offline()
         if not (settings.llm_url or self._llm_endpoint or offline) or not model:
             raise InvalidInputError(
-                "no llm judge is configured; set llm_url and llm_model, or vllm for a model that "
-                "the server starts",
+                "no llm judge is configured: llm_url is set without a model; set llm_model"
+                if settings.llm_url
+                else "no llm judge is configured; set llm_url and llm_model, or vllm for a model "
+                "that the server starts",
                 reason="JUDGE_NOT_CONFIGURED",
             )
         endpoint, *replicas = self._llm_endpoints()

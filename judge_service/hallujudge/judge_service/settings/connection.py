@@ -70,8 +70,10 @@ def load_connection(
         key = read_secret({f"{API_KEY}_FILE": api_key_file}, API_KEY)
     found = Connection(**values, api_key=key or read_secret(environ, API_KEY))
     if bool(found.tls_cert) != bool(found.tls_key):
+        names = ("tls_cert", "tls_key") if found.tls_cert else ("tls_key", "tls_cert")
         raise InvalidInputError(
-            f"tls_cert is {found.tls_cert!r} and tls_key {found.tls_key!r}; give both or neither"
+            f"Connection({names[0]}=…) is given without Connection({names[1]}=…); give both or "
+            "neither"
         )
     return found
 

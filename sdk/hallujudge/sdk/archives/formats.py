@@ -134,7 +134,9 @@ def _zip_of(path: Path) -> zipfile.ZipFile:
             plain = file.read(len(_ZIP)) == _ZIP
         return zipfile.ZipFile(path if plain else io.BytesIO(read_bytes(path)))
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as err:
-        raise ArchiveError(f"{path}: the zip file is damaged or cut off: {err}") from err
+        raise ArchiveError(
+            f"{path}: the zip file is damaged or cut off ({err}); copy it again"
+        ) from err
 
 
 def _eval_records(path: Path) -> Iterator[Record]:
@@ -175,7 +177,9 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> byte
         RuntimeError,
         OSError,
     ) as err:
-        raise ArchiveError(f"{place}: the zip file is damaged or cut off: {err}") from err
+        raise ArchiveError(
+            f"{place}: the zip file is damaged or cut off ({err}); copy it again"
+        ) from err
 
 
 def _zstd_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
@@ -224,7 +228,11 @@ def _parquet_records(path: Path) -> Iterator[Record]:
             rows = (row for batch in file.iter_batches(_BATCH_ROWS) for row in batch.to_pylist())
             yield from _rows(rows, path)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as err:
-        raise ArchiveError(f"{path}: the Parquet file is damaged or cut off: {err}") from err
+        # Arrow's first sentence tells what it missed; the others tell what a Parquet file is.
+        told = str(err).partition(". ")[0]
+        raise ArchiveError(
+            f"{path}: the Parquet file is damaged or cut off ({told}); copy it again"
+        ) from err
 
 
 def _rows(rows: Iterable[Mapping[str, object]], path: Path) -> Iterator[Record]:

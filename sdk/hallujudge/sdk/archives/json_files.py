@@ -146,7 +146,9 @@ def read_json_bytes(text: str | bytes, place: str) -> object:
     except _RefusedError as err:
         raise ArchiveError(f"{place}: {err}") from err
     except ValueError as err:
-        raise ArchiveError(f"{place}: not JSON: {err}") from err
+        raise ArchiveError(
+            f"{place}: not JSON: {err}; correct it, or write the file again"
+        ) from err
 
 
 class _Reader:

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from hallujudge.judge_service.faults import fault_of
 from hallujudge.metrics.framework.texts import json_kind
 
 from ..errors import ArchiveError, InvalidInputError
@@ -61,7 +62,10 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
     except RecursionError as err:
         raise ArchiveError(f"{path}: nested too deeply; write one flat object") from err
     except ValueError as err:
-        raise ArchiveError(f"{path}: not JSON: {err}") from err
+        raise ArchiveError(
+            f"{path}: not one JSON object: {fault_of(err)}; {what} are an object with an entry for "
+            "each id"
+        ) from err
     if not isinstance(content, dict) or not content:
         raise ArchiveError(
             f"{path}: not one JSON object; {what} are an object with an entry for each id"

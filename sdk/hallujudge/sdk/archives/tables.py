@@ -149,7 +149,7 @@ def _header(cells: Iterable[object], place: str) -> list[str]:
     header = ["" if cell is None else str(cell).strip() for cell in cells]
     if not any(header) or len(set(header)) < len(header):
         raise ArchiveError(
-            f"{place}: the header must name every column once; found {header!r:.200}"
+            f"{place}: the header must name every column once; found {', '.join(header):.200}"
         )
     return header
 

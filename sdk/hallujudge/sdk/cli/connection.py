@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from ..errors import InvalidInputError
 from .panels import server_option
 
 if TYPE_CHECKING:
@@ -34,14 +35,29 @@ ApiKeyFile = Annotated[
 
 
 def connection_of(
-    tls_ca: str | None, tls_cert: str | None, tls_key: str | None, api_key_file: str | None
-) -> Connection:
-    """Return how to connect: the options, and the environment.
+    server: str | None,
+    tls_ca: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    api_key_file: str | None,
+) -> Connection | None:
+    """Return how to connect to a server: the options, and the environment; None without one.
 
     Raises:
-        InvalidInputError: A file can't be read, or an option lacks another one.
+        InvalidInputError: A file can't be read, or an option lacks another one or the server.
     """
+    if server is None:
+        _refuse_alone(tls_ca, tls_cert, tls_key, api_key_file)
+        return None
     from hallujudge.judge_service.settings.connection import Connection, load_connection
 
     given = Connection(tls_ca=tls_ca or "", tls_cert=tls_cert or "", tls_key=tls_key or "")
     return load_connection(given, api_key_file=api_key_file or "")
+
+
+def _refuse_alone(*values: str | None) -> None:
+    flags = ("--tls-ca", "--tls-cert", "--tls-key", "--api-key-file")
+    if given := [flag for flag, value in zip(flags, values, strict=True) if value]:
+        raise InvalidInputError(
+            f"{given[0]} is for a server, and none is named; add --server, or leave it out"
+        )

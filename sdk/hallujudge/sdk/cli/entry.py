@@ -15,7 +15,7 @@ from hallujudge.metrics.families import FAMILIES
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
 from .app import ExitCode, app
 from .signals import stopped_by
-from .wording import in_flags
+from .wording import in_flags, usage_error
 
 __all__ = ["command_tree", "main"]
 
@@ -97,7 +97,7 @@ def _run(command: Callable[[], object]) -> int:
         if not err.format_message():
             # A group was called without a command; its help page is already printed.
             return int(ExitCode.BAD_INPUT)
-        return _fail(f"{err.format_message()} (--help shows the options)", ExitCode.BAD_INPUT)
+        return _fail(f"{usage_error(err)} (--help shows the options)", ExitCode.BAD_INPUT)
     except BrokenPipeError:
         # The process that reads our output has ended, as `head` does.
         sys.stderr.close()

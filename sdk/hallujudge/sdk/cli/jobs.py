@@ -51,7 +51,7 @@ class JobServer:
         from ..client import Client
 
         given = (self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file)
-        return Client(self.server, connection=connection_of(*given))
+        return Client(self.server, connection=connection_of(self.server, *given))
 
 
 @app.command(

@@ -202,10 +202,8 @@ class RunOptions:
                 **self._shared_with(ScoreCommand),
                 "judges": judges or {},
                 "connection": connection_of(
-                    self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file
-                )
-                if self.server
-                else None,
+                    self.server, self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file
+                ),
                 "formats": _split(self.format),
             },
         )

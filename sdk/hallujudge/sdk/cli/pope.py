@@ -107,6 +107,8 @@ def build_pope_command(
     ],
 ) -> ExitCode:
     """POPE: balanced questions about objects in images."""
+    if objects.resolve() == out.resolve():
+        raise InvalidInputError(f"--out {out} is the file of objects; name another file")
     shown = _read_objects(objects)
     try:
         built = build_pope(

@@ -68,7 +68,8 @@ def report(
 
     names = _formats(format, runs)
     options = {
-        "--title": title, "--baseline": baseline, "--images": images, "--embed-images": embed_images
+        "--out": out, "--title": title, "--baseline": baseline, "--images": images,
+        "--embed-images": embed_images,
     }  # fmt: skip
     _check_page(names, len(runs), [option for option, value in options.items() if value])
     stored = [read_run(run) for run in runs]

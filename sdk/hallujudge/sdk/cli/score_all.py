@@ -66,11 +66,8 @@ def score_all(
         raise InvalidInputError(
             f"--workers {workers}: the server scores, with its own processes; leave one of them out"
         )
-    if server is None:
-        client = Client.embedded()
-    else:
-        connection = connection_of(tls_ca, tls_cert, tls_key, api_key_file)
-        client = Client(server, connection=connection)
+    connection = connection_of(server, tls_ca, tls_cert, tls_key, api_key_file)
+    client = Client.embedded() if server is None else Client(server, connection=connection)
     with stop_on_sigterm(), client:
         overview = score_folder(
             folder, out, client=client, references=known, workers=workers, on_run=_tell

@@ -143,7 +143,7 @@ def doctor(
     """Check this installation, and a server if one is named."""
     from .doctor import examine
 
-    connection = connection_of(tls_ca, tls_cert, tls_key, api_key_file) if server else None
+    connection = connection_of(server, tls_ca, tls_cert, tls_key, api_key_file)
     return examine(server, llm_options(llm_url, llm_model), connection)
 
 

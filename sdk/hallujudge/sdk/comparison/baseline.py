@@ -25,12 +25,17 @@ def baseline_of(given: str, metric: str) -> tuple[str, dict[str, float]]:
 
     Raises:
         ArchiveError: The folder does not hold a run.
-        InvalidInputError: The metric has no such row.
+        InvalidInputError: The run is of another metric, or the metric has no such row.
     """
     if given.startswith(PUBLISHED):
         return _published(given.removeprefix(PUBLISHED), metric)
-    held = read_run(Path(given)).report.scores
-    values = {name: score.value for name, score in held.items() if score.value is not None}
+    held = read_run(Path(given)).report
+    if held.metric != metric:
+        raise InvalidInputError(
+            f"{given}: a run of {held.metric}, not of {metric}; give a run of {metric} to compare "
+            "with"
+        )
+    values = {name: score.value for name, score in held.scores.items() if score.value is not None}
     return Path(given).name, values
 
 

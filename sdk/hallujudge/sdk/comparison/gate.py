@@ -64,6 +64,11 @@ class GateLimits:
         for name, limit in (*self.max_regression.items(), *unscored.items()):
             if not 0 <= limit < math.inf:
                 raise InvalidInputError(f"the limit of {name} is {limit}; give 0 or more")
+        if self.max_unscored is not None and self.max_unscored > 1:
+            raise InvalidInputError(
+                f"GateLimits(max_unscored=…) is {self.max_unscored}; give a share from 0 "
+                "to 1, such as 0.02"
+            )
         for name, limit in (*self.maximum.items(), *self.minimum.items()):
             if not math.isfinite(limit):
                 raise InvalidInputError(f"the limit of {name} is {limit}; give a finite number")

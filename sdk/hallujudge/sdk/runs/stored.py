@@ -230,13 +230,17 @@ def _own_score(value: Any) -> float | None:
     return value
 
 
+def _number_or_none(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
 def _scores(values: Mapping[str, Any]) -> dict[str, Score]:
     return {
         name: Score(
             name=name,
-            value=score["value"],
-            ci_low=score["ci_low"],
-            ci_high=score["ci_high"],
+            value=_number_or_none(score["value"]),
+            ci_low=_number_or_none(score["ci_low"]),
+            ci_high=_number_or_none(score["ci_high"]),
             n=score["n"],
         )
         for name, score in values.items()

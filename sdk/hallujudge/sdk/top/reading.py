@@ -69,6 +69,7 @@ def fetch(url: str) -> Reading:
             data = response.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as err:
         reason = getattr(err, "reason", err)
+        reason = getattr(reason, "strerror", None) or reason
         raise UnavailableError(
             f"{url} does not answer: {reason}; start the server with a metrics_port"
         ) from err

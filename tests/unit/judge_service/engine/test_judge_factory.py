@@ -170,7 +170,7 @@ def test_the_fallback_is_off_unless_it_is_set_up() -> None:
     ("settings", "name", "words"),
     [
         ({}, "llm", "no llm judge is configured; set llm_url"),
-        ({"llm_url": "http://h/v1"}, "llm", "no llm judge is configured"),
+        ({"llm_url": "http://h/v1"}, "llm", "llm_url is set without a model; set llm_model"),
         ({}, "gpt", "judge 'gpt' does not exist; choose one of matcher, llm, router, nli, "),
         ({"small_models": "magic=/m"}, "hhem", "entry 'magic=/m'; write JUDGE=MODEL"),
         ({"small_models": "hhem"}, "hhem", "entry 'hhem'; write JUDGE=MODEL"),

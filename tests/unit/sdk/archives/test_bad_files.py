@@ -113,8 +113,11 @@ JUNK = {
     "junk.json": (b"\x93\xf2\x81" * 50, "not UTF-8 text"),
     "junk.csv": (b"\x00\x01\x02" * 50, "binary data of an unknown format"),
     "junk.xlsx": (b"no workbook", "not an XLSX workbook"),
-    "junk.parquet": (b"PAR1junkPAR1", "the Parquet file is damaged or cut off"),
-    "junk.eval": (b"PK\x03\x04junk", "the zip file is damaged or cut off"),
+    "junk.parquet": (b"PAR1junkPAR1", "the Parquet file is damaged or cut off ("),
+    "junk.eval": (
+        b"PK\x03\x04junk",
+        "cut off (File is not a zip file); copy it again",
+    ),
     "photo.zip": (b"", "a zip file that is neither"),
     "page.html.json": (b"<html></html>", "Expecting value"),
     "text.txt": (b"just words", "Expecting value"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.running import assert_refused, here
 
 from hallujudge.sdk import read_items
 from hallujudge.sdk.archives.coco import coco_number, read_coco
@@ -139,3 +140,13 @@ def test_a_text_in_place_of_a_list_is_named_as_it_is(tmp_path: Path) -> None:
     path.write_text('{"1": ["dog"], "2": "cat"}')
     with pytest.raises(ArchiveError, match="image '2': expected a list of object names"):
         read_items("chair", {"1": "A dog."}, path)
+
+
+def test_the_command_writes_references_that_are_read_again(
+    files: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "objects.json"
+    given = ("build", "references", "--instances", files[0], "--captions", files[1])
+    assert here(*given, "-o", out).stdout == f"objects of 3 images written to {out}\n"
+    assert json.loads(out.read_text()) == read_coco(files)
+    assert_refused(here(*given, "-o", files[0]), "is one of the inputs; name another file")

@@ -61,3 +61,20 @@ def test_answers_without_a_category_get_none_from_the_name_of_the_question_file(
     answers = [{"question_id": n, "text": "Yes"} for n in (1, 2)]
     items = list(read_items("pope", answers, file))
     assert [(item.id, dict(item.fields)) for item in items] == [("1", {}), ("2", {})]
+
+
+def test_swapped_files_are_not_scored(tmp_path: Path) -> None:
+    """Questions as responses, and answers as labels, would make every answer right."""
+    questions = pope_files(tmp_path, "coco_pope_random.json")[0]
+    answers = [{"question_id": n, "answer": "Yes"} for n in (1, 2)]
+    questions.write_text(questions.read_text().replace("A ", "Is it a "))
+    with pytest.raises(ArchiveError, match=r"the responses are questions, such as Is it a 1\?;"):
+        read_items("pope", questions, answers)
+
+
+def test_an_answer_may_ask_back() -> None:
+    rows = [
+        {"question_id": 1, "response": "Yes, why do you ask?", "label": "yes"},
+        {"question_id": 2, "response": "No.", "label": "no"},
+    ]
+    assert len(read_items("pope", rows, None)) == 2

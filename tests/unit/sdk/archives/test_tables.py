@@ -143,7 +143,7 @@ def test_a_set_of_objects_scores_like_a_list() -> None:
     ("name", "data", "said"),
     [
         ("a.csv", b"", "a.csv: the file is empty"),
-        ("a.csv", b"id,id\n1,2\n", "a.csv line 1: the header must name every column once"),
+        ("a.csv", b"id,id\n1,2\n", "must name every column once; found id, id"),
         ("a.csv", b"image_id,caption\n1,a,b\n", "a.csv line 2: 3 columns, but the header has 2"),
         ("a.xlsx", b"PK\x03\x04junk", "a.xlsx: not an XLSX workbook"),
         ("a.jsonl.gz", b"\x1f\x8b\x08\x00cut", "a.jsonl.gz: the gzip file is damaged or cut off"),

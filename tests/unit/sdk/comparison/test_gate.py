@@ -120,6 +120,7 @@ def test_checks_are_shown_and_plain(good: RunReport, bad: RunReport) -> None:
         ({"max_regression": {"chair_i": -1}}, "the limit of chair_i is -1"),
         ({"maximum": {"chair_i": float("nan")}}, "the limit of chair_i is nan"),
         ({"max_unscored": -0.5}, "the limit of max_unscored is -0.5"),
+        ({"max_unscored": 2}, r"max_unscored=…\) is 2; give a share from 0 to 1"),
         ({"maximum": {"chair_i": 1}, "decide": "maybe"}, "decide is 'maybe'"),
     ],
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from hallujudge.metrics.pope.items import PopeItem
 
+from ...errors import ArchiveError
 from ..inputs import InputOptions, ItemSource, Responses
 from ..joins import numbered, refuse
 from ..qa import JoinCheck, fields_of, optional_text, text_of
@@ -18,6 +20,7 @@ __all__ = ["Answers"]
 # If a record has both, `answer` is the label and `prediction` the response (VLMEvalKit).
 _ANSWER_KEYS = ("response", "output", "prediction", "answer", "text", "caption")
 _WORD = re.compile(r"\w+")
+_LOOKED_AT = 100
 
 
 class Answers:
@@ -60,6 +63,7 @@ class Answers:
 
     def checked(self) -> ItemSource:
         """Return the items after checking every id."""
+        self._refuse_questions()
         known = None if self._questions is None else self._questions.table
         check = JoinCheck("questions", self._options, known)
         bad: list[str] = []
@@ -85,6 +89,18 @@ class Answers:
         return ItemSource(
             count=len(check) + len(missing), make=lambda: self._items(missing), notes=()
         )
+
+    def _refuse_questions(self) -> None:
+        """Refuse a file of questions: with the answers as labels, all would be right."""
+        first = [record.values.get(self._text_key) for record in self._first_records()]
+        if first and all(map(_asks, first)):
+            raise ArchiveError(
+                f"the responses are questions, such as {first[0]!s:.80}; give the model's "
+                "answers as responses and the questions as references"
+            )
+
+    def _first_records(self) -> Iterator[Record]:
+        return islice(read_records(self._responses), _LOOKED_AT)
 
     def _other(self, record: Record, key: str) -> str:
         """Return a question that differs from the joined one; empty with join='id'."""
@@ -157,6 +173,11 @@ class Answers:
             label=question.label,
             fields=fields_of(self._group_by, _filled(question.fields), fields),
         )
+
+
+def _asks(text: object) -> bool:
+    """Return whether a text is a question; a lone question mark is not one."""
+    return isinstance(text, str) and text.rstrip().endswith("?") and len(text.split()) > 2
 
 
 def _filled(fields: Mapping[str, str]) -> Mapping[str, object]:

@@ -1,0 +1,36 @@
+"""Options of commands that call a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.running import assert_refused, here
+
+
+def score(folder: Path, *more: str) -> list[str | Path]:
+    (folder / "a.jsonl").write_text('{"question_id": 1, "answer": "Yes", "label": "yes"}\n')
+    return ["score", "pope", "-r", folder / "a.jsonl", "-o", folder / "out", *more]
+
+
+@pytest.mark.parametrize("flag", ["--tls-ca", "--tls-cert", "--tls-key", "--api-key-file"])
+def test_what_is_for_a_server_is_not_ignored_without_one(tmp_path: Path, flag: str) -> None:
+    said = f"{flag} is for a server, and none is named; add --server, or leave it out"
+    assert_refused(here(*score(tmp_path, flag, "nowhere")), said)
+    assert_refused(here("doctor", flag, "nowhere"), said)
+
+
+@pytest.mark.parametrize(
+    ("flag", "other"), [("--tls-cert", "--tls-key"), ("--tls-key", "--tls-cert")]
+)
+def test_half_a_pair_is_named(tmp_path: Path, flag: str, other: str) -> None:
+    given = score(tmp_path, "--server", "localhost:1", flag, "x.pem")
+    assert_refused(here(*given), f"{flag} is given without {other}; give both or neither")
+
+
+@pytest.mark.parametrize(
+    "address", ["localhost", "localhost:port", "localhost:99999", "localhost:0", ":50051"]
+)
+def test_an_address_needs_a_port(tmp_path: Path, address: str) -> None:
+    said = f"the server's address '{address}' has no port from 1 to 65535; give HOST:PORT"
+    assert_refused(here(*score(tmp_path, "--server", address)), said)
