@@ -15,7 +15,7 @@ from ..access.turns import in_thread
 from ..engine.ordered import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
 from ..observe.recorder import record_outcomes
-from .values import Answer, ChunkScorer, Job, JobCodec, ScoredBytes
+from .values import Answer, Job, JobCodec, JobWorkers, ScoredBytes
 
 if TYPE_CHECKING:
     from ..engine import Engine, ScoringSession
@@ -68,8 +68,8 @@ class JobScoring:
     """Seconds since 1970."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits."""
-    workers: ChunkScorer | None = None
-    """Scores items whose spec needs no models; None: the engine does."""
+    workers: JobWorkers | None = None
+    """Does what needs no models; None: the engine does."""
 
     async def score(self, job: Job) -> None:
         """Score what a job has not scored yet, and finish it.
@@ -91,7 +91,7 @@ class JobScoring:
                 self.changes.notify()
         if self.draining.is_set():
             raise StoppedError
-        report = await in_thread(partial(self._report, job, session))
+        report = await self._report(job, session)
         await self.threads.run(self.progress.finish, job.number, report, self.now())
         self.activity.moved()
         self.changes.notify()
@@ -127,10 +127,10 @@ class JobScoring:
 
     async def _answer(self, job: Job, session: ScoringSession, chunk: _Chunk) -> None:
         contents = [content for _, content in chunk]
-        if self.workers is None or session.needs_models:
+        if (workers := self._workers_for(session)) is None:
             rows = await self._evaluated(session, contents)
         else:
-            rows = await self.workers(job.spec, contents)
+            rows = await workers.score(job.spec, contents)
             record_outcomes(session.metric.name, Counter(row.reason for row in rows))
         answers = [
             Answer(position=position, scored=not row.reason, reason=row.reason, result=row.result)
@@ -157,7 +157,20 @@ class JobScoring:
                     raise
                 await self.sleep(_STORE_PAUSE)
 
-    def _report(self, job: Job, session: ScoringSession) -> bytes:
+    def _workers_for(self, session: ScoringSession) -> JobWorkers | None:
+        return None if session.needs_models else self.workers
+
+    async def _report(self, job: Job, session: ScoringSession) -> bytes:
+        if (workers := self._workers_for(session)) is None:
+            return await in_thread(partial(self._report_here, job, session))
+        return await workers.report(job.spec, self._results(job))
+
+    async def _results(self, job: Job) -> AsyncGenerator[Sequence[bytes], None]:
+        pages = self.progress.results(job.number)
+        while page := await self.threads.run(next, pages, None):
+            yield page
+
+    def _report_here(self, job: Job, session: ScoringSession) -> bytes:
         for page in self.progress.results(job.number):
             session.add([self.codec.result(content) for content in page])
         return self.codec.report_bytes(session.report())

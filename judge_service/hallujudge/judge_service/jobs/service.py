@@ -23,7 +23,7 @@ from .changes import Changes
 from .runner import POLL_SECONDS, JobRunner
 from .scoring import JobScoring
 from .threads import DatabaseThreads
-from .values import FINISHED, ChunkScorer, Job, JobCodec, JobDetails, JobLimits, NewJob, ResultPage
+from .values import FINISHED, Job, JobCodec, JobDetails, JobLimits, JobWorkers, NewJob, ResultPage
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -62,7 +62,7 @@ class JobService:
         codec: Converts what is stored.
         limits: Limits of jobs.
         now: Seconds since 1970.
-        workers: Scores items whose spec needs no models; None: the engine does.
+        workers: Does what needs no models; None: the engine does.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class JobService:
         limits: JobLimits | None = None,
         *,
         now: Callable[[], float] = time.time,
-        workers: ChunkScorer | None = None,
+        workers: JobWorkers | None = None,
     ) -> None:
         self._address = address
         self._engine = engine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -14,12 +14,12 @@ from ..engine.spec import ScoreSpec
 __all__ = [
     "FINISHED",
     "Answer",
-    "ChunkScorer",
     "Job",
     "JobCodec",
     "JobDetails",
     "JobLimits",
     "JobState",
+    "JobWorkers",
     "NewJob",
     "Problem",
     "ResultPage",
@@ -187,15 +187,24 @@ class ScoredBytes(NamedTuple):
     """The result, as a codec stores it."""
 
 
-class ChunkScorer(Protocol):
-    """Scores items of jobs in other processes."""
+class JobWorkers(Protocol):
+    """Scores items of jobs and makes their reports in other processes."""
 
-    async def __call__(self, spec: bytes, contents: Sequence[bytes]) -> Sequence[ScoredBytes]:
+    async def score(self, spec: bytes, contents: Sequence[bytes]) -> Sequence[ScoredBytes]:
         """Return the result of each item.
 
         Args:
             spec: How they are scored; it needs no models.
             contents: The items.
+        """
+        ...
+
+    async def report(self, spec: bytes, pages: AsyncIterator[Sequence[bytes]]) -> bytes:
+        """Return the report of results.
+
+        Args:
+            spec: How they were scored; it needs no models.
+            pages: The results, as a codec stores them.
         """
         ...
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..jobs.service import JobService
-from ..jobs.values import ChunkScorer, JobLimits, ScoredBytes
+from ..jobs.values import JobLimits, ScoredBytes
 from ..settings.server import state_folder
 from ..wire.jobs import WireCodec
 from .workers.frames import Task
+from .workers.tallies import Tallies
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ..settings.server import ResolvedSettings
     from .workers.pool import WorkerPool
 
-__all__ = ["chunk_scorer", "job_service", "with_verdict_cache"]
+__all__ = ["WorkersOfJobs", "job_service", "with_verdict_cache"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,18 +50,33 @@ def job_service(
         max_running=settings.max_running_jobs,
     )
     address = settings.jobs_database or str(state_folder(resolved.judges) / _DATABASE)
-    scorer = None if workers is None else chunk_scorer(workers)
-    return JobService(address, engine, WireCodec(), limits, workers=scorer)
+    helpers = None if workers is None else WorkersOfJobs(workers)
+    return JobService(address, engine, WireCodec(), limits, workers=helpers)
 
 
-def chunk_scorer(pool: WorkerPool) -> ChunkScorer:
-    """Return what scores items of jobs in worker processes."""
+class WorkersOfJobs:
+    """Scores items of jobs and makes their reports in worker processes.
 
-    async def score(spec: bytes, contents: Sequence[bytes]) -> Sequence[ScoredBytes]:
-        reply = await pool.run(Task(kind="items", parts=(spec, *contents)))
+    Args:
+        pool: The workers.
+    """
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
+
+    async def score(self, spec: bytes, contents: Sequence[bytes]) -> Sequence[ScoredBytes]:
+        """Return the result of each item."""
+        reply = await self._pool.run(Task(kind="items", parts=(spec, *contents)))
         return [ScoredBytes(*row) for row in zip(reply.reasons, reply.parts, strict=True)]
 
-    return score
+    async def report(self, spec: bytes, pages: AsyncIterator[Sequence[bytes]]) -> bytes:
+        """Return the report of results."""
+        tallies = Tallies(self._pool, spec)
+        async for page in pages:
+            [tally] = (await self._pool.run(Task(kind="tally", parts=(spec, *page)))).parts
+            await tallies.add(tally)
+        [report] = (await tallies.report("job_report")).parts
+        return report
 
 
 def with_verdict_cache(resolved: ResolvedSettings) -> JudgeSettings:

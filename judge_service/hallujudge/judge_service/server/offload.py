@@ -35,6 +35,7 @@ from .specs import admitted_spec
 from .window import Held, Window
 from .workers.frames import Reply, Task
 from .workers.pool import WorkerPool
+from .workers.tallies import Tallies
 
 __all__ = ["OffloadInterceptor"]
 
@@ -46,8 +47,6 @@ _SERVICE = "/hallujudge.judge.v1.JudgeService/"
 _SMALL_BYTES = 2_048
 # About 2,500 captions.
 _LONG_BYTES = 256 << 10
-# Shares of a report that are kept before they are merged: those of about 100,000 captions.
-_TALLY_BYTES = 4 << 20
 # A spec has its names and options; one with more fields is refused where it is read.
 _SPEC_FIELDS = 10_000
 _SIGN_OF_LIFE = pb.ScoreStreamResponse(progress=pb.StreamProgress()).SerializeToString()
@@ -187,8 +186,7 @@ class _Run:
         self._report = not first.results_only
         self._groups = GroupLimit(settings.max_report_groups)
         self._memory = call_memory()
-        self._tallies: list[bytes] = []
-        self._most_bytes = _TALLY_BYTES
+        self._tallies = Tallies(pool, self._spec)
 
     async def responses(self, raws: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
         """Yield the responses of the stream."""
@@ -213,23 +211,13 @@ class _Run:
         async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as replies:
             async for reply in replies:
                 if self._report:
-                    await self._keep(reply.parts[1])
+                    await self._tallies.add(reply.parts[1])
                 yield reply.parts[0]
                 window.sent()
                 self._memory.answered()
         if self._report:
-            task = Task(kind="report", parts=(self._spec, *self._tallies))
-            for piece in (await self._pool.run(task, long=self._has_long_report)).parts:
+            for piece in (await self._tallies.report("report")).parts:
                 yield piece
-
-    async def _keep(self, tally: bytes) -> None:
-        """Keep a share of the report; many are merged, which folds those of many items."""
-        self._tallies.append(tally)
-        if sum(map(len, self._tallies)) > self._most_bytes:
-            task = Task(kind="merge", parts=(self._spec, *self._tallies))
-            [merged] = (await self._pool.run(task, long=True)).parts
-            self._tallies = [merged]
-            self._most_bytes = _TALLY_BYTES + 2 * len(merged)
 
     async def _batch(self, raw: bytes) -> Reply:
         parts = (self._spec, raw)
@@ -239,10 +227,6 @@ class _Run:
         self._groups.add(reply.groups)
         self._memory.result(RESULT_FACTOR * len(reply.parts[0]))
         return reply
-
-    @property
-    def _has_long_report(self) -> bool:
-        return sum(map(len, self._tallies)) > _LONG_BYTES
 
 
 async def _chained(

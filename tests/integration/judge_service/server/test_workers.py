@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -29,7 +30,7 @@ from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
 from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.extraction import extract
 from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
-from hallujudge.judge_service.server.job_settings import chunk_scorer
+from hallujudge.judge_service.server.job_settings import WorkersOfJobs
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.workers.frames import Task
 from hallujudge.judge_service.server.workers.pool import WorkerPool
@@ -177,9 +178,31 @@ async def test_a_worker_that_hangs_is_ended() -> None:
 
 
 async def test_a_worker_that_does_not_start_in_time_holds_no_call() -> None:
-    async with running(WorkerPool(1, worker_settings(), start_seconds=0.001)) as pool:
-        with pytest.raises(OverloadedError, match="can't start a worker"):
-            await pool.run(TASK)
+    settings = worker_settings()
+    async with running(WorkerPool(1, settings, start_seconds=0.001, retry_seconds=60)) as pool:
+        reply = await pool.run(TASK)
+        assert parsed(reply.parts[0]) == await in_process(REQUEST)
+        assert not pool.idle
+
+
+async def test_where_no_worker_starts_the_server_scores_until_one_does(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    async with running(WorkerPool(1, worker_settings(), retry_seconds=0.01)) as pool:
+        expected = await in_process(REQUEST)
+        for _ in range(2):
+            assert parsed((await pool.run(TASK)).parts[0]) == expected
+        broken = Task(kind="score", parts=(b"\xff",))
+        with pytest.raises(InvalidInputError):
+            await pool.run(broken)
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert "no worker process starts" in caplog.text
+        monkeypatch.undo()
+        await until(lambda: bool(pool.idle))
+        [worker] = pool.idle
+        await pool.run(TASK)
+        assert pool.idle == (worker,)
 
 
 async def test_the_worker_of_a_call_that_ended_gets_free(pool: WorkerPool) -> None:
@@ -215,13 +238,26 @@ async def test_workers_score_items_of_jobs(pool: WorkerPool) -> None:
         [*captions(3), ChairItem(id="x", response=None, reference_objects=())],
     )
     contents = [item_to_proto(item).SerializeToString() for item in items]
-    rows = await chunk_scorer(pool)(spec_to_proto(SPEC).SerializeToString(), contents)
+    rows = await WorkersOfJobs(pool).score(spec_to_proto(SPEC).SerializeToString(), contents)
     session = await Engine().open(SPEC)
     expected = await session.evaluate(items)
     assert [row.reason for row in rows] == [result.reason for result in expected]
     assert [codec.result(row.result) for row in rows] == [
         codec.result(codec.result_bytes(result)) for result in expected
     ]
+
+
+async def test_workers_make_the_report_of_a_job(pool: WorkerPool) -> None:
+    codec, session = WireCodec(), await Engine().open(SPEC)
+    results = await session.evaluate(captions(7))
+    session.add(results)
+
+    async def pages() -> AsyncIterator[list[bytes]]:
+        for at in (0, 4):
+            yield [codec.result_bytes(result) for result in results[at : at + 4]]
+
+    report = await WorkersOfJobs(pool).report(spec_to_proto(SPEC).SerializeToString(), pages())
+    assert codec.report(report) == codec.report(codec.report_bytes(session.report()))
 
 
 async def test_a_dense_message_takes_the_memory_that_it_needs(pool: WorkerPool) -> None:

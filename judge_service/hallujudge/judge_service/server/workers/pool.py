@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
-import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -16,21 +13,14 @@ from dataclasses import replace
 from ...access.caller import current_caller
 from ...access.fair import FairQueue
 from ...access.memory import CallMemory
-from ...errors import InvalidInputError, OverloadedError, UnavailableError
+from ...errors import InvalidInputError, UnavailableError
 from ...observe.recorder import recorder
 from ...observe.values import WorkerState
 from ...settings.cores import usable_cores
-from ...settings.server import ServerSettings, worker_environment
-from .frames import (
-    LENGTH_BYTES,
-    Reply,
-    Task,
-    WorkerSettings,
-    decode_hello,
-    decode_reply,
-    framed,
-)
-from .process import ONE_WORKER
+from ...settings.server import ServerSettings
+from .forker import Forker, Worker
+from .frames import Reply, Task, WorkerSettings
+from .here import WorkHere
 
 __all__ = ["WorkerPool", "started", "worker_count"]
 
@@ -40,15 +30,14 @@ _LOG = logging.getLogger(__name__)
 _ATTEMPTS = 2
 # How long a worker may go on with a task whose call has ended.
 _UNWANTED_SECONDS = 1.0
-_READ_BYTES = 1 << 20
-_END_SECONDS = 5.0
 # A start takes about a second; a machine with little left to give may take a minute.
 _START_SECONDS = 120.0
 # Processor time is limited where it is used. This limit is for workers that wait for something: a
 # worker at work has its processor time even where five others want the same core.
 _WALL_FACTOR = 4.0
 _WALL_SECONDS = 60.0
-_RETRY_SECONDS = 1.0
+# How often a worker is tried where none starts.
+_RETRY_SECONDS = 60.0
 # Room for the largest graph that a caller may send.
 _GRAPH_BYTES = 96 << 20
 
@@ -65,6 +54,8 @@ class WorkerPool:
         start_seconds: How long a worker may take to start.
         reply_seconds: How long a worker may take to reply; None: a minute more than four times the
             processor time that it may take.
+        retry_seconds: How often a worker is tried where none starts; tasks are done in this
+            process meanwhile.
     """
 
     def __init__(
@@ -74,15 +65,19 @@ class WorkerPool:
         *,
         start_seconds: float = _START_SECONDS,
         reply_seconds: float | None = None,
+        retry_seconds: float = _RETRY_SECONDS,
     ) -> None:
         if reply_seconds is None:
             reply_seconds = _WALL_FACTOR * settings.max_seconds + _WALL_SECONDS
         self._reply_seconds = reply_seconds
+        self._retry_seconds = retry_seconds
+        self._here = WorkHere(settings)
+        self._retrying: asyncio.Task[None] | None = None
         self._short = FairQueue(count)
         self._long = FairQueue(max(1, count // 2))
-        self._forker = _Forker(settings, start_seconds)
-        self._idle: list[_Worker] = []
-        self._busy: set[_Worker] = set()
+        self._forker = Forker(settings, start_seconds)
+        self._idle: list[Worker] = []
+        self._busy: set[Worker] = set()
         self._closed = False
         self._deaths = 0
 
@@ -104,14 +99,18 @@ class WorkerPool:
 
     def start(self) -> None:
         """Begin to start what workers are forked from."""
-        self._forker.start()
+        with suppress(OSError):  # the first task tries again, and tells
+            self._forker.start()
 
     async def close(self) -> None:
         """End all workers, whatever they do."""
         self._closed = True
+        if self._retrying is not None:
+            self._retrying.cancel()
         for worker in (*self._idle, *self._busy):
             worker.kill()
         self._idle.clear()
+        self._here.close()
         await asyncio.to_thread(self._forker.close)
 
     async def run(
@@ -151,6 +150,8 @@ class WorkerPool:
     async def _done(self, task: Task) -> Reply:
         for _ in range(_ATTEMPTS):
             worker = await self._worker()
+            if worker is None:
+                return await self._here.do(task)
             self._busy.add(worker)
             try:
                 async with asyncio.timeout(self._reply_seconds):
@@ -179,161 +180,52 @@ class WorkerPool:
             reason="TOO_COSTLY",
         )
 
-    async def _worker(self) -> _Worker:
+    async def _worker(self) -> Worker | None:
+        """Return a worker; None: none starts."""
         if self._closed:
-            raise UnavailableError("the server is draining", reason="SERVER_DRAINING")
+            raise _draining()
         while self._idle:
             worker = self._idle.pop()
             if worker.alive:
                 return worker
             worker.kill()
+        if self._retrying is not None and not self._retrying.done():
+            return None
         try:
             return await self._forker.worker()
         except (OSError, EOFError) as err:
-            _LOG.error("no worker process starts: %s", err)
-            raise OverloadedError(
-                "the server can't start a worker process now; try again", retry_after=_RETRY_SECONDS
-            ) from err
+            self._no_worker(err)
+            return None
+
+    def _no_worker(self, error: Exception) -> None:
+        """Tell once that no worker starts, and try again now and then."""
+        if self._closed:
+            raise _draining() from error
+        if self._retrying is not None and not self._retrying.done():
+            return
+        _LOG.warning(
+            "no worker process starts (%s); the server's process scores until one does",
+            str(error) or type(error).__name__,
+        )
+        self._retrying = asyncio.create_task(self._retry())
+
+    async def _retry(self) -> None:
+        while True:
+            with suppress(OSError, EOFError):
+                self._idle.append(await self._forker.worker())
+                _LOG.info("worker processes start again")
+                return
+            await asyncio.sleep(self._retry_seconds)
+
+
+def _draining() -> UnavailableError:
+    return UnavailableError("the server is draining", reason="SERVER_DRAINING")
 
 
 def _cost(work: asyncio.Future[Reply]) -> float:
     if work.cancelled() or work.exception() is not None:
         return 0.0
     return work.result().seconds
-
-
-class _Worker:
-    """A worker process.
-
-    Args:
-        reader: What it sends.
-        writer: What it gets.
-        pid: Its process.
-    """
-
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pid: int
-    ) -> None:
-        self._reader = reader
-        self._writer = writer
-        self.pid = pid
-
-    @property
-    def alive(self) -> bool:
-        """Whether it has not ended, as far as is known."""
-        return not self._reader.at_eof()
-
-    async def ask(self, task: Task) -> Reply:
-        """Send a task and return the reply.
-
-        Raises:
-            OSError: The worker died.
-            EOFError: The same.
-        """
-        self._writer.write(framed(task))
-        await self._writer.drain()
-        return decode_reply(await _frame(self._reader))
-
-    def kill(self) -> None:
-        """End it, whatever it does."""
-        # One that has ended has closed its end, and its number may be that of another process.
-        if self.alive:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-        self._writer.transport.abort()
-
-
-async def _frame(reader: asyncio.StreamReader) -> bytes:
-    head = await reader.readexactly(LENGTH_BYTES)
-    return await reader.readexactly(int.from_bytes(head, "little"))
-
-
-class _Forker:
-    """The process that workers are forked from.
-
-    Args:
-        settings: What workers need to know.
-        start_seconds: How long a worker may take to start.
-    """
-
-    def __init__(self, settings: WorkerSettings, start_seconds: float) -> None:
-        self._settings = settings
-        self._start_seconds = start_seconds
-        self._control: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start it."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - the command is our own
-                [sys.executable, "-P", "-m", f"{__package__}.process", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env=worker_environment(),
-            )
-        ours.sendall(framed(self._settings))
-        self._control = ours
-
-    async def worker(self) -> _Worker:
-        """Return a new worker.
-
-        Raises:
-            OSError: None can be started, or none started in time.
-            EOFError: It ended before it was ready.
-        """
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._send(theirs)
-        process = self._process
-        reader, writer = await asyncio.open_connection(sock=ours, limit=_READ_BYTES)
-        try:
-            async with asyncio.timeout(self._start_seconds):
-                hello = decode_hello(await _frame(reader))
-        except TimeoutError as err:
-            # What workers are forked from hangs; the next worker comes from another one.
-            writer.transport.abort()
-            if process is self._process:
-                self._kill()
-            raise TimeoutError(f"not ready after {self._start_seconds:g} s") from err
-        except BaseException:
-            writer.transport.abort()
-            raise
-        return _Worker(reader, writer, hello.pid)
-
-    def _send(self, theirs: socket.socket) -> None:
-        for again in (True, False):
-            if self._control is None:
-                self.start()
-            assert self._control is not None
-            try:
-                socket.send_fds(self._control, [ONE_WORKER], [theirs.fileno()])
-            except OSError:
-                if not again:
-                    raise
-                self.close()
-            else:
-                return
-
-    def _kill(self) -> None:
-        """End it at once; its workers go on."""
-        if self._process is not None:
-            self._process.kill()
-        self.close()
-
-    def close(self) -> None:
-        """End it; the workers must have ended, or end now."""
-        process, self._process = self._process, None
-        if self._control is not None:
-            self._control.close()
-            self._control = None
-        if process is None:
-            return
-        try:
-            process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def worker_count(settings: ServerSettings) -> int:

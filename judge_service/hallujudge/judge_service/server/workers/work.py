@@ -10,7 +10,7 @@ from time import process_time
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.metrics import Item
+from hallujudge.metrics import Item, Report
 
 from ...access.memory import MemoryBudget
 from ...engine import Engine, ScoringSession, metric_names
@@ -47,6 +47,8 @@ class Work:
             "merge": self._merge,
             "report": self._report,
             "items": self._items,
+            "tally": self._tally,
+            "job_report": self._job_report,
             "extract": self._extract,
             "normalize": self._normalize,
         }
@@ -122,11 +124,25 @@ class Work:
 
     async def _report(self, task: Task) -> Reply:
         """Make the report of a stream from the shares of its batches."""
+        pieces = self._calls.report_pieces(await self._merged_report(task))
+        return Reply(parts=tuple(piece.SerializeToString() for piece in pieces))
+
+    async def _job_report(self, task: Task) -> Reply:
+        """Make the report of a job from the shares of its results."""
+        return Reply(parts=(WireCodec().report_bytes(await self._merged_report(task)),))
+
+    async def _merged_report(self, task: Task) -> Report:
         _, session = await self._session(task)
         for tally in task.parts[1:]:
             session.merge(tally)
-        pieces = self._calls.report_pieces(session.report())
-        return Reply(parts=tuple(piece.SerializeToString() for piece in pieces))
+        return session.report()
+
+    async def _tally(self, task: Task) -> Reply:
+        """Make the share of a report of stored results."""
+        _, session = await self._session(task)
+        codec = WireCodec()
+        results = [codec.result(content) for content in task.parts[1:]]
+        return Reply(parts=(session.tally_of(results),))
 
     async def _items(self, task: Task) -> Reply:
         """Score items of a job, each for itself."""
