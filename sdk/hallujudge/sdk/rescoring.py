@@ -11,7 +11,9 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.estimate import Estimate
 from hallujudge.metrics import Report
 
+from .archives.found_files import found_files
 from .archives.inputs import InputOptions
+from .archives.remote_files import is_url
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
 from .runs.inputs import described
 from .runs.names import VERDICTS
@@ -74,15 +76,16 @@ def scoring_of(run: StoredRun) -> ScoreRun:
     repeat = dict(run.manifest.run) if run.manifest is not None else {}
     if not repeat or run.manifest is None:
         raise InvalidInputError(
-            f"{run.folder}: its items can't be read again, since they were values in memory or "
-            "were merged; score them with the other variant"
+            f"{run.folder}: its items can't be read again, since they were values in memory, were "
+            "merged, or are behind a URL with a password or a query; score them with the other "
+            "variant"
         )
-    for name, before in run.manifest.inputs.items():
-        _refuse_changed(name, before)
+    inputs = run.manifest.inputs.items()
+    again = {str(given.get("path", "")): _same(name, given) for name, given in inputs}
     return ScoreRun(
         repeat["metric"],
-        responses=repeat["responses"],
-        references=_references(repeat["references"]),
+        responses=again.get(repeat["responses"], repeat["responses"]),
+        references=_references([str(again.get(path, path)) for path in repeat["references"]]),
         variant=repeat["variant"],
         graph=_graph(repeat["graph"]),
         options=repeat["options"],
@@ -122,16 +125,24 @@ def _told(row: Estimate) -> str:
     return f"{row.judge} would be called {row.calls} times{texts}"
 
 
-def _refuse_changed(name: str, before: Mapping[str, Any]) -> None:
-    path = Path(str(before.get("path", "")))
-    if "path" not in before or not path.exists():
+def _same(name: str, before: Mapping[str, Any]) -> Path:
+    """Return a file that is as it was; of a URL, a new copy."""
+    given = str(before.get("path", ""))
+    path = _fetched(given) if is_url(given) else Path(given)
+    if not given or not path.exists():
         raise ArchiveError(f"{path}: the {name} of the run are gone; put the file back")
     now = described(path)
     if now["sha256"] != before.get("sha256"):
         raise ArchiveError(
-            f"{path}: the {name} have changed since the run (sha256 {before.get('sha256')!s:.12} → "
-            f"{now['sha256']!s:.12}); score again"
+            f"{given}: the {name} have changed since the run (sha256 {before.get('sha256')!s:.12} "
+            f"→ {now['sha256']!s:.12}); score again"
         )
+    return path
+
+
+def _fetched(url: str) -> Path:
+    [*_, last] = found_files(url)
+    return last.root or last.path
 
 
 def _refuse_same_folder(folder: Path, out: Path) -> None:

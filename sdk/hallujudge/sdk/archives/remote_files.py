@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from ..errors import ArchiveError, MissingExtraError
 from .local_files import copy_to_file, temporary_folder
 
-__all__ = ["fetched", "fetched_tree", "is_tree", "is_url", "public_url"]
+__all__ = ["copy_of", "fetched", "fetched_tree", "is_tree", "is_url", "origin_of", "public_url"]
 
 _MOST_FILES = 2_000
 # A question mark begins the query of a URL.
@@ -22,6 +22,24 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PROTOCOLS = frozenset(
     ["http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hf", "memory"]
 )
+
+_COPIES: dict[str, Path] = {}
+# Copy -> its URL, and the URL of the folder that names within a copied folder belong to.
+_ORIGINS: dict[Path, tuple[str, str]] = {}
+
+
+def copy_of(url: object) -> Path | None:
+    """Return the last temporary copy of a URL that this process made; None if there is none."""
+    return _COPIES.get(str(url))
+
+
+def origin_of(path: Path) -> str:
+    """Return the URL of a temporary copy, or of what is in it; empty for other files."""
+    for folder in (path, *path.parents):
+        if folder in _ORIGINS:
+            url, start = _ORIGINS[folder]
+            return url if folder == path else f"{start}{path.relative_to(folder).as_posix()}"
+    return ""
 
 
 def is_url(source: object) -> bool:
@@ -36,7 +54,13 @@ def fetched(url: str) -> Path:
         ArchiveError: The URL has an unknown protocol, or reading it fails, also half way.
         MissingExtraError: fsspec, or the package for the protocol, is not installed.
     """
-    return _copied(_library(url), url, _name(url))
+    return _noted(url, url, _copied(_library(url), url, _name(url)))
+
+
+def _noted(url: str, start: str, copy: Path) -> Path:
+    _COPIES[url] = copy
+    _ORIGINS[copy] = (url, start)
+    return copy
 
 
 def is_tree(url: str) -> bool:
@@ -81,7 +105,7 @@ def fetched_tree(url: str, wanted: Callable[[str], bool]) -> tuple[Path, list[tu
         raise ArchiveError(
             f"{public_url(url)}: {count} that could be an archive; give another folder or pattern"
         )
-    root = temporary_folder()
+    root = _noted(url, start, temporary_folder())
     return root, [(_copied(library, each, names[each], root), public_url(each)) for each in chosen]
 
 

@@ -14,6 +14,7 @@ from hallujudge.metrics import Report
 from hallujudge.metrics.framework.result import JsonValue
 
 from ..archives.inputs import InputOptions
+from ..archives.remote_files import copy_of, is_url, origin_of, public_url
 from ..backends.headers import header_of
 from ..errors import ArchiveError
 from .manifest import Manifest
@@ -56,7 +57,7 @@ def manifest_of(
         ArchiveError: A file can't be read.
     """
     given = _given(run)
-    files = {name: Path(str(value)) for name, value in given.items() if _is_file(value)}
+    files = _readable(given)
     inputs: dict[str, dict[str, JsonValue]] = {
         name: described(path) for name, path in files.items()
     }
@@ -70,7 +71,7 @@ def manifest_of(
         items=len(items),
         inputs=inputs,
         settings=_settings(run, spec, header),
-        run=_repetition(run, repeat or {}) if len(files) == len(given) else {},
+        run=_repetition(run, repeat or {}) if _is_repeatable(given, files) else {},
     )
 
 
@@ -117,6 +118,19 @@ def _given(run: ScoreRun) -> dict[str, object]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def _readable(given: Mapping[str, object]) -> dict[str, Path]:
+    """Return the files of what a run reads; of a URL, the copy that was read."""
+    copies = {name: copy_of(value) for name, value in given.items() if is_url(value)}
+    files = {name: Path(str(value)) for name, value in given.items() if _is_file(value)}
+    return files | {name: copy for name, copy in copies.items() if copy is not None}
+
+
+def _is_repeatable(given: Mapping[str, object], files: Mapping[str, Path]) -> bool:
+    """Return whether everything can be read again; secrets of URLs are not kept."""
+    urls = filter(None, map(origin_of, files.values()))
+    return len(files) == len(given) and all(url == public_url(url) for url in urls)
+
+
 def _is_file(value: object) -> bool:
     return isinstance(value, (str, Path)) and Path(value).exists()
 
@@ -155,7 +169,8 @@ def described(path: Path) -> dict[str, JsonValue]:
         if file != path:
             digest.update(f"{file.relative_to(path).as_posix()}\0".encode(errors="replace"))
         _hash_file(file, digest)
-    shown = str(path.resolve()).encode(errors="replace").decode()
+    shown = public_url(origin_of(path)) if origin_of(path) else str(path.resolve())
+    shown = shown.encode(errors="replace").decode()
     return {"path": shown, "bytes": size, "sha256": digest.hexdigest()}
 
 
@@ -218,7 +233,7 @@ def input_options(run: ScoreRun) -> dict[str, JsonValue]:
 
 
 def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a run of files, with absolute paths."""
+    """Return the arguments of a run of files and URLs, with absolute paths."""
     references = run.references if isinstance(run.references, list) else [run.references]
     options = run.inputs or InputOptions()
     graphs = {"": run.graph} if isinstance(run.graph, str) else dict(run.graph or {})
@@ -243,5 +258,5 @@ def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
 
 def _absolute(value: object) -> str:
     path = Path(str(value))
-    text = str(path.resolve()) if path.exists() else str(value)
+    text = origin_of(path) or (str(path.resolve()) if path.exists() else str(value))
     return text.encode(errors="replace").decode()
