@@ -291,6 +291,30 @@ def test_charts_fill_their_rows(chromium: Browser, report: Path) -> None:
         page.close()
 
 
+def test_on_a_phone_scores_have_the_whole_width(chromium: Browser, report: Path) -> None:
+    page = chromium.new_page(viewport={"width": 390, "height": 844})
+    Watched(page).open(report)
+    name = page.locator(".scores tbody th").first.bounding_box()
+    value = page.locator(".scores td").first
+    figure = value.bounding_box()
+    assert name
+    assert figure
+    assert name["width"] > 300
+    assert figure["y"] >= name["y"] + name["height"]
+    assert value.evaluate("cell => getComputedStyle(cell, '::before').content") == '"value"'
+    page.close()
+
+
+def test_an_item_is_printed_below_the_first_screen(chromium: Browser, report: Path) -> None:
+    page = chromium.new_page()
+    Watched(page).open(report, "#item=c3")
+    page.wait_for_selector(".detail")
+    page.emulate_media(media="print")
+    style = "item => getComputedStyle(item).breakInside"
+    assert page.locator(".detail").evaluate(style) == "auto", "it begins where there is room"
+    page.close()
+
+
 def test_on_a_phone_a_tap_opens_the_item_and_shows_where_to_label(
     chromium: Browser, report: Path
 ) -> None:
@@ -310,9 +334,9 @@ def test_on_a_phone_a_tap_opens_the_item_and_shows_where_to_label(
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: run make page")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_is_accessible(chromium: Browser, tmp_path: Path, scheme: Any) -> None:
-    page = chromium.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
+def test_page_is_accessible(chromium: Browser, tmp_path: Path, scheme: Any, width: int) -> None:
+    page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     path = write(tmp_path / "report.html", scene(), *captions())
     Watched(page).open(path, "#item=q")
     page.locator("mark.wrong").focus()

@@ -123,6 +123,8 @@ def test_the_overview_grows_and_keeps_what_is_chosen(
         finish(folder)
     page.wait_for_selector("text=3 complete runs")
     assert page.is_checked("input[name=a][value=two]")
+    heads = page.locator("thead th").all_text_contents()
+    assert heads[:6] == ["run", "A", "B", "items", "unscored", "chair_i"]
     assert watched.said == []
     page.close()
 

@@ -22,7 +22,7 @@ __all__ = [
 ANSWER_FACETS = {
     "outcome": Facet("Answers and labels", rates=False),
     "answer": Facet("Answer", rates=False),
-    "label": Facet("By label"),
+    "label": Facet("Label"),
 }
 """Facets of :func:`answer_facets` with the titles of their charts."""
 

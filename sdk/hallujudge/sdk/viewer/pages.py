@@ -63,7 +63,7 @@ def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
     names = list(dict.fromkeys(name for report in reports for name in report.scores))
     differing = _differing(reports)
     heads = ["run", *(["A", "B"] if len(runs) > 1 else []), *(["differs in"] if differing else [])]
-    heads += [*names, "items", "unscored"]
+    heads += ["items", "unscored", *names]
     rows = [_row(run, names, differing, radios=len(runs) > 1) for run in runs]
     head = element("tr", *(element("th", text, scope="col") for text in heads))
     table = element("table", element("thead", head), element("tbody", *rows))
@@ -82,8 +82,9 @@ def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bo
     if differing:
         fields = _fields(report)
         cells.append(", ".join(f"{key}:{fields.get(key, 'none')}" for key in sorted(differing)))
-    cells += [_score(report, name) for name in names]
+    # Before the scores, which may be more than fit.
     cells += [f"{report.coverage.items:,}", f"{report.coverage.unscored:,}"]
+    cells += [_score(report, name) for name in names]
     data = [element("td", cell) for cell in cells]
     # The key keeps what is chosen in the row when the page is brought up to date.
     return element("tr", element("th", link, scope="row"), *data, data_key=run.name)

@@ -189,7 +189,7 @@ def _first_screen(
     yield _trust(runs, differences.notes, items, common)
     headings = ["score", f"A: {names[0]}", f"B: {names[1]}", "B − A", "interval", "p", "B is"]
     rows = [_row(row, first.report, second.report) for row in differences.rows]
-    yield element("section", element("h2", "Scores"), table(headings, rows))
+    yield element("section", element("h2", "Scores"), table(headings, rows, "scores"))
 
 
 def _making(runs: Sequence[PageRun], method: str) -> Markup:

@@ -87,7 +87,7 @@ class PartColumns:
         facets = self.charts.setdefault("facets", {})
         facets.setdefault(_STATUS, list(Facet("Scored", rates=False)))
         for name in result.fields:
-            facets.setdefault(f"{FIELD}{name}", list(Facet(f"By {cut(clean(name), _NAME)}")))
+            facets.setdefault(f"{FIELD}{name}", list(Facet(_title(name))))
         for name, facet in view.facets.items():
             facets.setdefault(name, list(facet))
         self.charts.setdefault("terms", {}).update(view.terms)
@@ -137,6 +137,12 @@ def packed_details(part: bytes) -> bytes:
 
 def _head_size(part: bytes) -> int:
     return int.from_bytes(part[:_SIZE], "little")
+
+
+def _title(field_name: str) -> str:
+    """Return a field's name as the title of its chart, like those of a metric's own charts."""
+    told = cut(clean(field_name.replace("_", " ")), _NAME)
+    return told[:1].upper() + told[1:]
 
 
 def _snippet(view: ItemView) -> str:

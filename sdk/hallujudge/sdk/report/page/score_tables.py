@@ -28,17 +28,27 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[Content]], style: str
     Args:
         headings: Headings of the columns.
         rows: The cells.
-        style: Class of the table; empty for none.
+        style: Class of the table, whose cells repeat their headings for a page too narrow for
+            columns; empty for none.
     """
-    head = element("tr", *(element("th", text, scope="col") for text in headings))
-    body = [
-        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))
-        for first, *cells in rows
-    ]
+    first, *labels = headings
+    head = element("tr", *(element("th", text, scope="col") for text in (first, *labels)))
+    body = [_row(cells, labels if style else ()) for cells in rows]
     given = {"_class": style} if style else {}
     made = element("table", element("thead", head), element("tbody", *body), **given)
     # A scrollable region must be reachable by keyboard.
     return element("div", made, _class="scroll", tabindex="0", role="region", aria_label="Table")
+
+
+def _row(cells: Iterable[Content], labels: Sequence[str]) -> Markup:
+    """Return a row; its cells tell their labels if there are any."""
+    first, *others = cells
+    named = labels or [""] * len(others)
+    data = [
+        element("td", cell, **({"data_label": label} if label else {}))
+        for label, cell in zip(named, others, strict=True)
+    ]
+    return element("tr", element("th", first, scope="row"), *data)
 
 
 def scores_table(report: Report, about: PageAbout) -> Markup:

@@ -91,6 +91,12 @@ def test_groups_leave_out_scores_that_none_of_them_has() -> None:
     assert re.findall(r"<th [^>]*>(.*?)</th>", head) == ["category", "chair_i"]
 
 
+def test_figures_of_a_score_name_their_columns() -> None:
+    source = HtmlPage().render(samples.report())
+    cells = re.findall(r'<td data-label="([^"]*)">([^<]*)</td>', source)
+    assert ("95% interval", "[0.1700, 0.2000]") in cells
+
+
 def test_groups_are_shown_with_intervals() -> None:
     groups = {"category": {"random": {"chair_i": samples.score("chair_i", 0.5, 0.4, 0.6)}}}
     text = page_of(groups=groups).text

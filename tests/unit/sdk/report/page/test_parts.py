@@ -66,6 +66,14 @@ def test_a_facet_of_one_value_or_of_very_many_is_left_out() -> None:
     assert columns_of([(item, result) for result in many])["facetValues"] == {}
 
 
+def test_a_field_names_its_chart() -> None:
+    item = ChairItem(id="1", response="A dog.", reference_objects=())
+    fields = {"order_sensitive": "true"}
+    result = ItemResult(id="1", group_id="", outcome=Outcome.SCORED, fields=fields)
+    charts = read_columns(page_part([(item, result)])).charts["facets"]
+    assert charts["field:order_sensitive"] == ["Order sensitive", True]
+
+
 def columns_of_infact() -> dict[str, Any]:
     rows = [
         {"question_id": n, "operator": "base", "label": "A", "response": answer, "dimension": d}
