@@ -158,10 +158,11 @@ def test_runs_name_the_card_of_their_judge(server: llm.ScriptedLlm, tmp_path: Pa
         assert report.signature.replace(mark, "|") == first.signature
         assert report.settings == first.settings
         [note] = set(report.notes) - set(first.notes)
+        errors = "rejects 100.0% of hallucinated claims"
         assert note == (
             f"The report card ({card.sha256[:12]}) of tiny (vllm 0.32.0): it agrees with a "
             f"reference judge on 100.0% [{card.accuracy.agreement.ci_low:.1%}, 100.0%] of 20 "
-            "verdicts; says supported 0.0% too often."
+            f"verdicts; {errors}; says supported 0.0% too often."
         )
         # A card of a run that names one is of the same judge.
         report.save(tmp_path / "again")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics.framework.definitions import OptionDefinition
-from hallujudge.metrics.framework.signature import CARD_MARK, signature_value
+from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
 
 from ..errors import InvalidInputError
 from ..faults import fault_of
@@ -104,6 +104,7 @@ def _note(content: Mapping[str, Any]) -> str:
     parts = [
         f"agrees with {truth} on {agreement['value']:.1%} {interval} of {content['labels']:,} "
         "verdicts",
+        *_errors(content["accuracy"]),
         f"says supported {abs(bias):.1%} too {'often' if bias >= 0 else 'seldom'}",
     ]
     if content["reliability"]["ece"] is not None:
@@ -111,9 +112,17 @@ def _note(content: Mapping[str, Any]) -> str:
     if flips := _flips(content["flips"]):
         parts.append(flips)
     card = content["sha256"][:_SHOWN]
-    return (
-        f"The report card ({card}) of {content['judge'].partition(',')[0]}: it {'; '.join(parts)}."
-    )
+    return f"{CARD_NOTE} ({card}) of {content['judge'].partition(',')[0]}: it {'; '.join(parts)}."
+
+
+def _errors(accuracy: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which claims it gets right; a rate without claims has no value."""
+    for rate, does in (
+        ("sensitivity", "rejects {} of hallucinated claims"),
+        ("specificity", "accepts {} of other claims"),
+    ):
+        if (value := accuracy[rate]["value"]) is not None:
+            yield does.format(f"{value:.1%}")
 
 
 def _flips(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -22,10 +22,9 @@ from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
 from ..llm.retry import RetryPolicy
 from ..llm.templates import Template
-from ..matchers.presets import SMALL_JUDGES
+from .judge_order import LOCAL_JUDGES, judges_of
 from .progress import RunProgress
 from .small_judges import (
-    ALL_SMALL_JUDGES,
     check_one_model,
     read_small_models,
     served_chat,
@@ -45,13 +44,9 @@ if TYPE_CHECKING:
     from ..observe.values import JudgeState
     from ..settings.judges import JudgeKeys, JudgeSettings
 
-__all__ = ["JUDGE_NAMES", "JudgeFactory"]
+__all__ = ["JudgeFactory"]
 
 _NOWHERE = "http://batch.invalid/v1"
-
-_LOCAL = ("matcher", *SMALL_JUDGES)
-JUDGE_NAMES = ("matcher", "llm", "router", *ALL_SMALL_JUDGES)
-"""The names of judges; the router calls the judges of ``judge_order``."""
 
 
 class JudgeFactory:
@@ -104,7 +99,7 @@ class JudgeFactory:
         if settings.fallback_model:
             self.llm("fallback")
         if settings.judge_order != type(settings)().judge_order:
-            self.order("router")
+            judges_of(settings, "router")
         read_small_models(settings.small_models)
         if self.cache is not None:
             self.cache.check()
@@ -129,7 +124,7 @@ class JudgeFactory:
             InvalidInputError: The name is unknown, the judge is not configured, or the escalation
                 was learnt from another judge.
         """
-        order = self.order(name)
+        order = judges_of(self.settings, name)
         check_one_model(order, matcher)
         judges = [self._one(part, matcher) for part in order]
         if escalation is not None:
@@ -148,7 +143,7 @@ class JudgeFactory:
         Raises:
             InvalidInputError: The name is unknown, or the judge is not configured.
         """
-        if "matcher" not in self.order(name):
+        if "matcher" not in judges_of(self.settings, name):
             return ""
         return self._matcher_models().weights(self._downloading(matcher))
 
@@ -171,7 +166,7 @@ class JudgeFactory:
             InvalidInputError: No language model is configured, or the escalation was learnt from
                 another judge.
         """
-        names = [part for part in self.order(name) if part in {"llm", "fallback"}]
+        names = [part for part in judges_of(self.settings, name) if part in {"llm", "fallback"}]
         if not names:
             raise InvalidInputError(
                 f"judge_order is {self.settings.judge_order!r}, which has no language model; name "
@@ -288,38 +283,11 @@ class JudgeFactory:
             await self._cache.close()
             self._cache = None
 
-    def order(self, name: str) -> list[str]:
-        """Return the judges that are asked under a name, in order; nothing is loaded.
-
-        Raises:
-            InvalidInputError: The name or the setting ``judge_order`` cannot be used.
-        """
-        if name not in JUDGE_NAMES:
-            raise InvalidInputError(
-                f"judge {name!r} does not exist; choose one of {', '.join(JUDGE_NAMES)}"
-            )
-        if name != "router":
-            return [name]
-        order = [part.strip() for part in self.settings.judge_order.split(",") if part.strip()]
-        known = (*_LOCAL, *SERVED_JUDGES, "llm", "fallback")
-        if unknown := [part for part in order if part not in known]:
-            raise InvalidInputError(
-                f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
-            )
-        # The fallback is optional, and skipped unless it is configured.
-        chosen = [part for part in order if part != "fallback" or self.settings.fallback_model]
-        if not chosen:
-            raise InvalidInputError(
-                f"judge_order is {self.settings.judge_order!r}, but none of these judges is "
-                f"configured; name some of {', '.join(known)}; the fallback needs fallback_model"
-            )
-        return chosen
-
     def _one(self, name: str, matcher: MatcherSettings | None) -> Judge:
         if name in SERVED_JUDGES:
             served = self.served(name)
             return served.with_threshold(matcher.small_above) if matcher else served
-        return self._matcher(name, matcher) if name in _LOCAL else self.llm(name)
+        return self._matcher(name, matcher) if name in LOCAL_JUDGES else self.llm(name)
 
     def _matcher(self, name: str, settings: MatcherSettings | None) -> MatcherJudge:
         from ..judges.matcher import MatcherJudge

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInputError
+from .judge_order import judges_of
 from .small_judges import ALL_SMALL_JUDGES
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def check_probabilities(factory: JudgeFactory, name: str) -> None:
     Raises:
         InvalidInputError: It states none, is unknown or is not configured.
     """
-    if not any(_states_probabilities(factory, part) for part in factory.order(name)):
+    if not any(_states_probabilities(factory, part) for part in judges_of(factory.settings, name)):
         raise InvalidInputError(
             f"the option soft needs probabilities, and the judge {name!r} gives none; use a small "
             "judge, or a language model whose server reports log-probabilities"

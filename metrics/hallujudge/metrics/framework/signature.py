@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CARD_MARK", "Signature", "judge_of", "signature_field", "signature_value"]
+__all__ = [
+    "CARD_MARK",
+    "CARD_NOTE",
+    "Signature",
+    "judge_of",
+    "signature_field",
+    "signature_value",
+]
 
 CARD_MARK = ",card="
 """What comes before the hash of a judge's report card, at the end of the judge's field."""
+
+CARD_NOTE = "The report card"
+"""How the note with a card's main figures begins."""
 
 _RESERVED = str.maketrans({"|": "/", "\n": " ", "\r": " "})
 

@@ -58,7 +58,11 @@ def about_of(manifest: Manifest | None) -> PageAbout:
         return PageAbout()
     inputs = tuple(_inputs(manifest.inputs))
     title = next((file for name, file, _ in inputs if name == "responses"), "")
-    return PageAbout(title=title, inputs=tuple((f"{n}: {f}", digest) for n, f, digest in inputs))
+    return PageAbout(
+        title=title,
+        inputs=tuple((f"{n}: {f}", digest) for n, f, digest in inputs),
+        card=str(manifest.settings.get("option.card", "")),
+    )
 
 
 def _inputs(inputs: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:

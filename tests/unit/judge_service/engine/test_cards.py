@@ -16,7 +16,11 @@ def card(**change: object) -> str:
     content: dict[str, object] = {
         "schema": "hallujudge.judge-card/1",
         "judge": "tiny,prompt",
-        "accuracy": {"agreement": {"value": 0.9, "ci_low": 0.8, "ci_high": 0.95}},
+        "accuracy": {
+            "agreement": {"value": 0.9, "ci_low": 0.8, "ci_high": 0.95},
+            "sensitivity": {"value": 0.75},
+            "specificity": {"value": None},
+        },
         "compared_with": "labels",
         "labels": 1200,
         "yes_bias": {"difference": -0.02},
@@ -35,8 +39,9 @@ def test_the_main_figures_are_in_the_note() -> None:
     found = card_of(spec(card()), ["tiny>big,prompt>prompt", "tiny,prompt", "big,prompt"])
     assert found is not None
     assert found.note.partition(" of tiny: ")[2] == (
-        "it agrees with labels on 90.0% [80.0%, 95.0%] of 1,200 verdicts; says supported 2.0% too "
-        "seldom; has an expected calibration error of 0.031."
+        "it agrees with labels on 90.0% [80.0%, 95.0%] of 1,200 verdicts; rejects 75.0% of "
+        "hallucinated claims; says supported 2.0% too seldom; has an expected calibration error of "
+        "0.031."
     )
     assert card_of(spec(""), ["tiny,prompt"]) is None
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.engine.judge_factory import JUDGE_NAMES
+from hallujudge.judge_service.engine.judge_order import JUDGE_NAMES
 from hallujudge.judge_service.engine.small_judges import ALL_SMALL_JUDGES, small_judge_table
 
 ROOT = Path(__file__).resolve().parents[4]

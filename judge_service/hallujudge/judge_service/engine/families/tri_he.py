@@ -38,7 +38,7 @@ from ..claims import (
 from ..entry import MetricEntry, Trial
 from ..escalating import ESCALATION_OPTIONS, escalation_of
 from ..items import checked, scored, unscored
-from ..judge_factory import JUDGE_NAMES
+from ..judge_order import JUDGE_NAMES
 from ..probabilities import check_probabilities
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck

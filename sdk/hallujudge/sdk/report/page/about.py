@@ -19,6 +19,8 @@ class PageAbout:
     """Names of the input files, with their SHA-256."""
     date: str = ""
     """Date of the run."""
+    card: str = ""
+    """The judge's report card, as JSON; empty without one."""
     baseline: tuple[str, dict[str, float]] | None = None
     """A name and its scores, such as a published row, to compare with."""
     calibration: Calibration | None = None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Iterator
 
 from hallujudge.metrics import Report
+from hallujudge.metrics.framework.signature import CARD_NOTE
 
 from ..calibrated import calibration_sentences
-from ..markup import Markup, element, joined
+from ..markup import Content, Markup, element, joined
 from ..text import counted, coverage_sentence, cut, interval_label, meaning_of, shown
 from .about import PageAbout
 from .scale import scale
@@ -17,6 +19,7 @@ from .score_tables import group_tables, scores_table
 __all__ = ["bounds_sentence", "first_screen", "heading"]
 
 _NAME_CHARS = 120
+_CARD_FILE = "judge-card.json"
 _JUDGE_NOTE = re.compile(r"\bjudge\b.*\b(known data|checked|measured)\b", re.IGNORECASE)
 
 
@@ -85,10 +88,20 @@ def _trust(report: Report, about: PageAbout) -> Markup:
     if about.calibration is not None:
         told += [element("li", text) for text in calibration_sentences(about.calibration)]
     notes = sorted(report.notes, key=lambda note: _JUDGE_NOTE.search(note) is None)
-    told += [element("li", note) for note in notes]
+    told += [element("li", note, *_card_link(note, about.card)) for note in notes]
     return element(
         "section", element("ul", *told), _class="trust", aria_label="How far to trust it"
     )
+
+
+def _card_link(note: str, card: str) -> Iterator[Content]:
+    """Yield a link after the note on the judge's report card, which has all of its figures."""
+    if card and note.startswith(CARD_NOTE):
+        data = base64.b64encode(card.encode()).decode()
+        yield " All figures: "
+        yield element(
+            "a", _CARD_FILE, href=f"data:application/json;base64,{data}", download=_CARD_FILE
+        )
 
 
 def bounds_sentence(report: Report) -> str:

@@ -11,10 +11,13 @@ from support import report_samples as samples
 from support.pages import Page
 
 from hallujudge.metrics import Item, ItemResult, MentionVerdict
+from hallujudge.metrics.framework.signature import CARD_NOTE
 from hallujudge.sdk.report import HtmlPage, PageAbout
 from hallujudge.sdk.report.limits import MOST_BYTES, MOST_ITEMS
 from hallujudge.sdk.report.page import Images, page_part, render_parts
 from hallujudge.sdk.report.page.document import held
+from hallujudge.sdk.runs.manifest import Manifest
+from hallujudge.sdk.runs.page import about_of
 
 ABOUT = PageAbout(
     title="LLaVA-1.5",
@@ -181,3 +184,19 @@ def test_empty_run_has_a_page() -> None:
     page = page_of()
     assert page.head["count"] == 0
     assert page.columns["ids"] == []
+
+
+def test_the_judges_card_can_be_taken_from_the_first_screen() -> None:
+    card = '{\n "judge": "tiny <b>"\n}\n'
+    note = f"{CARD_NOTE} (81772367e3a8) of tiny: it agrees with labels."
+    run = Manifest(
+        release="1", metric="tri-he", variant="published", signature="", items=1, inputs={},
+        settings={"option.card": card}, run={},
+    )  # fmt: skip
+    report = replace(samples.report(), notes=("Another note.", note))
+    source = HtmlPage().render(report, about_of(run))
+    [link] = re.findall(r'<a href="data:application/json;base64,([^"]+)" download="(.+?)"', source)
+    assert base64.b64decode(link[0]).decode() == card
+    assert link[1] == "judge-card.json"
+    assert f"{note} All figures: judge-card.json" in Page(source).text
+    assert "judge-card.json" not in HtmlPage().render(report, PageAbout())
