@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from .text import ABSENT, clean, cut
@@ -16,18 +17,31 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    # \textquotedbl needs another font encoding than LaTeX's default.
+    '"': r"\char34{}",
+    "\ufffd": "?",
+    "\u2212": "$-$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "≠": r"$\neq$",
     ABSENT: "--",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 _SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?|<?\d\.\d+|–|")
 _CELL_CHARS = 200
+# Characters of all fonts of pdfLaTeX; which others it has depends on the fonts and their encoding.
+_FOREIGN = re.compile(
+    "[^\\x00-\\xaa\\xac-\\xba\\xbc-\\xcf\\xd1-\\xdd\\xdf-\\xef\\xf1-\\xfd\\xffŒœŠš–—‘’“”…€→]"
+)
+_INVISIBLE = "Cf"
+_SHOWN = 10
 
 
 def latex_text(text: str) -> str:
     """Return text on one line with LaTeX's special characters escaped."""
-    line = " ".join(clean(text).split())
+    visible = "".join(c for c in clean(text) if unicodedata.category(c) != _INVISIBLE)
+    line = " ".join(visible.split())
     return _SPECIAL.sub(lambda match: _LATEX[match[0]], line)
 
 
@@ -48,7 +62,6 @@ def latex_table(
     """
     rows = [tuple(row) for row in rows]
     lines = [
-        r"% Needs \usepackage{booktabs,threeparttable}.",
         r"\begin{threeparttable}",
         rf"\begin{{tabular}}{{{_alignment(len(headings), rows)}}}",
         r"\toprule",
@@ -60,7 +73,19 @@ def latex_table(
         *_footnotes(notes, sources or {}),
         r"\end{threeparttable}",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*_needs("".join(lines)), *lines]) + "\n"
+
+
+def _needs(table: str) -> list[str]:
+    """Return comments on what compiles a table."""
+    needs = [r"% Needs \usepackage{booktabs,threeparttable}."]
+    if foreign := list(dict.fromkeys(_FOREIGN.findall(table))):
+        shown = " ".join(foreign[:_SHOWN])
+        needs.append(
+            f"% Has characters that pdfLaTeX may lack ({shown}): XeLaTeX and LuaLaTeX take them "
+            "from any font."
+        )
+    return needs
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -81,7 +106,11 @@ def _alignment(width: int, rows: Sequence[Sequence[str]]) -> str:
 def _footnotes(notes: Iterable[str], sources: Mapping[str, str]) -> list[str]:
     items = [rf"\item {_guarded(latex_text(note))}" for note in notes]
     items += [rf"\item {latex_text(name)}: {_code(text)}" for name, text in sources.items()]
-    return [r"\begin{tablenotes}\footnotesize", *items, r"\end{tablenotes}"] if items else []
+    return (
+        [r"\begin{tablenotes}\footnotesize\raggedright", *items, r"\end{tablenotes}"]
+        if items
+        else []
+    )
 
 
 def _code(text: str) -> str:
