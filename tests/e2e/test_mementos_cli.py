@@ -79,7 +79,7 @@ def test_extract_and_normalize_are_the_same_at_a_server(server: str) -> None:
             ("pick up", "behaviors"),
         }
         for client in (here, there):
-            with pytest.raises(InvalidInputError, match="'extractor' is 'other'"):
+            with pytest.raises(InvalidInputError, match="option extractor is 'other'"):
                 client.extract("mementos", texts, options={"extractor": "other"})
         words = ["toddler", "Couches", "zzz"]
         roots = here.normalize(words, graph="daily_life_objects")

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class ServerProcess:
         # Jobs and verdicts of this server alone, unless the test names a folder.
         self._state = tempfile.TemporaryDirectory(prefix="hallujudge-state-")
         self.process = subprocess.Popen(
-            [BIN / "hallujudge", "serve", "--port", "0", *arguments],
+            [BIN / "hallujudge", "serve", *_with_port(arguments)],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
@@ -78,6 +79,10 @@ class ServerProcess:
         with self._errors as errors:
             errors.seek(0)
             return self.process.returncode, errors.read()
+
+
+def _with_port(arguments: Sequence[str]) -> Sequence[str]:
+    return arguments if "--port" in arguments else ("--port", "0", *arguments)
 
 
 def http_address(server: ServerProcess) -> str:

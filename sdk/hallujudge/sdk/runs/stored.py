@@ -199,14 +199,14 @@ _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 def _text(line: Mapping[str, object], key: str) -> str:
     value = line[key]
     if not isinstance(value, str):
-        raise TypeError(f"{key} is {shown(value)}, not a text")
+        raise ValueError(f"{key} is {shown(value)}, not a text")  # noqa: TRY004  # its text is shown
     return value
 
 
 def _object(line: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = line.get(key, {})
     if not isinstance(value, Mapping):
-        raise TypeError(f"{key} is {shown(value)}, not an object")
+        raise ValueError(f"{key} is {shown(value)}, not an object")  # noqa: TRY004  # the same
     return value
 
 
@@ -226,7 +226,7 @@ def _number(column: Column, value: Any) -> int | float:
 
 def _own_score(value: Any) -> float | None:
     if value is not None and not isinstance(value, int | float):
-        raise TypeError(f"the score {value!r:.40} is not a number")
+        raise ValueError(f"the score {value!r:.40} is not a number")
     return value
 
 
