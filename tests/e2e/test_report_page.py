@@ -12,7 +12,8 @@ import pytest
 from support import report_samples as samples
 from support.browser import AXE, Watched, browser, contains, needs_browser, reads
 
-from hallujudge.metrics import Item, ItemResult, MentionVerdict
+from hallujudge.metrics import Item, ItemResult, MentionVerdict, Outcome
+from hallujudge.metrics.answers.evidence import AnswerEvidence
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.evidence import TriHeEvidence
@@ -289,6 +290,23 @@ def test_charts_fill_their_rows(chromium: Browser, report: Path) -> None:
         ends = [grid["x"] + grid["width"]] * len(rows)
         assert list(rows.values()) == pytest.approx(ends, abs=1)
         page.close()
+
+
+def test_verdicts_on_captions_and_on_answers_have_words_of_their_own(
+    watched: Watched, tmp_path: Path
+) -> None:
+    evidence = AnswerEvidence(answer="yes", label="no", correct=False, how="word")
+    asked = (
+        Item(id="q1"),
+        ItemResult(id="q1", group_id="1", outcome=Outcome.SCORED, evidence=evidence),
+    )
+    path = write(tmp_path / "mixed.html", samples.caption("c1"), asked)
+    page = watched.open(path, "#item=c1")
+    contains(page, ".claims", "hallucinated")
+    page.keyboard.press("j")
+    reads(page, "#detail-id", "q1")
+    reads(page, ".claims .verdict", "wrong")
+    reads(page, ".row.selected .row-score", "wrong")
 
 
 def test_on_a_phone_scores_have_the_whole_width(chromium: Browser, report: Path) -> None:

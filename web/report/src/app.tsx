@@ -117,7 +117,7 @@ export function App({ head, columns, details }: AppProps): JSX.Element {
         <div ref={pane} class="pane">
           {selected >= 0 && sides ? (
             <ItemDetail key={selected} id={columns.ids[selected] ?? ""} group={columns.groups[selected] ?? ""} sides={sides} image={opened?.image ?? ""}
-              words={head.words} titles={two ? head.runs.map((run) => run.title) : [""]}
+              titles={two ? head.runs.map((run) => run.title) : [""]}
               reasons={columns.sides.map((side) => columns.reasons[(side.unscored[selected] ?? 0) - 1] ?? "")}
               labels={labels} active={active} activate={setActive} label={label} />
           ) : (

@@ -39,6 +39,8 @@ export type Triplet = [subject: string, relation: string, object: string];
 
 /** Everything that the detail view shows of an item in one run. */
 export interface Detail {
+  /** What a good and a bad verdict on this item's claims are called. */
+  words: [right: string, wrong: string];
   summary: string;
   passages: Passage[];
   claims: Claim[];

@@ -18,7 +18,6 @@ export interface DetailProps {
   id: string;
   group: string;
   titles: string[];
-  words: [string, string];
   sides: Detail[];
   image: string;
   reasons: string[];
@@ -61,12 +60,12 @@ function SideView(props: DetailProps & { side: Detail; title: string; reason: st
       {props.reason && <p class="unscored-note"><b>Unscored:</b> {props.reason}</p>}
       {side.summary && <p class="muted">{side.summary}</p>}
       <div class={inRows(side.passages) ? "passages rows" : "passages"}>
-        {side.passages.map((passage, i) => <Marked key={i} words={props.words} passage={passage} claims={side.claims} active={active} activate={activate} />)}
+        {side.passages.map((passage, i) => <Marked key={i} words={side.words} passage={passage} claims={side.claims} active={active} activate={activate} />)}
       </div>
       {side.lists.map((list) => <Chips key={list.label} list={list} />)}
-      {claim && <Why claim={claim} words={props.words} />}
+      {claim && <Why claim={claim} words={side.words} />}
       {side.claims.length > 0 && (
-        <ClaimTable of={of} words={props.words} claims={side.claims} active={active} activate={activate} item={props.id}
+        <ClaimTable of={of} words={side.words} claims={side.claims} active={active} activate={activate} item={props.id}
           labels={props.main ? props.labels : null} label={props.label} />
       )}
       {side.graph.length > 0 && <SceneGraph of={of} graph={side.graph} lit={claim?.matched ?? []} />}

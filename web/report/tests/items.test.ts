@@ -12,7 +12,7 @@ import { columns, head } from "./samples.ts";
 const packed = (value: unknown): string => gzipSync(JSON.stringify(value)).toString("base64");
 
 function detail(text: string): Detail {
-  return { summary: "", passages: [{ label: "", text, marks: [] }], claims: [], lists: [], facts: [], graph: [] };
+  return { words: ["right", "wrong"], summary: "", passages: [{ label: "", text, marks: [] }], claims: [], lists: [], facts: [], graph: [] };
 }
 
 test("data is unpacked", async () => {

@@ -13,6 +13,7 @@ from hallujudge.metrics import Item, ItemResult, Report
 from ..limits import MOST_BYTES, MOST_ITEMS
 from ..markup import Markup, element
 from ..text import clean
+from ..views import ANSWER_WORDS
 from .about import PageAbout
 from .assets import asset, digest
 from .columns import Columns, columns_json, merged
@@ -176,10 +177,16 @@ def page_head(
             {"name": name, "label": title, "rates": rates}
             for name, (title, rates) in first.charts("facets").items()
         ],
-        "words": first.charts("words").get("words", ["supported", "hallucinated"]),
+        "words": _words(first),
         "terms": [{"name": n, "label": title} for n, title in first.charts("terms").items()],
         "key": f"hallujudge:labels:{hashlib.sha256(key.encode()).hexdigest()[:16]}",
     }
+
+
+def _words(columns: Columns) -> Sequence[str]:
+    """Return what verdicts are called; where items have several kinds, right and wrong."""
+    found = list(columns.charts("words").values())
+    return found[0] if len(found) == 1 else ANSWER_WORDS
 
 
 def _measures(columns: Columns) -> list[dict[str, str]]:

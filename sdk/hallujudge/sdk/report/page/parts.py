@@ -92,7 +92,7 @@ class PartColumns:
             facets.setdefault(name, list(facet))
         self.charts.setdefault("terms", {}).update(view.terms)
         if result.evidence is not None:
-            self.charts.setdefault("words", {}).setdefault("words", list(view.words))
+            self.charts.setdefault("words", {})[" ".join(view.words)] = list(view.words)
         for name in islice(result.scores, 1):
             scores = self.charts.setdefault("scores", {})
             scores.setdefault(f"{_SCORE}{name}", f"{name} of an item")
@@ -114,7 +114,7 @@ def page_part(pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
         view = view_item(item, result)
         columns.add(item, result, view)
         # One for each run on the page; a page of two runs has two.
-        details.append([view.detail()])
+        details.append([{**view.detail(), "words": list(view_of(result.evidence).words)}])
     head = packed(columns.to_json())
     return len(head).to_bytes(_SIZE, "little") + head + packed(details)
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import report_samples as samples
 
-from hallujudge.metrics import ItemResult, Outcome
+from hallujudge.metrics import Item, ItemResult, Outcome
+from hallujudge.metrics.answers.evidence import AnswerEvidence
 from hallujudge.metrics.chair.items import ChairItem
 from hallujudge.sdk import Client
 from hallujudge.sdk.backends.base import BatchResult
@@ -100,6 +101,14 @@ def test_a_field_that_repeats_a_facet_of_the_metric_is_left_out() -> None:
     values = columns_of_infact()["facetValues"]
     assert values["dimension"] == ["factuality", "faithfulness"]
     assert "field:dimension" not in values
+
+
+def test_each_item_has_words_for_its_verdicts() -> None:
+    evidence = AnswerEvidence(answer="yes", label="no", correct=False, how="word")
+    answer = ItemResult(id="2", group_id="", outcome=Outcome.SCORED, evidence=evidence)
+    part = page_part([samples.caption("1"), (Item(id="2"), answer)])
+    told = [detail["words"] for [detail] in read_details(part)]
+    assert told == [["supported", "hallucinated"], ["right", "wrong"]]
 
 
 def test_short_answers_are_listed_with_what_they_answer() -> None:
