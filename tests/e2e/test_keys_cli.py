@@ -42,13 +42,14 @@ def test_a_key_is_shown_once_listed_and_revoked(keys: Path) -> None:
     made = here(
         *("keys", "create", "ana", "--scope", "score,judge", "--expires", "90d"),
         *("--judge-calls-per-day", "150", "--cost-per-day", "2.5"),
+        *("--weight", "3"),
     )
     assert (made.returncode, made.stdout[:3]) == (0, "hj_")
     key = made.stdout.strip()
     assert "only time that the key is shown" in made.stderr
     listed = here("keys", "list").stdout
     assert "ana  valid  score,judge" in listed
-    assert "judge calls per day 150  cost per day 2.5" in listed
+    assert "judge calls per day 150  cost per day 2.5  weight 3" in listed
     assert key not in listed
     assert here("keys", "revoke", key[3:11]).stdout == f"revoked {key[3:11]} (ana)\n"
     assert "ana  revoked" in here("keys", "list").stdout

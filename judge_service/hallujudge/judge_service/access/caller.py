@@ -10,7 +10,20 @@ from dataclasses import dataclass, field
 
 from ..errors import PermissionDeniedError
 
-__all__ = ["LOCAL", "Caller", "Limits", "Scope", "acting_as", "begin_call", "current_caller"]
+__all__ = [
+    "LOCAL",
+    "MAX_WEIGHT",
+    "Caller",
+    "Limits",
+    "Scope",
+    "acting_as",
+    "begin_call",
+    "current_caller",
+]
+
+
+MAX_WEIGHT = 100
+"""The largest weight of a caller."""
 
 
 class Scope(enum.StrEnum):
@@ -38,6 +51,17 @@ class Limits:
     """Calls to language models in a day (UTC)."""
     cost_per_day: float | None = None
     """Money for language models in a day (UTC)."""
+    weight: int = 1
+    """Its share where callers queue: one of weight 3 gets three times what one of weight 1 gets."""
+
+    def __post_init__(self) -> None:
+        """Check the weight, by which a queue divides.
+
+        Raises:
+            ValueError: It is not a whole number from 1 to 100.
+        """
+        if type(self.weight) is not int or not 1 <= self.weight <= MAX_WEIGHT:
+            raise ValueError(f"the weight {self.weight!r:.40} is not from 1 to {MAX_WEIGHT}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

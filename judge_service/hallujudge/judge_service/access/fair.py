@@ -18,6 +18,8 @@ class _Line:
 
     tag: float
     """Where it stands in virtual time; the lowest is next."""
+    weight: float = 1.0
+    """Its share, beside those of other callers."""
     inside: int = 0
     waiting: OrderedDict[asyncio.Future[None], float] = field(default_factory=OrderedDict)
     """Its requests in order, each with what it costs."""
@@ -28,9 +30,10 @@ class _Line:
 
 
 class FairQueue:
-    """Gives places to callers so that each gets an equal share, however many requests it has.
+    """Gives places to callers so that each gets its share, however many requests it has.
 
-    This is start-time fair queueing (Goyal, Vin and Cheng, 1996). A caller's tag is what it used,
+    Shares are equal, or as callers' weights: what a caller uses counts divided by its weight. This
+    is start-time fair queueing (Goyal, Vin and Cheng, 1996). A caller's tag is what it used,
     and the lowest tag is next. A caller who comes back starts at the tag of the request that was
     served last: it has no claim to what it did not use meanwhile. The algorithm orders requests by
     where they start, so a cost may be told afterwards, when it is known.
@@ -71,14 +74,16 @@ class FairQueue:
         self._places = places
         self._wake()
 
-    async def enter(self, caller: str, *, cost: float = 0.0) -> None:
+    async def enter(self, caller: str, *, cost: float = 0.0, weight: float = 1.0) -> None:
         """Wait for a place.
 
         Args:
             caller: The id of the caller.
             cost: What the request uses, as far as it is known.
+            weight: The caller's share, beside those of other callers.
         """
         line = self._line(caller)
+        line.weight = weight
         if self._inside < self._places and not self._waiting:
             self._admit(line, cost)
             return
@@ -103,7 +108,7 @@ class FairQueue:
             cost: What the request used beyond what was told before.
         """
         line = self._lines[caller]
-        line.tag += cost
+        line.tag += cost / line.weight
         line.inside -= 1
         self._inside -= 1
         self._wake()
@@ -131,7 +136,7 @@ class FairQueue:
 
     def _admit(self, line: _Line, cost: float) -> None:
         self._virtual = max(self._virtual, line.tag)
-        line.tag += cost
+        line.tag += cost / line.weight
         line.inside += 1
         self._inside += 1
 

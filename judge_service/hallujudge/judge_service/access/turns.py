@@ -80,8 +80,9 @@ class Turns:
         return work.results
 
     async def _slice(self, work: _Work[_T, _R]) -> None:
-        caller = current_caller().id
-        await self._slices.enter(caller)
+        working_for = current_caller()
+        caller = working_for.id
+        await self._slices.enter(caller, weight=working_for.limits.weight)
         began = used = self._clock()
         try:
             work.go_on(_SLICE_SECONDS)
@@ -149,8 +150,9 @@ class _Threads:
         If the call ends before the work, the thread keeps its place until the work ends, which
         :func:`check_wanted` hastens.
         """
-        caller = current_caller().id
-        await self._queue.enter(caller)
+        working_for = current_caller()
+        caller = working_for.id
+        await self._queue.enter(caller, weight=working_for.limits.weight)
         unwanted, context = threading.Event(), copy_context()
         context.run(_UNWANTED.set, unwanted)
         running = self._executor.submit(context.run, work)

@@ -54,7 +54,8 @@ class AdaptiveLimiter:
 
         Callers get places in turn, however many calls each of them waits with.
         """
-        await self._queue.enter(current_caller().id, cost=1.0)
+        caller = current_caller()
+        await self._queue.enter(caller.id, cost=1.0, weight=caller.limits.weight)
         return self._clock()
 
     def release(self, started: float, *, limited: bool, retry_after: float | None = None) -> None:

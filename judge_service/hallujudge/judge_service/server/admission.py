@@ -63,7 +63,7 @@ class Admission:
             try:
                 await own.enter(caller.id, cost=1.0)
                 try:
-                    await self._queue.enter(caller.id, cost=1.0)
+                    await self._queue.enter(caller.id, cost=1.0, weight=caller.limits.weight)
                     try:
                         yield
                     finally:

@@ -51,6 +51,9 @@ def create(
     cost_per_day: Annotated[
         float | None, budget_option(min=0, help="Most money for language models in a day (UTC).")
     ] = None,
+    weight: Annotated[
+        int, budget_option(min=1, max=100, help="Share where callers queue, beside others.")
+    ] = 1,
     file: _File = None,
 ) -> None:
     """Make a key and print it, once."""
@@ -74,6 +77,7 @@ def create(
             max_concurrency=max_concurrency,
             judge_calls_per_day=judge_calls_per_day,
             cost_per_day=cost_per_day,
+            weight=weight,
         ),
     )
     typer.echo(key)
@@ -163,6 +167,7 @@ def _line(key: ApiKey, moment: str, ledger: Ledger | None) -> str:
         f"created {key.created}",
         f"ends {key.expires}" if key.expires else "never ends",
         *(f"{name.replace('_', ' ')} {value:g}" for name, value in limits.items()),
+        *([f"weight {key.limits.weight}"] if key.limits.weight > 1 else []),
     ]
     if ledger is not None and (spent := ledger.spent(key.id)).calls:
         parts.append(f"today {spent.calls} judge calls, cost {spent.cost:.4f}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 from support.threads import until
 
-from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.access.caller import Caller, Limits, acting_as
 from hallujudge.judge_service.access.fair import FairQueue
 from hallujudge.judge_service.access.turns import (
     Turns,
@@ -23,12 +24,14 @@ from hallujudge.judge_service.llm.limiter import AdaptiveLimiter
 ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
 
 
-async def served(queue: FairQueue, requests: list[tuple[str, float]]) -> str:
+async def served(
+    queue: FairQueue, requests: list[tuple[str, float]], weights: Mapping[str, float] | None = None
+) -> str:
     """Let requests wait at once behind another one; return the callers in order of service."""
     order: list[str] = []
 
     async def request(caller: str, cost: float) -> None:
-        await queue.enter(caller, cost=cost)
+        await queue.enter(caller, cost=cost, weight=(weights or {}).get(caller, 1.0))
         order.append(caller)
         queue.leave(caller)
 
@@ -46,6 +49,29 @@ async def test_callers_take_turns_whatever_they_wait_with() -> None:
 
 async def test_a_cheap_request_is_served_before_the_second_costly_one() -> None:
     assert await served(FairQueue(), [("a", 9.0)] * 2 + [("b", 1.0)] * 4) == "abbbba"
+
+
+async def test_a_caller_of_twice_the_weight_is_served_twice_as_often() -> None:
+    requests = [("a", 1.0)] * 6 + [("b", 1.0)] * 2
+    assert await served(FairQueue(), requests, {"a": 2.0}) == "abaabaaa"
+
+
+async def test_the_weight_of_a_key_holds_for_judge_calls() -> None:
+    limiter, order = AdaptiveLimiter(1, time.monotonic), []
+    heavy = Caller(id="key:cat", name="cat", limits=Limits(weight=2))
+
+    async def call(caller: Caller) -> None:
+        with acting_as(caller):
+            started = await limiter.acquire()
+            order.append(caller.name)
+            limiter.release(started, limited=False)
+
+    started = await limiter.acquire()
+    calls = [asyncio.ensure_future(call(one)) for one in (*[heavy] * 4, *[BEN] * 2)]
+    await until(lambda: limiter.waiting == len(calls))
+    limiter.release(started, limited=False)
+    await asyncio.gather(*calls)
+    assert order == ["cat", "ben", "cat", "cat", "ben", "cat"]
 
 
 async def test_time_away_is_no_credit() -> None:

@@ -40,6 +40,15 @@ def test_the_file_has_no_secret_and_only_its_owner_reads_it(tmp_path: Path) -> N
     assert (caller.id, caller.scopes) == (f"key:{key[3:11]}", frozenset({Scope.SCORE}))
 
 
+def test_a_weight_that_is_out_of_range_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    create_key(path, "ana", scopes=[Scope.SCORE], limits=Limits(weight=3))
+    assert read_keys(path)[0].limits.weight == 3
+    path.write_text(path.read_text().replace('"weight": 3', '"weight": 0'))
+    with pytest.raises(InvalidInputError, match="the weight 0 is not from 1 to 100"):
+        read_keys(path)
+
+
 def test_a_running_store_learns_of_new_and_revoked_keys(tmp_path: Path) -> None:
     path, clock = tmp_path / "keys.json", Clock()
     first = create_key(path, "ana", scopes=[Scope.SCORE])

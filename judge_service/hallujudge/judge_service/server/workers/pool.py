@@ -136,8 +136,9 @@ class WorkerPool:
         return reply
 
     async def _turn(self, task: Task, *, long: bool) -> Reply:
-        queue, caller = self._long if long else self._short, current_caller().id
-        await queue.enter(caller)
+        queue, working_for = self._long if long else self._short, current_caller()
+        caller = working_for.id
+        await queue.enter(caller, weight=working_for.limits.weight)
         work = asyncio.ensure_future(self._done(task))
         work.add_done_callback(lambda _: queue.leave(caller, cost=_cost(work)))
         try:
