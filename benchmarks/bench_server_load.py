@@ -4,17 +4,22 @@ Load: 1, 8 and 32 clients call ``Score`` with one caption, and a bare grpc.aio s
 the bytes it gets, in turns. Streams: four at a time, of 20 batches of 256 captions each, to a
 server without worker processes and one with two, in turns. Fairness: a client that calls ``Score``
 with one caption, and health, alone and beside another key's client that floods the server with
-messages of 1,000 captions. The servers and the flood have processes of their own. Processor time
+messages of 1,000 captions. Attacks: health, alone and beside clients that send hostile messages:
+millions of empty items, packed and plain, a deep nest of groups, the longest text to extract and
+the largest synonym graph. An echo, asked in turns, shows what the machine itself adds. The
+servers, the flood and the attackers have processes of their own. Processor time
 is printed beside throughput: it shows what idle cores would do where other work uses them as well.
 
 Run with: python benchmarks/bench_server_load.py [--rounds 5] [--calls 400] [--flooders 1 4]
-[--workers 2] [--parts load streams fairness]
+[--workers 2] [--parts load streams fairness attacks]
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
+import json
 import os
 import statistics
 import subprocess
@@ -22,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,15 +41,17 @@ from grpc_health.v1 import health_pb2  # noqa: E402
 from hallujudge.judge.v1 import judge_service_pb2 as pb  # noqa: E402
 from hallujudge.judge_service.access.caller import Scope  # noqa: E402
 from hallujudge.judge_service.access.keys import create_key  # noqa: E402
-from hallujudge.judge_service.engine import ScoreSpec  # noqa: E402
+from hallujudge.judge_service.engine import InlineGraph, ScoreSpec  # noqa: E402
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto  # noqa: E402
 from hallujudge.metrics import ChairItem  # noqa: E402
 
 Call: TypeAlias = Callable[[], Awaitable[object]]
 
 _SCORE = "/hallujudge.judge.v1.JudgeService/Score"
+_EXTRACT = "/hallujudge.judge.v1.JudgeService/Extract"
 _STREAM = "/hallujudge.judge.v1.JudgeService/ScoreStream"
 _ECHO = "/echo.Echo/Echo"
+_ATTACKERS = 4
 _HEALTH = "/grpc.health.v1.Health/Check"
 _CLIENTS = (1, 8, 32)
 _FLOOD_ITEMS = 1_000
@@ -108,6 +115,46 @@ async def flood(address: str, key: str, flooders: int) -> None:
                     print("flooding", flush=True)
 
         await asyncio.gather(*(one() for _ in range(flooders)))
+
+
+def hostile() -> list[tuple[str, bytes, grpc.Compression]]:
+    """Return messages that hurt a server that parses them before it counts."""
+    plain, packed = grpc.Compression.NoCompression, grpc.Compression.Gzip
+    graph = InlineGraph(name="x", text=_graph(), layout="json")
+    spec = ScoreSpec(metric="chair", graphs={"objects": graph})
+    text = ("A dog near a cat sees a man. " * 20_000)[:500_000]
+    extract = pb.ExtractRequest(spec=spec_to_proto(ScoreSpec(metric="mementos")), texts=[text])
+    return [
+        (_SCORE, b"\x12\x00" * 8_000_000, packed),
+        (_SCORE, b"\x12\x00" * 8_000_000, plain),
+        (_SCORE, b"\x0b" * 5_000_000 + b"\x0c" * 5_000_000, packed),
+        (_EXTRACT, extract.SerializeToString(), plain),
+        (_SCORE, pb.ScoreRequest(spec=spec_to_proto(spec)).SerializeToString(), plain),
+    ]
+
+
+def _graph() -> str:
+    """Return a synonym graph of nearly the largest size."""
+    return json.dumps({f"root{n}": [f"word{n}a", f"word{n}b"] for n in range(45_000)})
+
+
+async def attack(address: str, key: str) -> None:
+    """Send hostile messages, several at a time, until the process ends."""
+    messages, told = hostile(), False
+    async with channel(address) as to:
+
+        async def one(first: int) -> None:
+            nonlocal told
+            for number in itertools.count(first):
+                method, raw, packing = messages[number % len(messages)]
+                call: Any = to.unary_unary(method)
+                with suppress(grpc.aio.AioRpcError):
+                    await call(raw, metadata=_bearer(key), compression=packing)
+                if not told:
+                    told = True
+                    print("attacking", flush=True)
+
+        await asyncio.gather(*map(one, range(_ATTACKERS)))
 
 
 @contextmanager
@@ -248,10 +295,35 @@ async def fairness(address: str, key: str, other: str, flooders: list[int], coun
                     )
 
 
+async def attacks(address: str, echo_address: str, key: str, count: int) -> None:
+    """Measure health alone and beside attackers, and an echo in turns with it."""
+    async with channel(address) as to, channel(echo_address) as echo_to:
+        ask = health_pb2.HealthCheckRequest().SerializeToString()
+        health: Any = to.unary_unary(_HEALTH)
+        echoing: Any = echo_to.unary_unary(_ECHO)
+
+        async def told(when: str) -> None:
+            seconds: dict[str, list[float]] = {"health": [], "echo": []}
+            for _ in range(count):
+                seconds["health"] += await timed(lambda: health(ask), 1)
+                seconds["echo"] += await timed(lambda: echoing(ask), 1)
+            print(f"{when}: load {os.getloadavg()[0]:.1f}", end="")
+            for name, each in seconds.items():
+                parts = (share(each, part) for part in (0.5, 0.95, 0.99, 1.0))
+                print(f"; {name} p50 {next(parts):.1f}, p95 {next(parts):.1f}, ", end="")
+                print(f"p99 {next(parts):.1f}, longest {next(parts):.1f} ms", end="")
+            print()
+
+        await told("alone")
+        with process(sys.executable, __file__, "--attack", address, key):
+            await told(f"beside {_ATTACKERS} attackers")
+
+
 async def measure(given: argparse.Namespace, folder: Path) -> None:
     """Run all measurements."""
     keys = folder / "keys.json"
-    one, other = (create_key(keys, name, scopes=[Scope.SCORE]) for name in ("one", "other"))
+    scopes = [Scope.SCORE, Scope.EXTRACT]
+    one, other = (create_key(keys, name, scopes=scopes) for name in ("one", "other"))
     command = (
         Path(sys.executable).parent / "hallujudge",
         *("serve", "--port", "0", "--keys-file", str(keys), "--workers"),
@@ -269,6 +341,8 @@ async def measure(given: argparse.Namespace, folder: Path) -> None:
             await streams({"1": alone, str(given.workers): server}, one, given.rounds)
         if "fairness" in given.parts:
             await fairness(address, one, other, given.flooders, given.calls)
+        if "attacks" in given.parts:
+            await attacks(address, echo_address, other, given.calls)
 
 
 async def compare(address: str, echo_address: str, key: str, given: argparse.Namespace) -> None:
@@ -293,12 +367,15 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=400)
     parser.add_argument("--flooders", type=int, nargs="*", default=[1, 4])
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--parts", nargs="*", default=["load", "streams", "fairness"])
+    parser.add_argument("--parts", nargs="*", default=["load", "streams", "fairness", "attacks"])
     parser.add_argument("--echo", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--flood", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--attack", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.echo:
         asyncio.run(echo())
+    elif given.attack:
+        asyncio.run(attack(*given.attack))
     elif given.flood:
         address, key, flooders = given.flood
         asyncio.run(flood(address, key, int(flooders)))
