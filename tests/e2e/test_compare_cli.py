@@ -93,6 +93,14 @@ def test_errors(runs: Path, words: tuple[str, ...], said: str) -> None:
     assert_refused(here("compare", *words, "--replicates", "300", cwd=runs), said)
 
 
+def test_fields_that_a_refusal_names_can_be_allowed_as_they_are_named(runs: Path) -> None:
+    refused = here("compare", "a", "corrected", cwd=runs)
+    fields = refused.stderr.rpartition("--allow ")[2].split()[0]
+    assert "," in fields
+    told = here("compare", "a", "corrected", "--allow", fields, "--replicates", "300", cwd=runs)
+    assert told.returncode == 0, told.stderr
+
+
 def test_other_references_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     responses = tmp_path / "captions.jsonl"
     responses.write_text('{"image_id": 1, "caption": "A dog."}\n')

@@ -74,7 +74,7 @@ def calibrate(folder: str | Path, options: CalibrateOptions | None = None) -> Ca
         run.report,
         run.metric,
         items,
-        read_labels(*paths),
+        read_labels(*paths, items=items),
         plan=plan,
         interval=run.interval,
         agreement=options.agreement,

@@ -180,7 +180,11 @@ def judge_card(
         raise InvalidInputError(
             f"{other.folder}: a run of {other.report.metric}, not of {run.report.metric}"
         )
-    truths = read_labels(*map(Path, labels)) if other is None else list(_verdicts_as_labels(other))
+    truths = (
+        read_labels(*map(Path, labels), items=items)
+        if other is None
+        else list(_verdicts_as_labels(other))
+    )
     plan_path = run.folder / PLAN
     plan = read_plan(plan_path) if other is None and plan_path.exists() else None
     plan = plan if plan is not None and plan.signature == run.signature else None

@@ -44,12 +44,13 @@ def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
     """
     run = read_run(folder)
     path = run.folder / LABELS
-    labels = read_labels(*([path] if path.exists() else []), *files)
-    matched = match_labels(labels, read_verdicts(run))
+    items = list(read_verdicts(run))
+    labels = read_labels(*([path] if path.exists() else []), *files, items=items)
+    matched = match_labels(labels, items)
     if not matched.claims and not matched.items:
         raise InvalidInputError(
             f"none of {len(labels):,} labels is of a claim or item of {folder}; labels name the "
-            "run's items by id"
+            "run's items by id; marked words may name them by their response"
         )
     try:
         path.write_text(labels_text(labels), encoding="utf-8")

@@ -37,7 +37,11 @@ Names = Annotated[
 ]
 Allow = Annotated[
     list[str] | None,
-    input_option("--allow", metavar="FIELD", help="Signature field that may differ; repeatable."),
+    input_option(
+        "--allow",
+        metavar="FIELD",
+        help="Signature fields that may differ, with commas; repeatable.",
+    ),
 ]
 Confidence = Annotated[
     float, statistics_option("--confidence", help="Confidence level of the intervals.")
@@ -102,7 +106,8 @@ def compare_options(
     return CompareOptions(
         scores=tuple(scores or ()),
         names=tuple(names or ()),
-        allow=tuple(allow or ()),
+        # Refusals name several fields with commas.
+        allow=tuple(filter(None, ",".join(allow or ()).split(","))),
         confidence=confidence,
         replicates=replicates,
         seed=seed,

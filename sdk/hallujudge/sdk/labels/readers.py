@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from ..archives.formats import read_format
 from ..archives.records import Record, canonical_id, read_records, shown
 from ..errors import ArchiveError
+from ..verdicts import DecidedItem
 from .values import Label
 
 __all__ = ["read_labels"]
@@ -28,7 +31,34 @@ _VERDICTS: Mapping[str, bool | None] = {
 _MOST = 1_000_000
 
 
-def read_labels(*paths: str | Path) -> list[Label]:
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Items of a run, for marked words that name them in another way."""
+
+    ids: frozenset[str]
+    by_response: Mapping[str, Sequence[DecidedItem]]
+
+    @classmethod
+    def of(cls, items: Iterable[DecidedItem]) -> _Items:
+        ids, by_response = set(), defaultdict(list)
+        for item in items:
+            ids.add(item.id)
+            # A run may not keep its responses.
+            if item.response:
+                by_response[item.response].append(item)
+        return cls(frozenset(ids), by_response)
+
+    def named(self, identifier: str, response: str, image: str) -> str:
+        """Return the id of the item with an id, or with a response, if this is one item."""
+        if identifier in self.ids:
+            return identifier
+        same = self.by_response.get(response, ())
+        if len(same) > 1:
+            same = [item for item in same if item.cluster == image]
+        return same[0].id if len(same) == 1 else identifier
+
+
+def read_labels(*paths: str | Path, items: Iterable[DecidedItem] = ()) -> list[Label]:
     """Return the labels of files.
 
     A file of JSON lines or a table has the keys ``item`` and ``label``, and ``claim``, ``start``,
@@ -39,23 +69,26 @@ def read_labels(*paths: str | Path) -> list[Label]:
 
     Args:
         paths: The files; a later label of one annotator replaces an earlier one.
+        items: Items of the run. Records with marked words whose id is not that of an item label
+            the item with the same response.
 
     Raises:
         ArchiveError: A file can't be read, or a record is not a label.
     """
     found: dict[tuple[object, ...], Label] = {}
+    known = _Items.of(items)
     for path in paths:
-        for label in _labels(read_records(read_format(Path(path)).source)):
+        for label in _labels(read_records(read_format(Path(path)).source), known):
             found[label.key] = label
             if len(found) > _MOST:
                 raise ArchiveError(f"{path}: more than {_MOST:,} labels; give fewer files")
     return list(found.values())
 
 
-def _labels(records: Iterable[Record]) -> Iterator[Label]:
+def _labels(records: Iterable[Record], known: _Items) -> Iterator[Label]:
     for record in records:
         if "words" in record.values:
-            yield from _marked(record)
+            yield from _marked(record, known)
         else:
             yield _label(record)
 
@@ -129,7 +162,7 @@ def _text(record: Record, key: str) -> str:
     return "" if value is None else str(value)
 
 
-def _marked(record: Record) -> Iterator[Label]:
+def _marked(record: Record, known: _Items) -> Iterator[Label]:
     """Yield a label of each word, and one of the whole response."""
     values = record.values
     words, response = values["words"], values.get("caption", values.get("response"))
@@ -140,8 +173,9 @@ def _marked(record: Record) -> Iterator[Label]:
         raise ArchiveError(
             f"{record.place}: words is {shown(words)}; give pairs of a word and true or false"
         )
-    item, annotator = canonical_id(identifier, record.place), _text(record, "annotator")
     text = response if isinstance(response, str) else " ".join(word for word, _ in words)
+    item = canonical_id(identifier, record.place)
+    item, annotator = known.named(item, text, _text(record, "image_id")), _text(record, "annotator")
     for (word, marked), span in zip(words, _places(record, words, text), strict=True):
         yield Label(item=item, hallucinated=bool(marked), span=span, text=word, annotator=annotator)
     whole = values.get("contains_hallucination", any(marked for _, marked in words))

@@ -9,6 +9,7 @@ import pytest
 
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.labels import Label, read_labels
+from hallujudge.sdk.verdicts import DecidedItem
 
 
 def written(path: Path, *lines: object) -> Path:
@@ -67,6 +68,33 @@ def test_marked_words_label_words_and_the_item(tmp_path: Path) -> None:
     assert [label.span for label in words] == [(0, 1), (2, 5), (7, 9), (10, 11), (12, 16)]
     assert [label.hallucinated for label in words] == [False, False, False, True, True]
     assert whole == Label(item="a", hallucinated=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "item"),
+    [
+        ({"id": "16903", "caption": "A cat."}, "16903"),
+        ({"id": "uuid", "caption": "A dog."}, "7"),
+        ({"id": "uuid", "caption": "A bird.", "image_id": 9}, "9#2"),
+        ({"id": "uuid", "caption": "A bird."}, "uuid"),
+        ({"id": "uuid", "caption": "A fish."}, "uuid"),
+    ],
+)
+def test_marked_words_without_an_items_id_label_the_same_response(
+    tmp_path: Path, line: dict[str, object], item: str
+) -> None:
+    items = [
+        DecidedItem(id=name, cluster=image, statistics={}, claims=(), fields={}, response=text)
+        for name, image, text in (
+            ("7", "7", "A dog."),
+            ("8", "8", "A bird."),
+            ("9#2", "9", "A bird."),
+            ("16903", "16903", ""),
+        )
+    ]
+    marked = {**line, "words": [["A", False]]}
+    found = read_labels(written(tmp_path / "hat.jsonl", marked), items=items)
+    assert {label.item for label in found} == {item}
 
 
 def test_a_later_label_of_one_annotator_replaces_an_earlier_one(tmp_path: Path) -> None:
