@@ -312,13 +312,19 @@ class RunFolder:
                 metadata={"path": str(path)},
             ) from err
         except OSError as err:
-            full = err.errno in (errno.ENOSPC, errno.EDQUOT)
-            again = "Make room and go on with ScoreRun(resume=True), or give" if full else "Give"
             raise OutputError(
                 f"can't write {path}: {err.strerror or err}; {self.written} items are kept. "
-                f"{again} another folder for the results",
+                f"{self._remedy(err)} another folder for the results",
                 metadata={"path": str(path)},
             ) from err
+
+    def _remedy(self, err: OSError) -> str:
+        """Return how a run goes on that can't write, as the beginning of a sentence."""
+        if err.errno in (errno.ENOSPC, errno.EDQUOT):
+            return "Make room and go on with ScoreRun(resume=True), or give"
+        if self.written:
+            return "Make the folder writable and go on with ScoreRun(resume=True), or give"
+        return "Give"
 
 
 def _sync_folder(folder: Path) -> None:

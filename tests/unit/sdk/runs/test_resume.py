@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -280,6 +282,26 @@ def test_a_full_disk_loses_nothing(
 ) -> None:
     with pytest.raises(OutputError, match=f"No space left.* {kept} items are kept. Make room"):
         with_full_disk(client, tmp_path, name, monkeypatch)
+    assert not (tmp_path / "report.json").exists()
+    scored(client, tmp_path, resume=True)
+    assert contents(tmp_path) == whole
+
+
+def test_a_folder_that_turns_read_only_loses_nothing(
+    client: Client, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swapped = Path.replace
+
+    def replace(path: Path, target: Path) -> Path:
+        if Path(target).name == "items.jsonl":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return swapped(path, target)
+
+    told = f"Read-only file system; {COUNT} items are kept. Make the folder writable and go on"
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", replace)
+        with pytest.raises(OutputError, match=told):
+            scored(client, tmp_path)
     assert not (tmp_path / "report.json").exists()
     scored(client, tmp_path, resume=True)
     assert contents(tmp_path) == whole
