@@ -40,7 +40,7 @@ Allow = Annotated[
     input_option(
         "--allow",
         metavar="FIELD",
-        help="Signature fields that may differ, with commas; repeatable.",
+        help="Signature fields that may differ; repeatable.",
     ),
 ]
 Confidence = Annotated[
