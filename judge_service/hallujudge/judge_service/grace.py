@@ -12,7 +12,7 @@ __all__ = ["MARGIN_SECONDS", "Grace", "in_daemon_thread"]
 
 _LOG = logging.getLogger(__name__)
 
-MARGIN_SECONDS = 5.0
+MARGIN_SECONDS = 10.0
 """For what follows the grace period: cancelled work unwinds, files and connections are closed."""
 
 

@@ -58,7 +58,7 @@ __all__ = ["RunningServer", "serve", "start"]
 _LOG = logging.getLogger(__name__)
 _SWITCH_SECONDS = 0.001
 # For calls that the server ended: until gRPC cancels what is left of them.
-_ENDING_SECONDS = 2.0
+_ENDING_SECONDS = 8.0
 # gRPC's own grace period, which this server ends itself. A first stop with a shorter one would
 # cancel calls at a moment that the server does not choose.
 _NO_END_SECONDS = 1e6

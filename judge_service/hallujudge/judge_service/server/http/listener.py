@@ -31,7 +31,7 @@ __all__ = ["HttpListener"]
 
 _KEEPALIVE_PROBES = 3
 # uvicorn looks ten times a second whether it has to end.
-_END_SECONDS = 2.0
+_END_SECONDS = 4.0
 
 
 class HttpListener:
