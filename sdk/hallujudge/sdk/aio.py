@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -117,6 +118,7 @@ class AsyncClient:
         """
         from .progress import Progress, shown_progress
         from .runs import RunItems, RunReport
+        from .spec import reference_notes
 
         spec, source = await _read(run)
         total, items = len(source), RunItems()
@@ -136,6 +138,7 @@ class AsyncClient:
             report = await self.score_items(
                 spec, source, on_batch=on_batch, on_progress=progress.waits
             )
+            report = replace(report, notes=(*reference_notes(spec, source), *report.notes))
         return RunReport.of(report, items, run.paths())
 
     async def score_items(
@@ -208,7 +211,7 @@ class AsyncClient:
         texts: Sequence[str],
         *,
         variant: str = "",
-        graph: str | Mapping[str, str] | None = None,
+        graph: str | Path | Mapping[str, str] | None = None,
         options: Mapping[str, object] | None = None,
     ) -> list[list[FoundClaim]]:
         """Return the claims of texts without verdicts: mentions, triplets or keywords, with spans.

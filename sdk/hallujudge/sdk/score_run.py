@@ -43,7 +43,7 @@ class ScoreRun:
     """A file, a mapping id -> reference, or records; None where responses carry them."""
     variant: str = ""
     """The metric's variant; empty for its default."""
-    graph: str | Mapping[str, str] | None = None
+    graph: str | Path | Mapping[str, str] | None = None
     """A shipped graph's name or a file; for metrics with several graphs, role -> name or file."""
     options: Mapping[str, object] | None = None
     """The metric's own options by name: texts, numbers or truth values."""

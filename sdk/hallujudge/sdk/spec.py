@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hallujudge.judge_service.engine.registry import metric_entry
@@ -37,7 +37,9 @@ __all__ = [
 _MAX_GRAPH_BYTES = 16 << 20
 
 
-def graph_sources(metric: str, graph: str | Mapping[str, str] | None) -> dict[str, GraphSource]:
+def graph_sources(
+    metric: str, graph: str | Path | Mapping[str, str] | None
+) -> dict[str, GraphSource]:
     """Return role -> graph.
 
     Args:
@@ -49,8 +51,8 @@ def graph_sources(metric: str, graph: str | Mapping[str, str] | None) -> dict[st
         InvalidInputError: A graph file can't be read.
     """
     entry = metric_entry(metric)
-    if isinstance(graph, str):
-        graph = dict.fromkeys(entry.graph_roles[:1] or ("objects",), graph)
+    if isinstance(graph, (str, Path)):
+        graph = dict.fromkeys(entry.graph_roles[:1] or ("objects",), str(graph))
     return {role: graph_source(name) for role, name in (graph or {}).items()}
 
 
@@ -112,6 +114,17 @@ def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
         if isinstance(source, InlineGraph):
             notes += (f"graph {source.name}: {note}" for note in table_notes(read_graph(source)))
     return tuple(notes[:20])
+
+
+def reference_notes(spec: ScoreSpec, items: Iterable[object]) -> tuple[str, ...]:
+    """Return notes for the report on words of the references, if they are known.
+
+    Args:
+        spec: How the items are scored.
+        items: The items; those of an archive know the words of its references.
+    """
+    names: frozenset[str] = getattr(items, "reference_names", frozenset)()
+    return metric_entry(spec.metric).reference_notes(spec, names) if names else ()
 
 
 def _graph_text(path: Path) -> str:

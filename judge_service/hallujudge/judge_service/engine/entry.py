@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -113,6 +113,8 @@ class MetricEntry:
     """Returns whether a run parses sentences by rules, which takes a hundred times as long."""
     loads_models: Callable[[ScoreSpec], bool] = lambda _: False
     """Returns whether a run loads models, such as sentence encoders."""
+    reference_notes: Callable[[ScoreSpec, Collection[str]], tuple[str, ...]] = lambda *_: ()
+    """Returns notes on words of the references, such as those that its graph does not know."""
     open: Callable[[ScoreSpec, Resources], Pipeline]
     """Builds the pipeline of a validated spec."""
 

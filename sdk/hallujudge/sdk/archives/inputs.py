@@ -121,6 +121,8 @@ class ItemSource:
     """Notes for the user that need no action."""
     slices: ItemSlices | None = None
     """Reads from the middle; None if the archive can be read from its beginning only."""
+    reference_names: Callable[[], frozenset[str]] = frozenset
+    """Returns the different names in references that were given apart from the responses."""
 
     def start_at(self, first: int) -> Iterator[Item]:
         """Yield the items from a position on."""

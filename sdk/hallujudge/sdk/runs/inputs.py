@@ -236,7 +236,8 @@ def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a run of files and URLs, with absolute paths."""
     references = run.references if isinstance(run.references, list) else [run.references]
     options = run.inputs or InputOptions()
-    graphs = {"": run.graph} if isinstance(run.graph, str) else dict(run.graph or {})
+    given = run.graph or {}
+    graphs = dict(given) if isinstance(given, Mapping) else {"": str(given)}
     return {
         "metric": run.metric,
         "responses": _absolute(run.responses),

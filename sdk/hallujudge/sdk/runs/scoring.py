@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Report
 
+from ..spec import reference_notes
 from .driver import BackendParts, score_parts
 from .inputs import manifest_of
 from .names import VERDICTS
@@ -55,6 +57,8 @@ class FolderScoring:
         run, spec, items = self._run, self._spec, self._items
         async with self._keeping_verdicts(folder) as backend:
             header = await backend.header(spec)
+            told = await asyncio.to_thread(reference_notes, spec, items)
+            header = replace(header, notes=(*told, *header.notes))
             # Hashing reads every file; other work on the event loop goes on.
             repeat = _repeat(backend)
             manifest = await asyncio.to_thread(manifest_of, run, spec, items, header, repeat)

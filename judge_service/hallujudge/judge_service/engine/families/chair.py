@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from hallujudge.metrics import ChairEvidence, ChairItem, ChairMetric
@@ -14,13 +14,14 @@ from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 from ...access.turns import map_cpu
 from ..entry import FoundClaim, MetricEntry, Trial
 from ..pipelines import TextPipeline
-from ..resources import Resources
+from ..resources import Resources, read_graph
 from ..responses import Problem, ResponseCheck
-from ..spec import ScoreSpec, ShippedGraph
+from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
 __all__ = ["ENTRIES", "ChairPipeline"]
 
 _ROLE = "objects"
+_NAMED = 5
 _PUBLISHED_GRAPH = ShippedGraph(name="coco-published")
 _DEFAULT_GRAPHS = {"published": _PUBLISHED_GRAPH, "corrected": ShippedGraph(name="coco")}
 # Which rules find mentions; raised when they change.
@@ -86,10 +87,33 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
         return frozenset(self._graph.root_of(name) or name for name in objects)
 
 
+def _graph_of(spec: ScoreSpec) -> GraphSource:
+    return spec.graphs.get(_ROLE) or _DEFAULT_GRAPHS[_variant_of(spec)]
+
+
+def _variant_of(spec: ScoreSpec) -> str:
+    return spec.variant or ChairMetric.variant_names()[0]
+
+
+def _reference_notes(spec: ScoreSpec, names: Collection[str]) -> tuple[str, ...]:
+    """Name the reference objects that no caption can mention, so that each lowers the recall."""
+    graph = read_graph(_graph_of(spec))
+    unknown = sorted(name for name in names if name.strip() and graph.root_of(name) is None)
+    if not unknown:
+        return ()
+    more = len(unknown) - _NAMED
+    first = ", ".join(f"{name!r:.60}" for name in unknown[:_NAMED])
+    return (
+        f"{len(unknown)} of {len(names)} different reference objects are not in the graph "
+        f"{graph.name}: {first}{f' and {more} more' if more > 0 else ''}. No caption can mention "
+        "them, so they lower the recall; correct the references, or add them to the graph.",
+    )
+
+
 def _open(spec: ScoreSpec, resources: Resources) -> ChairPipeline:
-    variant = spec.variant or ChairMetric.variant_names()[0]
+    variant = _variant_of(spec)
     responses = ResponseCheck(spec.options, reads_english=True)
-    graph = resources.graph(spec.graphs.get(_ROLE) or _DEFAULT_GRAPHS[variant])
+    graph = resources.graph(_graph_of(spec))
     published = resources.graph(_PUBLISHED_GRAPH)
     metric = ChairMetric(
         variant=variant,
@@ -139,6 +163,7 @@ ENTRY = MetricEntry(
     graph_roles=(_ROLE,),
     extract=_extract,
     reads_english=True,
+    reference_notes=_reference_notes,
     open=_open,
 )
 ENTRIES = (ENTRY,)

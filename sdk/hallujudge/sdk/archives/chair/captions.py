@@ -81,7 +81,12 @@ def read_checked(
         count=checked.count,
         make=lambda: reader.items(checked.marks.before(0)),
         slices=ItemSlices(reader=reader, marks=checked.marks),
+        reference_names=lambda: _names(None if references is None else read_objects(references)),
     )
+
+
+def _names(known: Mapping[str, Objects] | None) -> frozenset[str]:
+    return frozenset(name for objects in (known or {}).values() for name in objects)
 
 
 def _is_readable_again(references: References | None) -> bool:
@@ -144,7 +149,12 @@ class _Captions:
                 unknown.update((image, None) for image in identifiers if image not in self._known)
         self._refuse_duplicates(ids)
         self._refuse_unknown(list(unknown), len(met))
-        return ItemSource(count=len(ids), make=self._items, notes=self._notes(met))
+        return ItemSource(
+            count=len(ids),
+            make=self._items,
+            notes=self._notes(met),
+            reference_names=partial(_names, self._known),
+        )
 
     def _refuse_duplicates(self, ids: IdCheck) -> None:
         if self._options.allow_duplicates:

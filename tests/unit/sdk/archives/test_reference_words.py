@@ -1,0 +1,52 @@
+"""Reference objects that the synonym graph does not know."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.running import here
+
+from hallujudge.sdk import Client
+
+NAMES = ["dog", "couch", "gyroscope", "quasar", "axolotl", "yurt", "zither", "dirigible"]
+RESPONSES = {"1": "A dog on a sofa."}
+SAID = (
+    "6 of 8 different reference objects are not in the graph coco-published: 'axolotl', "
+    "'dirigible', 'gyroscope', 'quasar', 'yurt' and 1 more. No caption can mention them"
+)
+
+
+def test_they_lower_the_recall_and_the_report_names_them() -> None:
+    with Client.embedded() as client:
+        report = client.score("chair", responses=RESPONSES, references={"1": NAMES})
+        known = client.score("chair", responses=RESPONSES, references={"1": NAMES[:2]})
+    assert report["recall"].value == 0.25
+    assert report.notes[0].startswith(SAID)
+    assert not any("reference objects" in note for note in known.notes)
+
+
+def test_a_graph_that_knows_them_is_not_blamed(tmp_path: Path) -> None:
+    graph = tmp_path / "own.json"
+    graph.write_text(json.dumps({name: [name] for name in NAMES}))
+    with Client.embedded() as client:
+        report = client.score("chair", responses=RESPONSES, references={"1": NAMES}, graph=graph)
+    assert not any("reference objects" in note for note in report.notes)
+
+
+def test_a_run_that_goes_on_has_the_same_note(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(json.dumps({"1": NAMES}))
+    (tmp_path / "c.json").write_text(json.dumps(RESPONSES))
+    given = ("score", "chair", "-r", tmp_path / "c.json", "-R", tmp_path / "r.json")
+    out = tmp_path / "out"
+    assert here(*given, "-o", out).returncode == 0
+    first = (out / "report.json").read_bytes()
+    assert json.loads(first)["notes"][0].startswith(SAID)
+    assert here(*given, "-o", out, "--resume").returncode == 0
+    assert (out / "report.json").read_bytes() == first
+    with Client.embedded() as client:
+        report = client.score(
+            "chair", responses=tmp_path / "c.json", references=tmp_path / "r.json"
+        )
+        saved = report.save(tmp_path / "saved")
+    assert (saved / "report.json").read_bytes() == first
