@@ -59,6 +59,9 @@ _LOG = logging.getLogger(__name__)
 _SWITCH_SECONDS = 0.001
 # For calls that the server ended: until gRPC cancels what is left of them.
 _ENDING_SECONDS = 8.0
+# For the last lines of logs and traces. With what other parts may take it is less than the 15 s
+# after which the process is ended.
+_LOG_SECONDS = 4.0
 # gRPC's own grace period, which this server ends itself. A first stop with a shorter one would
 # cancel calls at a moment that the server does not choose.
 _NO_END_SECONDS = 1e6
@@ -137,7 +140,8 @@ class RunningServer:
             self._jobs.drain()
             parts["the runner of jobs"] = self._jobs.close(period)
         await asyncio.gather(*(period.end(name, part) for name, part in parts.items()))
-        await period.end("the log of calls", in_daemon_thread(self._observation.close))
+        closing = in_daemon_thread(self._observation.close)
+        await Grace(0, margin=min(margin, _LOG_SECONDS)).end("the log of calls", closing)
 
     async def _end_grpc(self, period: Grace) -> None:
         stopping = asyncio.ensure_future(self._server.stop(_NO_END_SECONDS))
