@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +109,8 @@ def _sqlite(address: str, busy_seconds: float) -> sa.Engine:
     path = Path(address)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with sqlite3.connect(path, timeout=busy_seconds) as probe:
+        with closing(sqlite3.connect(path, timeout=busy_seconds)) as probe:
             probe.execute("PRAGMA journal_mode = WAL").fetchone()
-        probe.close()
     except sqlite3.OperationalError as err:
         if err.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise _unusable(path, err) from err

@@ -300,8 +300,11 @@ def test_an_address_that_cannot_work_is_refused(address: str, words: str) -> Non
 def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.sqlite"
     path.write_text("not a database, but long enough to be looked at" * 50)
-    with pytest.raises(InvalidInputError, match="can't be used"):
+    # What is caught holds its frames, and what they left open.
+    with pytest.raises(InvalidInputError, match="can't be used") as caught:
         Database(str(path))
+    assert caught.tb is not None
+    assert path not in [file.resolve() for file in Path("/proc/self/fd").iterdir()]
 
 
 def test_a_server_that_is_away_is_told() -> None:
