@@ -58,7 +58,7 @@ class Grace:
             hurried.cancel()
 
     async def end(self, part: str, ending: Awaitable[None]) -> None:
-        """Let a part end. One that fails or does not end is told in the log, and left behind.
+        """Let a part end. The log names one that fails or does not end; nothing waits for it.
 
         Args:
             part: Its name, for the log.
@@ -85,7 +85,7 @@ async def in_daemon_thread(work: Callable[[], None]) -> None:
     done: asyncio.Future[None] = loop.create_future()
 
     def tell(error: Exception | None) -> None:
-        if done.done():  # nobody waits any more
+        if done.done():  # the caller no longer waits
             return
         if error is None:
             done.set_result(None)

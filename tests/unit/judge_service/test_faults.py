@@ -1,4 +1,4 @@
-"""Content that could not be read is told without Python's names."""
+"""Descriptions of content that could not be read do not name Python's errors."""
 
 from __future__ import annotations
 

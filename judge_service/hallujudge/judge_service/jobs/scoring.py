@@ -61,7 +61,7 @@ class JobScoring:
     changes: Changes
     """Is told of every change."""
     activity: Activity
-    """Is told of results."""
+    """Notes when results are stored."""
     draining: asyncio.Event
     """Set when the server stops: no further chunk is begun."""
     now: Callable[[], float]

@@ -120,7 +120,7 @@ class RunningServer:
     ) -> None:
         """Reject new calls, wait for running ones to finish, then stop.
 
-        It ends whatever happens: a part that does not end is told in the log and left behind.
+        It always ends: the log names a part that does not end, and the server does not wait for it.
 
         Args:
             grace: The longest wait, in seconds; None: the setting ``drain_seconds``.

@@ -49,7 +49,7 @@ def watcher_that_never_reads(address: str) -> socket.socket:
     return connection
 
 
-async def test_a_watcher_that_never_reads_holds_up_nobody() -> None:
+async def test_a_watcher_that_never_reads_does_not_delay_the_stop() -> None:
     server = await start(ServerSettings(port=0))
     hurry = asyncio.Event()
     async with asyncio.timeout(PATIENCE), grpc.aio.insecure_channel(server.address) as channel:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 from support.threads import until
@@ -56,9 +55,9 @@ async def test_a_caller_of_twice_the_weight_is_served_twice_as_often() -> None:
     assert await served(FairQueue(), requests, {"a": 2.0}) == "abaabaaa"
 
 
-async def test_the_weight_of_a_key_holds_for_judge_calls() -> None:
-    limiter, order = AdaptiveLimiter(1, time.monotonic), []
-    heavy = Caller(id="key:cat", name="cat", limits=Limits(weight=2))
+async def order_of_judge_calls(callers: Sequence[Caller]) -> list[str]:
+    """Return the names of callers in the order in which calls that wait at once are let in."""
+    limiter, order = AdaptiveLimiter(1, lambda: 0.0), list[str]()
 
     async def call(caller: Caller) -> None:
         with acting_as(caller):
@@ -66,11 +65,17 @@ async def test_the_weight_of_a_key_holds_for_judge_calls() -> None:
             order.append(caller.name)
             limiter.release(started, limited=False)
 
-    started = await limiter.acquire()
-    calls = [asyncio.ensure_future(call(one)) for one in (*[heavy] * 4, *[BEN] * 2)]
+    first = await limiter.acquire()
+    calls = [asyncio.ensure_future(call(caller)) for caller in callers]
     await until(lambda: limiter.waiting == len(calls))
-    limiter.release(started, limited=False)
+    limiter.release(first, limited=False)
     await asyncio.gather(*calls)
+    return order
+
+
+async def test_the_weight_of_a_key_holds_for_judge_calls() -> None:
+    heavy = Caller(id="key:cat", name="cat", limits=Limits(weight=2))
+    order = await order_of_judge_calls([heavy] * 4 + [BEN] * 2)
     assert order == ["cat", "ben", "cat", "cat", "ben", "cat"]
 
 
@@ -214,17 +219,5 @@ async def test_an_error_of_the_work_reaches_the_caller() -> None:
 
 
 async def test_judge_calls_of_callers_take_turns() -> None:
-    limiter, order = AdaptiveLimiter(1, lambda: 0.0), list[str]()
-
-    async def call(caller: Caller) -> None:
-        with acting_as(caller):
-            started = await limiter.acquire()
-            order.append(caller.name)
-            limiter.release(started, limited=False)
-
-    first = await limiter.acquire()
-    calls = [asyncio.ensure_future(call(caller)) for caller in [ANA] * 5 + [BEN] * 2]
-    await until(lambda: limiter.waiting == len(calls))
-    limiter.release(first, limited=False)
-    await asyncio.gather(*calls)
+    order = await order_of_judge_calls([ANA] * 5 + [BEN] * 2)
     assert order == ["ana", "ben", "ana", "ben", "ana", "ana", "ana"]
