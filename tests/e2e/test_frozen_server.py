@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
 from support.running import ServerProcess
-from support.threads import PATIENCE
+from support.threads import until
 
 from hallujudge.sdk import AsyncClient, BatchResult, RemoteBackend
 from hallujudge.sdk.errors import UnavailableError
+
+NOTICED_SECONDS = 30.0
+"""When a run that went on is ended: far more than the two seconds that its keepalive needs."""
 
 
 @pytest.fixture
@@ -25,22 +29,28 @@ def server() -> Iterator[ServerProcess]:
 
 async def test_a_server_that_freezes_in_the_middle_of_a_run(server: ServerProcess) -> None:
     captions = {str(number): "A dog on a sofa." for number in range(5_000)}
+    frozen = threading.Event()
 
     def freeze(_batch: BatchResult) -> None:
         os.kill(server.process.pid, signal.SIGSTOP)
+        frozen.set()
 
-    # The stream itself may take a day; only the keepalive can end it.
     backend = RemoteBackend(server.address, keepalive=1.0, reconnect_timeout=0)
     async with AsyncClient(backend) as client:
-        with pytest.raises(UnavailableError):
-            # Without the keepalive the call would go on for a day: fail instead.
-            async with asyncio.timeout(PATIENCE):
-                await client.score(
-                    "chair",
-                    responses=captions,
-                    references={key: ["couch"] for key in captions},
-                    on_batch=freeze,
-                )
+        scoring = asyncio.ensure_future(
+            client.score(
+                "chair",
+                responses=captions,
+                references={key: ["couch"] for key in captions},
+                on_batch=freeze,
+            )
+        )
+        await until(lambda: frozen.is_set() or scoring.done())
+        # The stream itself may take a day; only the keepalive can end it.
+        await asyncio.wait([scoring], timeout=NOTICED_SECONDS)
+        scoring.cancel()
+        [outcome] = await asyncio.gather(scoring, return_exceptions=True)
+    assert isinstance(outcome, UnavailableError), "the run went on with a frozen server"
 
 
 async def test_a_server_at_work_is_left_alone(server: ServerProcess) -> None:

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 from support.running import BIN, here
 
 
-def start(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``hallujudge-server`` until it ends by itself."""
-    return subprocess.run(
-        [BIN / "hallujudge-server", *arguments],
-        env={**os.environ, "HALLUJUDGE_PORT": "0", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def start(
+    *arguments: str, program: str = "hallujudge-server", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a server program until it ends by itself. One that serves is stopped at once."""
+    with (
+        # A file, not a pipe: a pipe that is not read fills up and stops the program.
+        tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
+        subprocess.Popen(
+            [BIN / program, *arguments],
+            env={**os.environ, "HALLUJUDGE_PORT": "0", **environment},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        printed = []
+        for line in process.stdout:
+            printed.append(line)
+            if "serves at" in line:
+                process.terminate()
+        code = process.wait()
+        errors.seek(0)
+        return subprocess.CompletedProcess(process.args, code, "".join(printed), errors.read())
 
 
 def test_help_is_printed_and_nothing_is_served() -> None:
@@ -50,11 +65,19 @@ def test_settings_that_cannot_work_are_refused_at_start(
     assert "serves at" not in run.stdout
 
 
+def test_serve_refuses_a_file_of_settings_that_is_missing() -> None:
+    run = start("serve", "--config", "nowhere.toml", program="hallujudge")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("error: ")
+    assert "nowhere.toml" in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
 def test_a_file_that_is_not_a_cache_is_refused_at_start(tmp_path: Path) -> None:
     file = tmp_path / "cache.sqlite"
     file.write_text("this is not a database, however long it is" * 50)
     run = start(HALLUJUDGE_VERDICT_CACHE=str(file))
-    assert run.returncode == 2
+    assert run.returncode == 2, run.stdout + run.stderr
     assert str(file) in run.stderr
     assert file.read_text().startswith("this is not a database")
 

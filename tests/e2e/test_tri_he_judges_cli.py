@@ -212,7 +212,9 @@ def test_the_end_of_a_run_says_why_claims_have_no_verdict(tmp_path: Path) -> Non
     with scripted(llm.always(llm.error(400, "no such parameter: seed"))) as server:
         run = score(tmp_path, ANSWERS, *flags(server))
     assert run.returncode == 3
-    (line,) = [line for line in run.stderr.splitlines() if "without a verdict" in line]
+    lines = [line for line in run.stderr.splitlines() if "without a verdict" in line]
+    assert len(lines) == 1, run.stderr
+    line = lines[0]
     assert "JUDGE_REQUEST_REFUSED" in line
     assert "Example: item" in line
     assert "HTTP 400: no such parameter: seed" in line

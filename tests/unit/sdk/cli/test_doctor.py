@@ -37,6 +37,7 @@ def test_a_missing_optional_part_is_named_with_its_command_and_does_not_fail(
     monkeypatch.setitem(extras.EXTRA_MODULES, "draw", ("a_module_that_nobody_has",))
     run = here("doctor")
     assert run.returncode == 0
-    (line,) = [line for line in run.stdout.splitlines() if "extra draw:" in line]
-    assert line.startswith("absent  extra draw: a_module_that_nobody_has missing: pip install ")
-    assert "resvg" in line
+    lines = [line for line in run.stdout.splitlines() if "extra draw:" in line]
+    assert len(lines) == 1, run.stdout
+    assert lines[0].startswith("absent  extra draw: a_module_that_nobody_has missing: pip install ")
+    assert "resvg" in lines[0]
