@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
 from operator import methodcaller
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from support.metric_runs import RUNS
+from support.terminals import Terminal
 
 from hallujudge.sdk import Client, RunReport, read_run, recompute
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError, OutputError
@@ -132,12 +134,14 @@ def test_reports_are_shown_and_become_tables(client: Client) -> None:
     assert max(map(len, str(report).splitlines())) <= 80
     assert "accuracy" in methodcaller("_repr_html_")(report)
     items = report.items_to_pandas()
+    assert {"id", "response", "outcome", "statistics.tp"} <= {*items.columns}
+    assert {"fields.model", "reason", "group_id", "scores.accuracy"} <= {*items.columns}
     assert list(items["id"]) == ["0", "1", "2"]
     assert list(items["response"]) == ["Yes", "no", "Not sure"]
     assert list(items["outcome"]) == ["scored", "scored", "unscored"]
     assert list(items["statistics.tp"]) == [1, 0, 0]
-    assert set(items.columns) >= {"fields.model", "reason", "group_id", "scores.accuracy"}
     scores = report.to_pandas()
+    assert list(scores) == ["group_by", "group", "score", "value", "ci_low", "ci_high", "n"]
     assert list(scores["score"])[: len(report.scores)] == list(report.scores)
     assert set(scores["group"]) == {"", "m"}
     assert r"\toprule" in report.latex
@@ -172,10 +176,21 @@ def test_a_parquet_file_that_can_not_be_written(client: Client, tmp_path: Path) 
         scored(client).items_to_parquet(tmp_path / "file" / "items.parquet")
 
 
+@pytest.mark.parametrize("to_folder", [False, True])
 def test_progress_is_shown_when_it_is_asked_for(
-    client: Client, capsys: pytest.CaptureFixture[str]
+    client: Client,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    to_folder: bool,
 ) -> None:
-    assert scored(client, progress=True).scores == scored(client).scores
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    silent = scored(client, folder=tmp_path / "silent" if to_folder else None)
+    assert terminal.getvalue() == ""
+    told = scored(client, folder=tmp_path / "told" if to_folder else None, progress=True)
+    assert "3/3" in terminal.getvalue()
+    assert told.scores == silent.scores
     assert capsys.readouterr().out == ""
 
 

@@ -12,6 +12,14 @@ from support.pages import Page
 from support.running import here
 from support.tri_he_samples import FALSE, TRUE, answer, score
 
+BEGIN = {
+    "json": '{\n "metric": "chair"',
+    "markdown": "### chair (published)\n",
+    "csv": "group_by,group,score,value,",
+    "latex": "% Needs \\usepackage{booktabs,threeparttable}.\n",
+}
+"""Format -> how its text begins."""
+
 
 @pytest.fixture
 def captions(tmp_path: Path) -> Path:
@@ -32,8 +40,9 @@ def test_a_run_is_printed_in_any_format(captions: Path) -> None:
     run = chair(captions, "run", "-f", "html")
     page = Page((run / "report.html").read_text(encoding="utf-8"))
     (run / "report.html").unlink()
-    for name in ("json", "markdown", "csv", "latex"):
+    for name, begin in BEGIN.items():
         printed = here("report", run, "--format", name)
+        assert printed.stdout.startswith(begin)
         scored = here(
             *("score", "chair", "-r", captions / "captions.jsonl"),
             *("-R", captions / "objects.json", "-o", captions / "again", "-f", name),
@@ -47,6 +56,16 @@ def test_a_run_is_printed_in_any_format(captions: Path) -> None:
     refused = here("report", run, "-f", "pdf")
     assert refused.returncode == 2
     assert "choose from table, json" in refused.stderr
+
+
+def test_formats_are_printed_in_the_order_given(captions: Path) -> None:
+    run = chair(captions, "run")
+    alone = {name: here("report", run, "--format", name).stdout for name in ("table", *BEGIN)}
+    alone["table"] += f"written to {run}\n"
+    for names in (("csv", "latex", "markdown", "json"), ("json", "table"), ("table", "csv")):
+        given = ("-r", captions / "captions.jsonl", "-R", captions / "objects.json", "-o", run)
+        printed = here("score", "chair", *given, "--format", ",".join(names))
+        assert printed.stdout == "".join(alone[name] for name in names)
 
 
 def test_shards_are_merged(captions: Path) -> None:

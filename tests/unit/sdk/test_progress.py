@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import sys
 
 import pytest
+from support.terminals import Terminal
 
 from hallujudge.judge_service.engine.progress import RunProgress
 from hallujudge.sdk.progress import PLAIN_SECONDS, PlainLines, Progress, shown_progress
@@ -70,13 +70,6 @@ def test_a_short_run_prints_nothing_without_a_terminal(capsys: pytest.CaptureFix
     with shown_progress(3) as progress:
         progress.scored(3, 0)
     assert capsys.readouterr() == ("", "")
-
-
-class Terminal(io.StringIO):
-    """A stream that claims to be a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,6 +177,11 @@ class ScoreCommand:
         )
 
     @property
+    def printed(self) -> tuple[str, ...]:
+        """The formats to print, in the order given; the table if there is only a page."""
+        return tuple(name for name in self.formats if name != "html") or ("table",)
+
+    @property
     def prints_table(self) -> bool:
         """Whether tables are printed."""
         return "table" in self.formats and not self.quiet
@@ -240,13 +245,13 @@ class ScoreCommand:
         if self.quiet:
             typer.echo(render_scores(report), nl=False)
             return
-        printed = [name for name in self.formats if name in PRINTED]
-        for name in printed:
-            typer.echo(PRINTED[name](report), nl=False)
-        if not printed:
-            color = is_terminal(sys.stdout)
-            typer.echo(render_table(report, width=output_width(), color=color), nl=False)
-            typer.echo(f"written to {self.out}")
+        for name in self.printed:
+            if name == "table":
+                color = is_terminal(sys.stdout)
+                typer.echo(render_table(report, width=output_width(), color=color), nl=False)
+                typer.echo(f"written to {self.out}")
+            else:
+                typer.echo(PRINTED[name](report), nl=False)
 
     def _progress(self, items: ItemSource) -> AbstractContextManager[Progress]:
         """Return what shows the progress: a bar on a terminal, lines elsewhere."""

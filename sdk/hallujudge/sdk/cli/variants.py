@@ -117,14 +117,14 @@ def _of(command: ScoreCommand, variant: str) -> ScoreCommand:
 def _print(command: ScoreCommand, reports: list[Report]) -> None:
     from ..report import PRINTED, render_variants
 
-    printed = [name for name in command.formats if name in PRINTED]
-    for name in printed:
+    for name in command.printed:
+        if name == "table":
+            typer.echo(render_variants(reports), nl=False)
+            if not command.quiet:
+                typer.echo(f"written to {', '.join(str(_folder(command, r)) for r in reports)}")
+            continue
         for report in reports:
             typer.echo(PRINTED[name](report), nl=False)
-    if not printed:
-        typer.echo(render_variants(reports), nl=False)
-        if not command.quiet:
-            typer.echo(f"written to {', '.join(str(_folder(command, r)) for r in reports)}")
 
 
 def _folder(command: ScoreCommand, report: Report) -> Path:

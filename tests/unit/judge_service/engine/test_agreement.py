@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,16 @@ def test_a_folder_with_measured_weights_is_known(variant: str) -> None:
     assert by_folder.settings[name] == by_name.settings[name]
 
 
+def test_every_pair_of_thresholds_is_measured_with_every_extractor_and_encoder() -> None:
+    measured = [
+        (each.extractor, each.weights, each.keep_above, each.support_above)
+        for each in measured_agreements()
+    ]
+    support = (0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
+    grid = product(("rules", "sentences"), (MINILM_SHA256, MPNET_SHA256), (0.4, 0.5), support)
+    assert sorted(measured) == sorted(grid)
+
+
 @pytest.mark.repo
 def test_the_page_has_the_table() -> None:
     page = (ROOT / "docs/explanation/tri-he-validation.md").read_text(encoding="utf-8")
@@ -115,10 +126,13 @@ def test_thresholds_of_a_variant(variant: str, options: dict[str, str], wanted: 
     assert pipeline.notes
 
 
-def test_corrected_has_measured_thresholds() -> None:
-    best = best_measured("rules", "published", MINILM_SHA256)
+@pytest.mark.parametrize("extractor", ["rules", "sentences"])
+def test_corrected_has_measured_thresholds(extractor: str) -> None:
+    best = best_measured(extractor, "published", MINILM_SHA256)
     assert best is not None
-    pipeline = ENTRY.open(ScoreSpec(metric="tri-he", variant="corrected"), Resources())
+    spec = ScoreSpec(metric="tri-he", variant="corrected", options={"extractor": extractor})
+    pipeline = ENTRY.open(spec, Resources())
+    assert pipeline.settings["judge.matcher_keep_above"] == str(best.keep_above)
     assert pipeline.settings["judge.matcher_support_above"] == str(best.support_above)
     assert f"{1 - best.true_supported:.0%} of checked true claims" in " ".join(pipeline.notes)
 
