@@ -29,6 +29,9 @@ def explained(
     ]
     if not sentences:
         return err
+    if _holds_no_responses(responses):
+        # What the metric's reader looked for is beside the point.
+        return ArchiveError(sentences[0], metadata=dict(err.metadata))
     return ArchiveError(
         f"{str(err).rstrip('.')}. {'. '.join(sentences)}", metadata=dict(err.metadata)
     )
@@ -46,6 +49,11 @@ def _sentence(opened: Opened, role: str, metric: str) -> str:
     if not reader.metrics:
         return f"{what} is {reader.name}: {reader.remedy}"
     return f"{what} is {reader.name}; use `hallujudge score {reader.metrics[0]}`"
+
+
+def _holds_no_responses(opened: Opened) -> bool:
+    reader = _reader_of(opened)
+    return reader is not None and reader.role == "companion" and not reader.metrics
 
 
 def _reader_of(opened: Opened) -> ArchiveReader | None:

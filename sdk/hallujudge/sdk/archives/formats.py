@@ -27,7 +27,8 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 # Method of zip members, and size of the fixed part of their headers (APPNOTE 4.3.7 and 4.4.5).
 _ZSTD = 93
 _HEADER_BYTES = 30
-_SAMPLE = re.compile(r"samples/[^/]+\.json")
+# The name is the sample's id, which may hold slashes.
+_SAMPLE = re.compile(r"samples/.+\.json")
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 _TABLE_SUFFIXES = (".csv", ".tsv")
 _MAX_MEMBERS = 200_000
@@ -130,13 +131,18 @@ def _zip_content(path: Path) -> Content:
 def _zip_of(path: Path) -> zipfile.ZipFile:
     """Return an open zip file, which may itself be packed."""
     try:
-        with path.open("rb") as file:
-            plain = file.read(len(_ZIP)) == _ZIP
-        return zipfile.ZipFile(path if plain else io.BytesIO(read_bytes(path)))
+        return zipfile.ZipFile(_unpacked(path, _ZIP))
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as err:
         raise ArchiveError(
             f"{path}: the zip file is damaged or cut off ({err}); copy it again"
         ) from err
+
+
+def _unpacked(path: Path, magic: bytes) -> Path | io.BytesIO:
+    """Return a file that begins with these bytes, or what is in it if it is packed."""
+    with path.open("rb") as file:
+        plain = file.read(len(magic)) == magic
+    return path if plain else io.BytesIO(read_bytes(path))
 
 
 def _eval_records(path: Path) -> Iterator[Record]:
@@ -217,7 +223,7 @@ def _parquet_records(path: Path) -> Iterator[Record]:
     from pyarrow.parquet import ParquetFile
 
     try:
-        with ParquetFile(path) as file:
+        with ParquetFile(_unpacked(path, _PARQUET)) as file:
             meta = file.metadata
             size = sum(meta.row_group(n).total_byte_size for n in range(meta.num_row_groups))
             if meta.num_rows > _MAX_ROWS or size > _MAX_TABLE_BYTES:

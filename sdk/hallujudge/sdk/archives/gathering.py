@@ -56,6 +56,8 @@ def _for_metric(opened: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]
     """Return the files that hold responses for a metric, the most certain ones first."""
     suited = [a for a in opened if a.reader is not None and metric in a.reader.metrics]
     own = [a for a in suited if a.reader is not None and a.reader.role == "responses"]
+    # A log of another benchmark with yes/no labels may lie beside the log of the metric itself.
+    certain = [a for a in own if a.reader is not None and not a.reader.any_metric]
     general = [
         a
         for a in opened
@@ -63,17 +65,19 @@ def _for_metric(opened: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]
     ]
     judged = [a for a in suited if a.reader is not None and a.reader.role == "companion"]
     # A single file of plain records may be anything; several can't be told apart.
-    return own or judged or (general if len(general) == 1 else [])
+    return certain or own or judged or (general if len(general) == 1 else [])
 
 
 def _nothing(
     opened: Sequence[ArchiveFile], given: str, metric: str, notes: Sequence[str]
 ) -> ArchiveError:
-    found = [
-        f"{a.file.name} is {a.reader.name}"
+    known = [
+        (role, f"{a.file.name} is {a.reader.name}")
+        for role in ("responses", "references", "companion")
         for a in opened
-        if a.reader is not None and a.reader.role == "responses"
+        if a.reader is not None and a.reader.role == role
     ]
+    found = [text for role, text in known if role == "responses"]
     plain = [archive.file.name for archive in opened if archive.reader is None]
     if not found and len(plain) > 1:
         return ArchiveError(
@@ -81,7 +85,7 @@ def _nothing(
             f"be of different runs. Give one of them with `hallujudge score {metric} --responses "
             "FILE`"
         )
-    seen = f" Found: {'; '.join(found[:3])}." if found else ""
+    seen = f" Found: {'; '.join(text for _, text in known[:3])}." if known else ""
     failed = f" {notes[0]}." if notes and not found else ""
     return ArchiveError(
         f"{given}: no file holds responses that are certainly of {metric}.{seen}{failed} Name the "
@@ -106,10 +110,10 @@ def _refuse_mixed(chosen: Sequence[ArchiveFile], given: str, metric: str) -> Non
 
 
 def _refuse_duplicates(chosen: Sequence[ArchiveFile]) -> None:
-    """Refuse two files with the same ids, unless they are different tasks of one tool."""
+    """Refuse two files of one task with the same ids; ids begin anew in each task of a tool."""
     if len({archive.task for archive in chosen}) == len(chosen):
         return
-    where: dict[str, str] = {}
+    where: dict[tuple[str, str], str] = {}
     for archive in chosen:
         name = archive.file.name
         for record in archive.records():
@@ -117,10 +121,11 @@ def _refuse_duplicates(chosen: Sequence[ArchiveFile]) -> None:
             if value is None:
                 continue
             identifier = canonical_id(value, record.place)
-            if where.setdefault(identifier, name) != name:
+            other = where.setdefault((archive.task, identifier), name)
+            if other != name:
                 raise ArchiveError(
-                    f"{where[identifier]} and {name} both hold the id {identifier!r}; give one of "
-                    "them, or put the files of each run into a folder of its own"
+                    f"{other} and {name} both hold the id {identifier!r}; give one of them, or "
+                    "the folder or pattern of one run"
                 )
 
 

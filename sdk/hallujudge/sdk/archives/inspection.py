@@ -13,6 +13,7 @@ from ..errors import ArchiveError, HallujudgeError
 from .archive_files import ArchiveFile, open_file, value_at
 from .found_files import FoundFile, found_files
 from .joins import IdCheck
+from .layouts import ArchiveReader
 from .layouts.reader import yes_or_no
 from .records import Record, canonical_id
 
@@ -141,7 +142,7 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
         metrics=metrics,
         model=archive.model,
         task=archive.task,
-        records=counts.records,
+        records=len(archive.first) if _maps_ids_to_responses(reader) else counts.records,
         ids=tuple(counts.first_ids),
         duplicates=tuple(duplicates[:_MOST_DUPLICATES]),
         duplicate_count=len(duplicates),
@@ -157,6 +158,11 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
         needs_references=reader is not None and bool(reader.arguments),
         command=_command(archive, metrics),
     )
+
+
+def _maps_ids_to_responses(reader: ArchiveReader | None) -> bool:
+    """Return whether a file is one object whose keys are ids and whose values are responses."""
+    return reader is not None and reader.fields.get("response") == ""
 
 
 def _metrics_of(values: Mapping[str, object]) -> tuple[str, ...]:
@@ -190,7 +196,7 @@ def _unknown_keys(archive: ArchiveFile) -> tuple[str, ...]:
     if archive.reader is not None or not archive.first:
         return ()
     guesses = (
-        ("id", _ID_KEYS, ("id",)),
+        ("id", (*_ID_KEYS, "image"), ("id",)),
         ("response", _RESPONSE_KEYS, ("response", "output", "answer", "pred", "caption")),
     )
     return tuple(
@@ -207,6 +213,11 @@ def _guess(values: Mapping[str, object], words: Iterable[str]) -> str:
 def _next_step(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
     if archive.reader is not None and not metrics:
         return archive.reader.remedy
+    if archive.reader is None and not metrics and not _unknown_keys(archive):
+        return (
+            "give it to its metric with the references: `hallujudge score METRIC --responses "
+            f"{quote(archive.file.name)} --references FILE`"
+        )
     if archive.reader is None and not metrics:
         return (
             "name its keys with --map, such as --map id=KEY --map response=KEY --map label=KEY, "

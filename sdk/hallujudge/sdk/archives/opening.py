@@ -139,7 +139,7 @@ def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:
     for archive in archives:
         for record in archive.records():
             values = record.values
-            if len(tasks) == len(archives) > 1:
+            if len(tasks) > 1:
                 values = {"category": archive.task, **values}
                 values["id"] = f"{archive.task}:{values.get('id')}"
             yield replace(record, values=values, position=position)

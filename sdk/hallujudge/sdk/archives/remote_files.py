@@ -20,7 +20,21 @@ _PATTERN = re.compile(r"[*\[]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # File systems that only read data; fsspec has others that run commands or unpack pickles.
 _PROTOCOLS = frozenset(
-    ["http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hf", "memory"]
+    [
+        "http",
+        "https",
+        "s3",
+        "s3a",
+        "gs",
+        "gcs",
+        "az",
+        "abfs",
+        "abfss",
+        "adl",
+        "hf",
+        "file",
+        "memory",
+    ]
 )
 
 _COPIES: dict[str, Path] = {}
@@ -54,7 +68,7 @@ def fetched(url: str) -> Path:
         ArchiveError: The URL has an unknown protocol, or reading it fails, also half way.
         MissingExtraError: fsspec, or the package for the protocol, is not installed.
     """
-    return _noted(url, url, _copied(_library(url), url, _name(url)))
+    return _noted(url, url, _copied(_library(url), _unquoted(url), _name(url)))
 
 
 def _noted(url: str, start: str, copy: Path) -> Path:
@@ -76,7 +90,7 @@ def is_tree(url: str) -> bool:
     if url.endswith("/") or _PATTERN.search(urlsplit(url).path):
         return True
     with _failures(url):
-        files, path = library.core.url_to_fs(url)
+        files, path = library.core.url_to_fs(_unquoted(url))
         return not url.startswith("http") and bool(files.isdir(path))
 
 
@@ -93,7 +107,7 @@ def fetched_tree(url: str, wanted: Callable[[str], bool]) -> tuple[Path, list[tu
     """
     library: Any = _library(url)
     with _failures(url):
-        files, path = library.core.url_to_fs(url)
+        files, path = library.core.url_to_fs(_unquoted(url))
         fixed, *pattern = _PATTERN.split(files.unstrip_protocol(path), maxsplit=1)
         start = f"{fixed.rpartition('/')[0] if pattern else fixed.rstrip('/')}/"
         found = files.glob(path) if pattern else files.find(path)
@@ -198,3 +212,8 @@ def public_url(url: str) -> str:
 
 def _name(url: str) -> str:
     return PurePosixPath(urlsplit(url).path).name or "archive"
+
+
+def _unquoted(url: str) -> str:
+    """Return a URL as fsspec takes it, which does not decode ``%20`` in URLs of files."""
+    return unquote(url) if url.lower().startswith("file:") else url

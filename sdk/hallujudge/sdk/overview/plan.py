@@ -88,6 +88,8 @@ def plan_of(folder: str | Path, out: Path, references: Iterable[str]) -> Plan:
         runs += planned
         if not planned:
             left_out.append(_reason(summary))
+    if not runs and not left_out:
+        left_out = [_reason(s) for s in summaries if s.role == "companion" and s.next_step]
     return Plan(runs=tuple(_named(runs)), left_out=tuple(left_out), beside=beside)
 
 
@@ -139,14 +141,30 @@ def _with_responses(summaries: Sequence[ArchiveSummary]) -> tuple[list[ArchiveSu
         if s.role == "responses"
         for metric in s.metrics
     }
+    archives = [Path(s.path) for s in summaries if s.role == "responses" and s.metrics]
     kept = [
         s
         for s in summaries
-        if s.problem
-        or s.role == "responses"
+        if (s.problem and not _is_spare(Path(s.path), archives))
+        or (s.role == "responses" and not _is_settings(s, archives))
         or (s.role == "companion" and s.metrics and (Path(s.path).parent, s.metrics[0]) not in own)
     ]
     return kept, len(summaries) - len(kept)
+
+
+def _is_spare(path: Path, archives: Iterable[Path]) -> bool:
+    """Return whether a file is a pickle that VLMEvalKit wrote beside a table, by its name."""
+    return path.suffix.lower() in (".pkl", ".pickle") and any(
+        path.parent == archive.parent and path.name.startswith(_stem(archive))
+        for archive in archives
+    )
+
+
+def _is_settings(summary: ArchiveSummary, archives: Iterable[Path]) -> bool:
+    """Return whether a file beside archives is one object without an id and a response."""
+    plain = not summary.layout and not summary.metrics and not summary.problem
+    one = plain and summary.records == 1 and len(summary.unknown_keys) > 1
+    return one and any(Path(summary.path).parent == archive.parent for archive in archives)
 
 
 def _runs_of(

@@ -87,8 +87,18 @@ class Quiet(SimpleHTTPRequestHandler):
         """Write no access log."""
 
 
+def test_files_of_this_machine_have_urls_too(tmp_path: Path) -> None:
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    (folder / "answers.jsonl").write_bytes(ROWS)
+    url = folder.as_uri()
+    assert "a%20b" in url
+    for given in (f"{url}/answers.jsonl", url, f"{url}/*.jsonl"):
+        assert len(read_items("pope", given, None)) == 50
+
+
 @pytest.mark.parametrize(
-    "url", ["ftp://host/a.jsonl", "file:///etc/passwd", "zip://a::https://h/b.zip", "shell://ls"]
+    "url", ["ftp://host/a.jsonl", "local:///etc/passwd", "zip://a::https://h/b.zip", "shell://ls"]
 )
 def test_other_protocols_are_refused(url: str) -> None:
     with pytest.raises(ArchiveError, match="are not read; use one of"):

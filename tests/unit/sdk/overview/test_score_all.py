@@ -102,6 +102,24 @@ def test_what_is_not_scored_is_listed_with_a_reason(tree: Path, tmp_path: Path) 
     assert "captions.json" in (tmp_path / "out" / "overview.md").read_text()
 
 
+def test_companions_of_a_table_do_not_count_as_not_scored(tmp_path: Path) -> None:
+    path = QUESTION_LAYOUTS["VLMEvalKit json"](tmp_path / "logs", SCORED)
+    path.with_name(f"{path.stem}_PREV.pkl").write_bytes(b"\x80\x04")
+    path.with_name("status.json").write_text('{"POPE": {"infer": "done"}, "time": 3}')
+    overview = overview_of(tmp_path / "logs", tmp_path / "out")
+    assert (len(overview.runs), overview.left_out, overview.beside) == (1, (), 2)
+    path.with_name("model_MME.pkl").write_bytes(b"\x80\x04")
+    (left,) = overview_of(tmp_path / "logs", tmp_path / "out").left_out
+    assert left.archive.endswith("model_MME.pkl")
+
+
+def test_a_folder_of_summaries_only_says_what_to_give(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "results.json").write_text('{"results": {"a": {}}, "versions": {}}')
+    (left,) = overview_of(tmp_path / "logs", tmp_path / "out").left_out
+    assert "give its sample files" in left.reason
+
+
 def test_references_may_be_given(tree: Path, tmp_path: Path) -> None:
     CAPTION_LAYOUTS["caption list"][1](tree, CAPTIONS)
     objects = {str(c.image_id): list(c.objects) for c in CAPTIONS}

@@ -123,6 +123,7 @@ def _aloha_caption(values: Mapping[str, object]) -> Mapping[str, object]:
 _REFCHECKER = frozenset(
     ["id", "question", "response", "reference", "context", "claims", "Y", "ys", "model"]
 )
+_POPE_ANSWER = frozenset(["question_id", "image", "question", "answer"])
 _GIVE_RESPONSES = "give the responses that it was made from"
 
 READERS = (
@@ -285,13 +286,19 @@ READERS = (
         convert=converting(_aloha_caption),
     ),
     _responses(
+        "a file of answers to POPE's questions",
+        "image question answer",
+        "pope",
+        fields="id= response=answer",
+        matches=lambda values: values.keys() <= _POPE_ANSWER and _asks(values),
+        arguments="-R questions.json",
+    ),
+    _responses(
         "POPE's answer file, whose answers are in the order of the questions",
         "question answer",
         "pope",
         fields="response=answer",
-        matches=lambda values: (
-            values.keys() <= {"question", "answer", "image"} and _asks({**values})
-        ),
+        matches=lambda values: values.keys() == {"question", "answer"} and _asks(values),
         arguments="-R questions.json --join order",
     ),
     _responses(

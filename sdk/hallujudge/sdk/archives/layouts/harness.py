@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..records import Record
-from .reader import ArchiveReader, first_text, mapping_at, yes_or_no
+from .reader import ArchiveReader, first_text, mapping_at, only_label, yes_or_no
 
 __all__ = ["READERS"]
 
@@ -29,7 +29,7 @@ def _common(values: Mapping[str, object]) -> dict[str, object]:
         **{key: value for key, value in doc.items() if key not in ("answer", "label")},
         "id": values.get("doc_id"),
         "response": first_text(values.get("filtered_resps", values.get("resps"))),
-        "label": values.get("target"),
+        "label": only_label(values.get("target")),
         "question": doc.get("question", first.get("arg_0")),
     }
     return {key: value for key, value in common.items() if value is not None}
@@ -41,7 +41,7 @@ READERS = (
     ArchiveReader(
         name="an lm-evaluation-harness sample file with yes/no labels",
         keys=_KEYS,
-        matches=lambda values: yes_or_no(values.get("target")),
+        matches=lambda values: yes_or_no(only_label(values.get("target"))),
         metrics=("pope",),
         any_metric=True,
         convert=_convert,

@@ -106,4 +106,11 @@ READERS = (
         lambda _values: True,
         remedy="name a metric that scores its answers, and give its references with --references",
     ),
+    ArchiveReader(
+        name="an Inspect AI log without samples",
+        keys=("version", "status", "eval", "plan"),
+        matches=lambda values: not values.get("samples"),
+        role="companion",
+        remedy="give a log of a run that finished a sample",
+    ),
 )

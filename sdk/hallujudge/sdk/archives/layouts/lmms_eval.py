@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .reader import ArchiveReader, converting, first_text, mapping_at, yes_or_no
+from .reader import ArchiveReader, converting, first_text, mapping_at, only_label, yes_or_no
 
 __all__ = ["READERS"]
 
@@ -57,7 +57,7 @@ def _pope(values: Mapping[str, object]) -> Mapping[str, object]:
         "id": values.get("doc_id", score.get("question_id")),
         "question_id": score.get("question_id", doc.get("question_id")),
         "response": score.get("prediction") if response is None else response,
-        "label": values.get("target") if label is None else label,
+        "label": only_label(values.get("target")) if label is None else label,
         "question": doc.get("question", _prompt(values)),
         "image": _image(doc),
         "category": doc.get("category"),
@@ -111,7 +111,7 @@ def _general(values: Mapping[str, object]) -> Mapping[str, object]:
         **doc,
         "id": values.get("doc_id"),
         "response": _response(values),
-        "label": values.get("target"),
+        "label": only_label(values.get("target")),
         "question": doc.get("question", _prompt(values)),
         "image": _image(doc),
     }
@@ -143,14 +143,14 @@ READERS = (
         for name in _AMBER_SCORES
     ),
     *(
-        _sample("HallusionBench", name, _hallusion_bench, "hallusion-bench")
+        _sample("HallusionBench", name, _hallusion_bench, "hallusion-bench", fields={"id": ""})
         for name in _HALLUSION_BENCH_SCORES
     ),
     ArchiveReader(
         name="an lmms-eval sample file with yes/no labels",
         keys=("doc_id", "target"),
         matches=lambda values: (
-            yes_or_no(values.get("target"))
+            yes_or_no(only_label(values.get("target")))
             and ("filtered_resps" in values or "resps" in values)
             and "filter" not in values
         ),

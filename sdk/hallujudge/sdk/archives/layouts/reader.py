@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from shlex import quote
@@ -9,12 +10,22 @@ from typing import TypeAlias
 
 from ..records import Record
 
-__all__ = ["ArchiveReader", "Convert", "converting", "first_text", "mapping_at", "yes_or_no"]
+__all__ = [
+    "ArchiveReader",
+    "Convert",
+    "converting",
+    "first_text",
+    "mapping_at",
+    "only_label",
+    "yes_or_no",
+]
 
 Convert: TypeAlias = "Callable[[Iterator[Record]], Iterator[Record]]"
 """Turns the raw records of an archive into records with the common keys."""
 
 _MAX_NESTING = 8
+# Python's text of a list of one word.
+_LISTED = re.compile(r"""\[(?P<quote>['"])(?P<only>\w+)(?P=quote)\]""")
 
 
 def _any_values(_values: Mapping[str, object]) -> bool:
@@ -109,3 +120,11 @@ def first_text(value: object) -> object:
 def yes_or_no(value: object) -> bool:
     """Return whether a label is yes or no, in any case."""
     return isinstance(value, str) and value.strip().casefold() in ("yes", "no")
+
+
+def only_label(target: object) -> object:
+    """Return a target, or the only one of a list, which logs also hold as text: ``['yes']``."""
+    if isinstance(target, (list, tuple)) and len(target) == 1:
+        return target[0]
+    listed = _LISTED.fullmatch(target.strip()) if isinstance(target, str) else None
+    return target if listed is None else listed["only"]

@@ -1,0 +1,156 @@
+"""Variations of layouts that tools write: labels in lists, ids with slashes, several tasks."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from support.archive_samples import write_lines
+
+from hallujudge.metrics import PopeItem
+from hallujudge.sdk.archives import inspect_archives, read_items
+from hallujudge.sdk.errors import ArchiveError
+
+
+def answers(path: Path) -> list[tuple[str, str | None, str | None]]:
+    """Return id, response and label of each item."""
+    items = read_items("pope", path, None)
+    return [(i.id, i.response, i.label) for i in items if isinstance(i, PopeItem)]
+
+
+def sample(number: int, **more: object) -> dict[str, object]:
+    return {"doc_id": number, "target": "yes", "filtered_resps": ["Yes."], **more}
+
+
+def pope_sample(number: int) -> dict[str, object]:
+    score = {"question_id": number, "prediction": "no", "ground_truth": "no"}
+    return {"doc_id": number, "filtered_resps": ["No."], "pope_accuracy": score}
+
+
+@pytest.mark.parametrize("target", [["yes"], "['yes']", '["yes"]', " yes"])
+@pytest.mark.parametrize("more", [{}, {"filter": "none"}], ids=["lmms-eval", "harness"])
+def test_the_only_label_of_a_list_is_read(
+    tmp_path: Path, target: object, more: dict[str, object]
+) -> None:
+    path = tmp_path / "samples_mine.jsonl"
+    write_lines(path, [sample(1, target=target, **more)])
+    assert answers(path) == [("1", "Yes.", "yes")]
+
+
+def test_a_list_of_several_labels_is_no_label(tmp_path: Path) -> None:
+    path = tmp_path / "samples_mine.jsonl"
+    write_lines(path, [sample(1, target="['yes', 'no']")])
+    with pytest.raises(ArchiveError, match="labels are neither yes nor no"):
+        answers(path)
+
+
+def test_samples_whose_ids_hold_slashes_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.eval"
+    message = {"message": {"role": "assistant", "content": "Yes"}}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", "{}")
+        for name in ("coco/1", "2"):
+            row: dict[str, object] = {"id": name, "epoch": 1, "input": "Is it?", "target": "yes"}
+            row["output"] = {"choices": [message]}
+            archive.writestr(f"samples/{name}_epoch_1.json", json.dumps(row))
+    assert answers(path) == [("coco/1", "Yes", "yes"), ("2", "Yes", "yes")]
+
+
+def test_the_log_of_the_metric_is_chosen_beside_other_yes_no_logs(tmp_path: Path) -> None:
+    write_lines(tmp_path / "samples_mme.jsonl", [sample(1)])
+    write_lines(tmp_path / "samples_pope.jsonl", [pope_sample(7)])
+    assert answers(tmp_path) == [("7", "No.", "no")]
+
+
+def test_two_runs_of_one_task_are_named(tmp_path: Path) -> None:
+    for date in ("20250101_010203", "20250102_010203"):
+        for task in ("pope_adv", "pope_pop"):
+            write_lines(tmp_path / f"{date}_samples_{task}.jsonl", [pope_sample(7)])
+    with pytest.raises(ArchiveError) as caught:
+        answers(tmp_path)
+    assert "20250101_010203_samples_pope_adv.jsonl and " in str(caught.value)
+    assert "20250102_010203_samples_pope_adv.jsonl both hold the id '7'" in str(caught.value)
+
+
+def test_shards_of_several_tasks_are_joined(tmp_path: Path) -> None:
+    for shard, number in (("20250101_010203", 1), ("20250102_010203", 2)):
+        for task in ("pope_adv", "pope_pop"):
+            write_lines(tmp_path / f"{shard}_samples_{task}.jsonl", [pope_sample(number)])
+    ids = {identifier for identifier, _, _ in answers(tmp_path)}
+    assert ids == {"pope_adv:1", "pope_pop:1", "pope_adv:2", "pope_pop:2"}
+
+
+def test_a_packed_parquet_file_is_read(tmp_path: Path) -> None:
+    parquet, table = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow").table
+    parquet.write_table(
+        table({"id": ["1"], "response": ["No"], "label": ["no"]}), tmp_path / "a.parquet"
+    )
+    packed = tmp_path / "a.parquet.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "a.parquet").read_bytes()))
+    assert answers(packed) == [("1", "No", "no")]
+
+
+SUMMARY: dict[str, object] = {"results": {"pope": {}}, "versions": {}}
+LOG: dict[str, object] = {"version": 2, "status": "error", "eval": {"model": "m"}, "plan": {}}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (SUMMARY, "is a summary of an lmms-eval or lm-evaluation-harness run"),
+        (LOG, "is an Inspect AI log without samples: give a log of a run that finished a sample"),
+    ],
+)
+def test_a_file_without_responses_is_named_first(
+    tmp_path: Path, content: object, said: str
+) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(ArchiveError) as caught:
+        answers(path)
+    assert str(caught.value).startswith(f"{path} {said}")
+    with pytest.raises(ArchiveError, match=r"Found: .*results.json is an?"):
+        answers(tmp_path)
+
+
+POPE = {"image": "1.jpg", "question": "Is there a dog?", "answer": "Yes"}
+
+
+@pytest.mark.parametrize(
+    ("content", "records", "said"),
+    [
+        ([POPE], 1, "-R questions.json --out"),
+        ([{**POPE, "question_id": 1}], 1, "-R questions.json --out"),
+        ([{"question": "Is there a dog?", "answer": "Yes"}], 1, "--join order"),
+        ({"v_1": ["A", "B"], "v_2": ["B", "A"]}, 2, "score vidhal-ordering"),
+        ([{"image": "1.jpg", "caption": "A dog."}], 1, "score METRIC --responses"),
+        ([{"number": 1, "said": "A dog."}], 1, "--map"),
+    ],
+)
+def test_the_next_step_fits_the_keys(
+    tmp_path: Path, content: object, records: int, said: str
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(content))
+    (found,) = inspect_archives([path])
+    assert found.records == records
+    assert said in f"{found.command} {found.next_step}"
+
+
+def test_questions_of_hallusion_bench_are_no_duplicates(tmp_path: Path) -> None:
+    place = {"category": "VD", "subcategory": "chart", "set_id": "0", "gt_answer": "1"}
+    rows = [
+        {
+            "doc_id": n,
+            "filtered_resps": ["Yes"],
+            "aAcc": {**place, "figure_id": n, "question_id": 0},
+        }
+        for n in (1, 2)
+    ]
+    path = tmp_path / "samples_hallusion_bench_image.jsonl"
+    write_lines(path, rows)
+    (found,) = inspect_archives([path])
+    assert (found.records, found.duplicate_count) == (2, 0)
