@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn
 
 import grpc
 from grpc_status import rpc_status
@@ -23,18 +23,14 @@ from .door import Door
 from .failures import internal_error
 from .methods import MethodRule, rule_of
 from .requests import Form, ProtobufForm, RequestReader
+from .wrapping import Context, Handler, WrappingInterceptor
 
 __all__ = ["GuardInterceptor"]
 
 _LOG = logging.getLogger(__name__)
 
-# grpc.aio has no public generic type for handlers, and this module does not use their messages.
-# The types are strings because they are generic in the stubs but not at run time.
-_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
-
-class GuardInterceptor(grpc.aio.ServerInterceptor):
+class GuardInterceptor(WrappingInterceptor):
     """Admits calls, reads their messages, and converts the errors that they raise to a status.
 
     Every method becomes one that receives a stream of bytes, which is the same on the wire. gRPC
@@ -59,30 +55,17 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         turns: Turns | None = None,
         form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm,
     ) -> None:
+        super().__init__()
         self._door = door
         self._admission = admission
         self._memory = memory
         self._running = running
         self._turns = turns or Turns()
         self._form = form
-        self._handlers: dict[str, _Handler] = {}
 
-    async def intercept_service(  # type: ignore[override]  # the stub is generic by call
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> _Handler:
-        """Wrap a method's handler."""
-        method = handler_call_details.method
-        if (known := self._handlers.get(method)) is not None:
-            return known
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return handler
-        self._handlers[method] = wrapped = self._wrapped(handler, rule_of(method))
-        return wrapped
-
-    def _wrapped(self, handler: _Handler, rule: MethodRule) -> _Handler:
+    def wrapped(self, method: str, handler: Handler) -> Handler:
+        """Return a handler whose calls are admitted; see the base class."""
+        rule = rule_of(method)
         call = _behaviour(handler)
         reader = RequestReader(self._form(handler.request_deserializer))
         if handler.response_streaming:
@@ -98,7 +81,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
     def _guard_unary(
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
-        async def served(raws: AsyncIterable[bytes], context: _Context) -> object:
+        async def served(raws: AsyncIterable[bytes], context: Context) -> object:
             async with (
                 self._admitted(rule, context) as memory,
                 self._running.clock(many=many) as clock,
@@ -108,7 +91,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                 clock.moved()
                 return await call(request, context)
 
-        async def guarded(raws: AsyncIterable[bytes], context: _Context) -> object:
+        async def guarded(raws: AsyncIterable[bytes], context: Context) -> object:
             try:
                 return await served(raws, context)
             except Exception as err:
@@ -122,7 +105,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
     def _guard_stream(
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
-        async def served(raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
+        async def served(raws: AsyncIterable[bytes], context: Context) -> AsyncIterator[object]:
             async with (
                 self._admitted(rule, context) as memory,
                 self._running.clock(many=many) as clock,
@@ -136,7 +119,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
                     if memory.busy:
                         clock.moved()
 
-        async def guarded(raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
+        async def guarded(raws: AsyncIterable[bytes], context: Context) -> AsyncIterator[object]:
             try:
                 async for response in served(raws, context):
                     yield response
@@ -150,7 +133,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         return guarded
 
     @asynccontextmanager
-    async def _admitted(self, rule: MethodRule, context: _Context) -> AsyncIterator[CallMemory]:
+    async def _admitted(self, rule: MethodRule, context: Context) -> AsyncIterator[CallMemory]:
         """Admit a call; the block has its caller and its memory.
 
         Raises:
@@ -174,7 +157,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
     async def _pace(self) -> None:
         await self._admission.limits.message(current_caller())
 
-    def _known(self, rule: MethodRule, context: _Context) -> Caller:
+    def _known(self, rule: MethodRule, context: Context) -> Caller:
         caller = self._door.caller_of(context)
         record_caller(caller)
         if rule.scope is not None:
@@ -189,7 +172,7 @@ async def _noted(raws: AsyncIterable[bytes], clock: CallClock) -> AsyncIterator[
         yield raw
 
 
-def _behaviour(handler: _Handler) -> Callable[..., Any]:
+def _behaviour(handler: Handler) -> Callable[..., Any]:
     call = (
         handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
     )
@@ -219,7 +202,7 @@ class _Failure(NamedTuple):
     details: str
     trailers: tuple[tuple[str, str | bytes], ...]
 
-    async def abort(self, context: _Context) -> NoReturn:
+    async def abort(self, context: Context) -> NoReturn:
         """End the call.
 
         Raises:

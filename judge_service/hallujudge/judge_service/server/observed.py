@@ -6,20 +6,18 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import grpc
 
 from ..observe.recorder import Recorder, begin_recording
 from ..observe.values import CallRecord
 from .methods import rule_of
+from .wrapping import Context, Handler, WrappingInterceptor
 
 __all__ = ["REQUEST_ID", "ObservingInterceptor", "record_refused", "request_id"]
-
-_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 REQUEST_ID = "x-request-id"
 """The header with the id that a client chooses for a call."""
@@ -28,7 +26,7 @@ _REFUSED = "HTTP"
 _ALLOWED_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
 
-class ObservingInterceptor(grpc.aio.ServerInterceptor):
+class ObservingInterceptor(WrappingInterceptor):
     """Records each call from its arrival to its end. Health checks and reflection are not recorded.
 
     It stands before the interceptor that admits calls, whose handlers all receive streams.
@@ -38,25 +36,14 @@ class ObservingInterceptor(grpc.aio.ServerInterceptor):
     """
 
     def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
         self._recorder = recorder
-        self._handlers: dict[str, _Handler] = {}
 
-    async def intercept_service(  # type: ignore[override]  # the stub is generic by call
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> _Handler:
-        """Wrap a method's handler."""
-        method = handler_call_details.method
-        if (known := self._handlers.get(method)) is not None:
-            return known
-        handler = await continuation(handler_call_details)
-        if handler is None or rule_of(method).open:
+    def wrapped(self, method: str, handler: Handler) -> Handler:
+        """Return a handler whose calls are recorded; see the base class."""
+        if rule_of(method).open:
             return handler
-        self._handlers[method] = wrapped = self._wrapped(handler, method.rpartition("/")[2])
-        return wrapped
-
-    def _wrapped(self, handler: _Handler, name: str) -> _Handler:
+        name = method.rpartition("/")[2]
         if handler.stream_stream is not None:
             return grpc.stream_stream_rpc_method_handler(
                 self._stream(handler.stream_stream, name),
@@ -69,14 +56,14 @@ class ObservingInterceptor(grpc.aio.ServerInterceptor):
         )
 
     def _unary(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
-        async def observed(raws: object, context: _Context) -> object:
+        async def observed(raws: object, context: Context) -> object:
             with self._observed(name, context):
                 return await call(raws, context)
 
         return observed
 
     def _stream(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
-        async def observed(raws: object, context: _Context) -> AsyncIterator[object]:
+        async def observed(raws: object, context: Context) -> AsyncIterator[object]:
             with self._observed(name, context):
                 async for response in call(raws, context):
                     yield response
@@ -84,7 +71,7 @@ class ObservingInterceptor(grpc.aio.ServerInterceptor):
         return observed
 
     @contextmanager
-    def _observed(self, name: str, context: _Context) -> Iterator[None]:
+    def _observed(self, name: str, context: Context) -> Iterator[None]:
         metadata = tuple(context.invocation_metadata() or ())
         call = CallRecord(method=name, request_id=request_id(metadata), peer=_host(context.peer()))
         began = time.perf_counter()

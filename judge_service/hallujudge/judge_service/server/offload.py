@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -36,11 +36,10 @@ from .window import Held, Window
 from .workers.frames import Reply, Task
 from .workers.pool import WorkerPool
 from .workers.tallies import Tallies
+from .wrapping import Context, Handler, WrappingInterceptor
 
 __all__ = ["OffloadInterceptor"]
 
-_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 _SERVICE = "/hallujudge.judge.v1.JudgeService/"
 # Sending so little to a worker and back takes as long as scoring it.
@@ -52,7 +51,7 @@ _SPEC_FIELDS = 10_000
 _SIGN_OF_LIFE = pb.ScoreStreamResponse(progress=pb.StreamProgress()).SerializeToString()
 
 
-class OffloadInterceptor(grpc.aio.ServerInterceptor):
+class OffloadInterceptor(WrappingInterceptor):
     """Sends work to worker processes that needs no model and takes more than a moment.
 
     It stands behind the interceptor that admits calls, which passes on the bytes of their messages
@@ -66,27 +65,15 @@ class OffloadInterceptor(grpc.aio.ServerInterceptor):
     """
 
     def __init__(self, pool: WorkerPool, settings: ServerSettings, *, raw: bool = True) -> None:
+        super().__init__()
         self._pool = pool
         self._settings = settings
         self._raw = raw
-        self._handlers: dict[str, _Handler] = {}
 
-    async def intercept_service(  # type: ignore[override]  # the stub is generic by call
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> _Handler:
-        """Wrap the handlers of some methods."""
-        method = handler_call_details.method
-        if method not in self._handlers:
-            handler = await continuation(handler_call_details)
-            if handler is None:
-                return handler
-            self._handlers[method] = self._wrapped(method.removeprefix(_SERVICE), handler)
-        return self._handlers[method]
-
-    def _wrapped(self, name: str, handler: _Handler) -> _Handler:
+    def wrapped(self, method: str, handler: Handler) -> Handler:
+        """Return a handler that sends calls to workers, for some methods; see the base class."""
         call: Any
+        name = method.removeprefix(_SERVICE)
         if name == "ScoreStream":
             call = _Streams(self._pool, self._settings, handler).call
             if not self._raw:
@@ -99,7 +86,7 @@ class OffloadInterceptor(grpc.aio.ServerInterceptor):
             call = _parsed_unary(call, _UNARY[name].response)
         return grpc.unary_unary_rpc_method_handler(call, **self._forms(handler))
 
-    def _forms(self, handler: _Handler) -> dict[str, Any]:
+    def _forms(self, handler: Handler) -> dict[str, Any]:
         """Return how the messages of a handler are read and written."""
         if self._raw:
             return {"response_serializer": _serialized}
@@ -108,12 +95,12 @@ class OffloadInterceptor(grpc.aio.ServerInterceptor):
             "response_serializer": handler.response_serializer,
         }
 
-    def _unary(self, name: str, handler: _Handler) -> Callable[[bytes, _Context], Awaitable[Any]]:
+    def _unary(self, name: str, handler: Handler) -> Callable[[bytes, Context], Awaitable[Any]]:
         reader = RequestReader(ProtobufForm(handler.request_deserializer))
         typed: Any = handler.unary_unary
         plan = _UNARY[name].plan
 
-        async def call(raw: bytes, context: _Context) -> object:
+        async def call(raw: bytes, context: Context) -> object:
             memory = call_memory()
             if (planned := plan(raw)) is None:
                 return await typed(await reader.parsed(raw, memory), context)
@@ -136,13 +123,13 @@ class _Streams:
         handler: Scores streams in this process.
     """
 
-    def __init__(self, pool: WorkerPool, settings: ServerSettings, handler: _Handler) -> None:
+    def __init__(self, pool: WorkerPool, settings: ServerSettings, handler: Handler) -> None:
         self._pool = pool
         self._settings = settings
         self._reader = RequestReader(ProtobufForm(handler.request_deserializer))
         self._typed: Any = handler.stream_stream
 
-    async def call(self, raws: AsyncIterable[bytes], context: _Context) -> AsyncIterator[object]:
+    async def call(self, raws: AsyncIterable[bytes], context: Context) -> AsyncIterator[object]:
         """Score one stream."""
         incoming = aiter(raws)
         parsed = self._parsed(incoming)
@@ -308,7 +295,7 @@ def _leading_spec(raw: bytes) -> ScoreSpec | None:
 def _parsed_unary(call: Callable[..., Any], response: type[Message]) -> Callable[..., Any]:
     """Return a call that takes and returns messages, not bytes."""
 
-    async def parsed(request: Message, context: _Context) -> Message:
+    async def parsed(request: Message, context: Context) -> Message:
         return _message(response, await call(request.SerializeToString(), context))
 
     return parsed
@@ -318,7 +305,7 @@ def _parsed_stream(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a stream that takes and yields messages, not bytes."""
 
     async def parsed(
-        requests: AsyncIterable[Message], context: _Context
+        requests: AsyncIterable[Message], context: Context
     ) -> AsyncGenerator[Message, None]:
         raws = (request.SerializeToString() async for request in requests)
         async with aclosing(call(raws, context)) as responses:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 from ..framework.base import MetricBase
-from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
+from ..framework.definitions import PUBLISHED, OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, JudgedColumn, ScoreDefinition, ratio, share
 from ..framework.result import ScoredItem
 from ..framework.slots import maker_of
@@ -82,10 +82,7 @@ class ChairMetric(MetricBase):
         ),
     )
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
-        VariantDefinition(
-            name="published",
-            meaning="Reproduces the released script exactly, including its known bugs.",
-        ),
+        PUBLISHED,
         VariantDefinition(
             name="corrected",
             meaning="Fixes the script's word table and tokenizer, and splits words at white space.",

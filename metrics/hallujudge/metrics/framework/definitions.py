@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Direction", "OptionDefinition", "Paper", "Purpose", "VariantDefinition"]
+__all__ = ["PUBLISHED", "Direction", "OptionDefinition", "Paper", "Purpose", "VariantDefinition"]
 
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
 """Which end of a score's range is better."""
@@ -48,6 +48,12 @@ class VariantDefinition:
     meaning: str
     """Description in one sentence."""
 
+
+PUBLISHED = VariantDefinition(
+    name="published",
+    meaning="Reproduces the released script exactly, including its known bugs.",
+)
+"""The variant of metrics whose authors released one script."""
 
 # The help of an option stands beside its name, in a terminal of 80 columns.
 _LINE = 60

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from ..framework.base import MetricBase
-from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
+from ..framework.definitions import PUBLISHED, OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, ScoreDefinition, share
 from ..framework.result import ScoredItem
 
@@ -180,10 +180,7 @@ class MementosMetric(MetricBase):
         ),
     )
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
-        VariantDefinition(
-            name="published",
-            meaning="Reproduces the released script exactly, including its known bugs.",
-        ),
+        PUBLISHED,
         VariantDefinition(
             name="corrected",
             meaning="Counts every wrong prediction, and leaves 0/0 undefined.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..framework.base import MetricBase
 from ..framework.claims import ClaimVerdict, Verdict, support_probability
-from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
+from ..framework.definitions import PUBLISHED, OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.reasons import UnscoredReason
 from ..framework.result import ScoredItem
@@ -117,10 +117,7 @@ class TriHeMetric(MetricBase):
         ),
     )
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
-        VariantDefinition(
-            name="published",
-            meaning="Reproduces the released script exactly, including its known bugs.",
-        ),
+        PUBLISHED,
         VariantDefinition(
             name="corrected",
             meaning="Leaves claims without a verdict, and without a named part, out of the rates.",

@@ -8,13 +8,12 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command_from_info
 
 from hallujudge.metrics.families import FAMILIES
 
 from .panels import examples
-from .strict import StrictTyper
+from .strict import PlainGroup, StrictTyper
 
 __all__ = [
     "ExitCode",
@@ -69,7 +68,7 @@ _COMMANDS = (
 )
 
 
-class _RootGroup(TyperGroup):
+class _RootGroup(PlainGroup):
     """The root command, whose help page lists the commands by use."""
 
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
@@ -77,7 +76,7 @@ class _RootGroup(TyperGroup):
         return sorted(self.commands, key=_COMMANDS.index)
 
 
-class _FamilyGroup(TyperGroup):
+class _FamilyGroup(PlainGroup):
     """A group to which families add commands.
 
     The modules of families are imported when the group is used: their options come from the
@@ -122,7 +121,7 @@ app = StrictTyper(
 
 
 def _group(
-    name: str, help_text: str, example: str, cls: type[TyperGroup] = TyperGroup
+    name: str, help_text: str, example: str, cls: type[PlainGroup] = PlainGroup
 ) -> typer.Typer:
     group = StrictTyper(cls=cls, help=help_text, no_args_is_help=True, epilog=examples(example))
     app.add_typer(group, name=name)

@@ -38,7 +38,7 @@ def _archive() -> None:
 def inspect(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Files, folders, patterns or URLs; - for stdin."),
+        typer.Argument(metavar="PATH", help="Files, folders, patterns or URLs; - for stdin."),
     ],
     format: Annotated[  # the option's name
         str, output_option("--format", "-f", metavar="NAME", help="Format: table or json.")

@@ -18,7 +18,7 @@ __all__: list[str] = []
 _REST = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 Score = Annotated[
-    list[str], typer.Argument(metavar="SCORE...", help="Command: score and its options.")
+    list[str], typer.Argument(metavar="SCORE", help="Command: score and its options.")
 ]
 
 

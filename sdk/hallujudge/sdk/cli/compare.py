@@ -61,7 +61,7 @@ Format = Annotated[
 @app.command(epilog=examples("hallujudge compare runs/llava runs/minigpt"))
 def compare(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, the baseline first.")
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, the baseline first.")
     ],
     score: Annotated[
         list[str] | None,

@@ -121,7 +121,7 @@ def diff(
 def merge(
     graph: Graph,
     with_: Annotated[
-        list[str], typer.Argument(metavar="OTHER...", help="Patch files, or other graphs.")
+        list[str], typer.Argument(metavar="OTHER", help="Patch files, or other graphs.")
     ],
     out: OutFile,
     name: Annotated[str, output_option("--name", help="Name of the new graph.")] = "",

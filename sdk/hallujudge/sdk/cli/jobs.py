@@ -64,7 +64,7 @@ class JobServer:
 def submit(
     command: Annotated[
         list[str],
-        typer.Argument(metavar="METRIC...", help="Metric and options of its score command."),
+        typer.Argument(metavar="METRIC", help="Metric and options of its score command."),
     ],
     request_id: Annotated[
         str, server_option("--request-id", help="Id of the request; another one is another job.")

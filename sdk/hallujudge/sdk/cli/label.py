@@ -63,7 +63,7 @@ def plan(
 def import_labels(
     run: Run,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files of labels: JSON lines or CSV.")
+        list[Path], typer.Argument(metavar="FILE", help="Files of labels: JSON lines or CSV.")
     ],
 ) -> ExitCode:
     """Add files of labels to labels.jsonl in a run's folder.

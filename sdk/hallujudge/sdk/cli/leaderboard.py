@@ -26,7 +26,7 @@ __all__: list[str] = []
 
 @app.command(epilog=examples("hallujudge leaderboard runs/llava runs/minigpt runs/blip"))
 def leaderboard(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.")],
     score: Annotated[
         str,
         input_option("--score", metavar="NAME", help="Score to rank by.", show_default=False),

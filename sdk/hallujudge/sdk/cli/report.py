@@ -26,7 +26,7 @@ _TWO = "comparison.html"
 
 Runs = Annotated[
     list[Path],
-    typer.Argument(metavar="RUN...", help="Folder that hallujudge score wrote, or two."),
+    typer.Argument(metavar="RUN", help="Folder that hallujudge score wrote, or two."),
 ]
 Format = Annotated[
     list[str] | None,

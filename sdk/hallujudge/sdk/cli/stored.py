@@ -16,7 +16,7 @@ __all__: list[str] = []
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that hallujudge score wrote.")]
 Runs = Annotated[
-    list[Path], typer.Argument(metavar="RUN...", help="Folders that hallujudge score wrote.")
+    list[Path], typer.Argument(metavar="RUN", help="Folders that hallujudge score wrote.")
 ]
 Out = Annotated[
     Path,

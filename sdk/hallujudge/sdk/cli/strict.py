@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from ..errors import InvalidInputError
 
-__all__ = ["StrictCommand", "StrictTyper"]
+__all__ = ["PlainGroup", "StrictCommand", "StrictTyper"]
+
+
+# Typer's own placeholders are names of Python types, and a switch would seem to take a value.
+_PLACEHOLDERS = {bool: "", int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with the option for help."""
+        return _with_placeholders(super().get_params(ctx))
 
 
 class StrictTyper(typer.Typer):
     """A group whose commands are strict."""
+
+    def __init__(self, *, cls: type[PlainGroup] = PlainGroup, **settings: Any) -> None:
+        super().__init__(cls=cls, **settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Return a decorator that makes a function a strict command."""
@@ -28,6 +44,10 @@ class StrictCommand(TyperCommand):
     Without it the last of two files counts and the first is ignored. An empty value, which an unset
     variable of a shell leaves, means the current folder, this process or the default.
     """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with the option for help."""
+        return _with_placeholders(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments.
@@ -46,6 +66,21 @@ class StrictCommand(TyperCommand):
             if single and counts[parameter.name] > 1:
                 raise InvalidInputError(f"{shown} is given more than once; give one value")
         return super().parse_args(ctx, args)
+
+
+def _with_placeholders(parameters: list[Any]) -> list[Any]:
+    """Return parameters whose values have names on help pages."""
+    for option in parameters:
+        if isinstance(option, TyperOption) and option.metavar is None:
+            option.metavar = _placeholder(option.type_descriptor.annotation)
+    return parameters
+
+
+def _placeholder(kind: object) -> str | None:
+    """Return what stands for an option's value on help pages; None: Typer's own."""
+    of_list = get_args(kind)
+    one = of_list[0] if of_list else kind
+    return _PLACEHOLDERS.get(one) if isinstance(one, type) else None
 
 
 def _parts(value: object) -> Iterable[object]:

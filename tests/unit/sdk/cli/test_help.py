@@ -78,6 +78,17 @@ def test_options_have_short_help_in_panels(path: tuple[str, ...]) -> None:
             assert parameter.rich_help_panel in PANELS, (path, parameter.name)
 
 
+@pytest.mark.parametrize("path", COMMANDS, ids=IDS)
+def test_values_of_options_are_named_in_words_and_switches_take_none(path: tuple[str, ...]) -> None:
+    context = COMMANDS[path].make_context("", [], resilient_parsing=True)
+    for option in COMMANDS[path].get_params(context):
+        if option.param_type_name == "option":
+            shown = option.display_type_rich(context)
+            # Typer shows <bool> and <str>, but also the choices of an option, as <text|toml>.
+            assert "<" not in shown or "|" in shown, (path, option.name, shown)
+            assert bool(shown) == (not option.is_flag), (path, option.name, shown)
+
+
 def test_the_same_option_means_the_same_everywhere() -> None:
     names: dict[str, set[str]] = {}
     for path, command in LEAVES.items():
