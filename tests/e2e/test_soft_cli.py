@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.choice_judge import scripted
+from support.qa_samples import write_lines
 from support.running import ServerProcess, here, read_rows
 from support.tri_he_samples import SCENE, answer, report_of, score
 
@@ -97,7 +99,7 @@ def test_claims_count_by_their_probability(tmp_path: Path) -> None:
         assert server.chats == asked + 1, "only the claim without a verdict is asked again"
 
 
-def test_trends_count_probabilities_and_labels_correct_verdicts_only(tmp_path: Path) -> None:
+def test_trends_count_probabilities(tmp_path: Path) -> None:
     texts = [{"image_id": "a", "response": "A sure man rides a horse."}]
     reply = llm.completion("supported", logprobs={"content": [_token(0.75)]})
     with scripted(llm.always(reply)) as server:
@@ -110,9 +112,33 @@ def test_trends_count_probabilities_and_labels_correct_verdicts_only(tmp_path: P
     assert told.returncode == 0, told.stderr
     trend = (tmp_path / "out" / "analysis.json").read_text()
     assert '"hallu_q": 0.25' in trend
-    refused = here("label", "plan", tmp_path / "out")
-    assert refused.returncode == 2
-    assert "score again without --soft" in refused.stderr
+
+
+def test_labels_correct_probabilities_as_they_correct_verdicts(tmp_path: Path) -> None:
+    images = [answer(str(n), ["sure", "near", "x"], ["wrong", "near", "x"]) for n in range(30)]
+    corrected = {}
+    for kind, option in (("soft", ["--soft"]), ("hard", [])):
+        (run := tmp_path / kind).mkdir()
+        with scripted(planted) as server:
+            assert score(run, images, *flags(server), *option).returncode == 0
+        lines = [
+            {"item": row["id"], "claim": claim, "label": ("supported", "not_supported")[wrong]}
+            for number, row in enumerate(read_rows(run / "out" / "items.jsonl"))
+            for claim, wrong in enumerate((number % 5 == 0, number % 3 > 0))
+        ]
+        labels = write_lines(run / "labels.jsonl", lines[:40])
+        told = here("calibrate", run / "out", "--labels", labels, "--format", "json")
+        assert told.returncode == 0, told.stderr
+        corrected[kind] = json.loads(told.stdout)
+    soft, hard = (found["scores"]["hallu_q"] for found in corrected.values())
+    assert soft["raw"]["value"] == pytest.approx((0.1 + 0.8) / 2, abs=1e-6)
+    assert hard["raw"]["value"] == 0.5
+    assert soft["corrected"] == pytest.approx(hard["corrected"])
+    assert soft["corrected"]["value"] == pytest.approx((4 / 20 + 13 / 20) / 2)
+    assert (soft["rogan_gladen"], hard["rogan_gladen"] is None) == (None, False)
+    [note] = [note for note in corrected["soft"]["notes"] if "probabilities" in note]
+    assert "The correction takes the verdicts behind them" in note
+    assert here("label", "plan", tmp_path / "soft" / "out", "-n", "10").returncode == 0
 
 
 def _token(supported: float) -> dict[str, Any]:

@@ -16,6 +16,7 @@ __all__ = [
     "Part",
     "Verdict",
     "certainty",
+    "stated_probability",
     "support_probability",
 ]
 
@@ -142,8 +143,13 @@ class ClaimVerdict:
 
 
 def support_probability(claim: ClaimVerdict) -> float | None:
-    """Return the probability of support that a claim's judge states; None: it states none.
+    """Return the probability of support that a claim's judge states; None: it states none."""
+    return stated_probability(claim.judge, claim.score)
+
+
+def stated_probability(judge: str, score: float | None) -> float | None:
+    """Return the probability of support that a judge's score is; None: it is none.
 
     The score of a matcher is a similarity, and not a probability.
     """
-    return None if claim.judge == _SIMILARITY_JUDGE else claim.score
+    return None if judge == _SIMILARITY_JUDGE else score

@@ -16,7 +16,7 @@ from hallujudge.metrics.calibration.result import CalibratedScore, Calibration
 from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
 
 from ..errors import InvalidInputError
-from ..labels import Label, LabelPlan, MatchedLabels, match_labels, read_labels, read_plan
+from ..labels import Label, LabelPlan, MatchedLabels, find_labels, match_labels, read_plan
 from ..runs.read import read_run
 from ..verdicts import DecidedItem, read_verdicts
 from .samples import Sample, Sampling, sampling_of
@@ -70,15 +70,17 @@ def calibrate(folder: str | Path, options: CalibrateOptions | None = None) -> Ca
     if plan is not None and plan.signature != run.signature:
         raise InvalidInputError(f"{path}: the plan is of another run; plan labels of this run")
     items = list(read_verdicts(run))
-    return calibrate_items(
+    labels = find_labels(*paths, items=items)
+    found = calibrate_items(
         run.report,
         run.metric,
         items,
-        read_labels(*paths, items=items),
+        labels.labels,
         plan=plan,
         interval=run.interval,
         agreement=options.agreement,
     )
+    return replace(found, notes=(*found.notes, *filter(None, [labels.changed_note])))
 
 
 def calibrate_items(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InvalidInputError, OutputError
-from ..labels import LabelPlan, match_labels, plan_labels, read_labels, read_plan
+from ..labels import LabelPlan, find_labels, match_labels, plan_labels, read_labels, read_plan
 from ..labels.planning import By
 from ..runs.read import read_run
 from ..verdicts import read_verdicts
@@ -32,6 +32,10 @@ class AddedLabels:
     """Claims and items without a majority."""
     unknown: int
     """Labels of claims or items that the run does not have."""
+    blank: int
+    """Rows of sheets that are not filled in."""
+    note: str
+    """Warning about labels that replaced others; empty without any."""
 
 
 def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
@@ -45,7 +49,8 @@ def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
     run = read_run(folder)
     path = run.folder / LABELS
     items = list(read_verdicts(run))
-    labels = read_labels(*([path] if path.exists() else []), *files, items=items)
+    found = find_labels(*([path] if path.exists() else []), *files, items=items)
+    labels = found.labels
     matched = match_labels(labels, items)
     if not matched.claims and not matched.items:
         raise InvalidInputError(
@@ -63,6 +68,8 @@ def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
         items=len(matched.items),
         unsure=matched.unsure,
         unknown=matched.unknown,
+        blank=found.blank,
+        note=found.changed_note,
     )
 
 

@@ -74,6 +74,8 @@ class Sample:
     """Names of the clusters, in the order of their numbers."""
     margins: FloatArray
     """How sure the judge is of each claim; NaN if unknown."""
+    soft: bool
+    """Whether the run counts probabilities instead of verdicts."""
 
     @classmethod
     def of(
@@ -112,7 +114,14 @@ class Sample:
             metric, score, sums, adds=[(column.column, amounts)], cluster_of=cluster_of
         )
         margins = np.concatenate([np.array(row.margins, dtype=np.float64) for row in rows])
-        return cls(claims=claims, effects=effects, clusters=tuple(places), margins=margins)
+        counted = np.concatenate([np.array(row.counted, dtype=np.float64) for row in rows])
+        return cls(
+            claims=claims,
+            effects=effects,
+            clusters=tuple(places),
+            margins=margins,
+            soft=bool((counted != claims.verdicts).any()),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +129,8 @@ class _Row:
     """The verdicts of one item."""
 
     verdicts: list[bool]
+    counted: list[float]
+    """For how much of a hallucinated claim the run counts each."""
     labels: list[float]
     amounts: list[float]
     """What each adds to the column of its item if it is hallucinated."""
@@ -134,10 +145,11 @@ class _Row:
         if column.of == "item":
             whole = next(iter(units_of([item], "item")), None)
             if whole is None:
-                return cls(verdicts=[], labels=[], amounts=[], strata=[], margins=[])
+                return cls(verdicts=[], counted=[], labels=[], amounts=[], strata=[], margins=[])
             truth = labels.items.get(item.id) if sampling.counts(whole) else None
             return cls(
                 verdicts=[whole.hallucinated],
+                counted=[float(whole.hallucinated)],
                 labels=[_number(truth)],
                 amounts=[_sign(column)],
                 strata=[sampling.stratum(whole)],
@@ -146,14 +158,15 @@ class _Row:
         amount = _sign(column) / divisor(item.statistics, column.divided_by)
         units = units_of([item], "claim")
         drawn = units_of([item], "item") * len(units) if sampling.by == "item" else units
-        weights = {claim.index: claim.weight for claim in item.claims}
+        claims = {claim.index: claim for claim in item.claims}
         return cls(
             verdicts=[unit.hallucinated for unit in units],
+            counted=[claims[unit.claim or 0].counted for unit in units],
             labels=[
                 _number(_truth(labels, unit) if sampling.counts(of) else None)
                 for unit, of in zip(units, drawn, strict=True)
             ],
-            amounts=[amount * weights[unit.claim or 0] for unit in units],
+            amounts=[amount * claims[unit.claim or 0].weight for unit in units],
             strata=[sampling.stratum(of) for of in drawn],
             margins=[_margin(unit) for unit in units],
         )
@@ -195,9 +208,6 @@ def _fixed(
     }
     sums[metric.unit] = summed([1.0] * len(items))
     sums[column.column] -= summed(
-        [
-            sum(a for a, verdict in zip(row.amounts, row.verdicts, strict=True) if verdict)
-            for row in rows
-        ]
+        [sum(a * part for a, part in zip(row.amounts, row.counted, strict=True)) for row in rows]
     )
     return sums

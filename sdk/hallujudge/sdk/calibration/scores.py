@@ -84,8 +84,12 @@ def _calibrated(
     alone = None
     if sampling.plan is None:
         alone = prediction_powered(claims, effects, confidence=confidence, verdicts=False)
-    other = rogan_gladen(
-        claims, effects, accuracy, raw_size=_size(raw, confidence), confidence=confidence
+    # Sensitivity and specificity are those of verdicts; a mean of probabilities has none.
+    size = _size(raw, confidence)
+    other = (
+        None
+        if sample.soft
+        else rogan_gladen(claims, effects, accuracy, raw_size=size, confidence=confidence)
     )
     count = int(claims.labelled.sum())
     choice, reason = _choice(sample, corrected, other, accuracy, sampling, raw)
@@ -154,9 +158,10 @@ def _choice(
                 "The labels are no random sample of the run, so that only the judge's error rates "
                 "can be taken from them."
             )
+        why = "is not defined for probabilities" if sample.soft else "needs a better judge"
         return "raw", (
-            "The labels are no random sample of the run, and the judge is too weak for Rogan and "
-            "Gladen's estimator. Plan labels."
+            "The labels are no random sample of the run, and Rogan and Gladen's estimator "
+            f"{why}. Plan labels."
         )
     return "ppi++", " ".join(_reasons(corrected, accuracy, raw.value))
 

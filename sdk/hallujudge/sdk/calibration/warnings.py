@@ -54,6 +54,11 @@ def notes_of(
     for name, rate in (("hallucinated", accuracy.sensitivity), ("other", accuracy.specificity)):
         if not rate.n:
             yield f"No {name} claim is labelled, so that the judge's errors on them are unknown."
+    if sample.soft:
+        yield (
+            "The raw scores count probabilities. The correction takes the verdicts behind them, "
+            "and sensitivity and specificity are those of the verdicts."
+        )
     if labels.unknown:
         yield (
             f"{labels.unknown:,} labels are of items or claims that the run does not have; they do "
@@ -82,6 +87,8 @@ def _plan_notes(sampling: Sampling, labels: MatchedLabels) -> Iterator[str]:
             f"{missing:,} of {len(sampling.plan.units):,} planned units have no label; if "
             "hard ones were left out, the corrected scores are biased."
         )
-    extra = len(labels.claims.keys() - sampling.chosen) if sampling.by == "claim" else 0
-    if extra:
-        yield f"{extra:,} labels are of claims that the plan did not draw; they do not count."
+    own = labels.claims if sampling.by == "claim" else {(item, None) for item in labels.items}
+    if extra := len(set(own) - sampling.chosen):
+        yield (
+            f"{extra:,} labels are of {sampling.by}s that the plan did not draw; they do not count."
+        )

@@ -69,7 +69,8 @@ def import_labels(
     """Add files of labels to labels.jsonl in a run's folder.
 
     Read are the HTML page's export, tables with the columns item, claim and label, and responses
-    whose words are marked. A later label of one annotator replaces an earlier one.
+    whose words are marked. A later label of one annotator replaces an earlier one. Rows without a
+    label are left out, so that a sheet may be imported again and again while it is filled in.
     """
     from ..calibration.next_labels import add_labels
 
@@ -79,6 +80,10 @@ def import_labels(
         f"{added.unknown:,} of claims or items that the run does not have, "
         f"{added.unsure:,} without a majority"
     )
+    if added.blank:
+        typer.echo(f"{added.blank:,} rows have no label yet")
+    if added.note:
+        typer.echo(f"note: {added.note}")
     typer.echo(f"written to {added.path}", err=True)
     return ExitCode.OK
 

@@ -14,7 +14,7 @@ from ..errors import ArchiveError
 from ..verdicts import DecidedItem
 from .values import Label
 
-__all__ = ["read_labels"]
+__all__ = ["FoundLabels", "find_labels", "read_labels"]
 
 _WORDS: Mapping[str, bool | None] = {
     "supported": False,
@@ -58,14 +58,42 @@ class _Items:
         return same[0].id if len(same) == 1 else identifier
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundLabels:
+    """The labels of files."""
+
+    labels: tuple[Label, ...]
+    """The labels; of those with one key the last."""
+    blank: int
+    """Number of rows of sheets that are not filled in."""
+    changed: int
+    """Number of labels that another one replaced and contradicts."""
+
+    @property
+    def changed_note(self) -> str:
+        """Return a warning about labels that were replaced; empty if there are none."""
+        if not self.changed:
+            return ""
+        return (
+            f"{self.changed:,} labels contradict an earlier one of the same annotator and replace "
+            "it; if they are of several people, name them in the column annotator."
+        )
+
+
 def read_labels(*paths: str | Path, items: Iterable[DecidedItem] = ()) -> list[Label]:
-    """Return the labels of files.
+    """Return the labels of files; see :func:`find_labels`."""
+    return list(find_labels(*paths, items=items).labels)
+
+
+def find_labels(*paths: str | Path, items: Iterable[DecidedItem] = ()) -> FoundLabels:
+    """Return the labels of files, and what became of the others.
 
     A file of JSON lines or a table has the keys ``item`` and ``label``, and ``claim``, ``start``,
     ``end``, ``text``, ``annotator`` where they are known. A label is ``supported``,
-    ``not_supported`` (or ``hallucinated``) or ``unsure``. The HTML page's ``agree`` and
-    ``disagree`` need its ``verdict``. Records with ``words``, pairs of a word and whether it is
-    hallucinated, label the words and the whole item, as in HAT (Petryk et al., ALOHa, 2024).
+    ``not_supported`` (or ``hallucinated``) or ``unsure``; a row whose label is blank has none. The
+    HTML page's ``agree`` and ``disagree`` need its ``verdict``. Records with ``words``, pairs of a
+    word and whether it is hallucinated, label the words and the whole item, as in HAT (Petryk et
+    al., ALOHa, 2024).
 
     Args:
         paths: The files; a later label of one annotator replaces an earlier one.
@@ -73,24 +101,33 @@ def read_labels(*paths: str | Path, items: Iterable[DecidedItem] = ()) -> list[L
             the item with the same response.
 
     Raises:
-        ArchiveError: A file can't be read, or a record is not a label.
+        ArchiveError: A file can't be read, a record is not a label, or there is no label.
     """
     found: dict[tuple[object, ...], Label] = {}
     known = _Items.of(items)
+    blank = changed = 0
     for path in paths:
-        for label in _labels(read_records(read_format(Path(path)).source), known):
-            found[label.key] = label
+        for record in read_records(read_format(Path(path)).source):
+            blank += (given := _labels(record, known)) is None
+            for label in given or ():
+                earlier = found.get(label.key)
+                changed += earlier is not None and earlier.hallucinated != label.hallucinated
+                found[label.key] = label
             if len(found) > _MOST:
                 raise ArchiveError(f"{path}: more than {_MOST:,} labels; give fewer files")
-    return list(found.values())
+    if not found:
+        names = ", ".join(map(str, paths))
+        raise ArchiveError(f"{names}: no label in {blank:,} rows; fill in the column 'label'")
+    return FoundLabels(labels=tuple(found.values()), blank=blank, changed=changed)
 
 
-def _labels(records: Iterable[Record], known: _Items) -> Iterator[Label]:
-    for record in records:
-        if "words" in record.values:
-            yield from _marked(record, known)
-        else:
-            yield _label(record)
+def _labels(record: Record, known: _Items) -> Iterable[Label] | None:
+    """Return the labels of a record; None if it is a row of a sheet that is not filled in."""
+    if "words" in record.values:
+        return _marked(record, known)
+    if "label" in record.values and str(record.values["label"] or "").strip() == "":
+        return None
+    return (_label(record),)
 
 
 def _label(record: Record) -> Label:

@@ -128,16 +128,32 @@ def _text_table(grid: Grid, width: int) -> Table:
             break
         columns = [column for column in columns if column[0] != heading]
     table = score_table(*(heading for heading, *_ in columns))
-    needed = -_GAP
-    for column, cells in zip(table.columns, columns, strict=True):
-        longest = max(len(word) for cell in cells for word in cell.split(" "))
-        column.min_width = min(longest, _WORD_CHARS)
-        needed += column.min_width + _GAP
-    # Lines that are too long are better than columns that are cut.
-    table.width = None if needed <= width else needed
+    widths = _widths(columns, width)
+    table.width = sum(widths) + _GAP * (len(widths) - 1)
+    for column, chars in zip(table.columns, widths, strict=True):
+        column.width = chars
     for row in zip(*(cells for _, *cells in columns), strict=True):
         table.add_row(*row)
     return table
+
+
+def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the columns' widths: that of the longest word, or of the longest cell if it fits.
+
+    Lines that are too long are better than columns that are cut.
+    """
+    words = [
+        min(max(len(word) for cell in cells for word in cell.split(" ")), _WORD_CHARS)
+        for cells in columns
+    ]
+    left = width - sum(words) - _GAP * (len(words) - 1)
+    for place in reversed(range(len(words))):
+        more = max(map(len, columns[place])) - words[place]
+        # Names break anywhere, other cells between words: part of what they want is of no use.
+        given = max(min(more, left), 0) if place == 0 or more <= left else 0
+        words[place] += given
+        left -= given
+    return words
 
 
 def _wide(columns: Sequence[Sequence[str]]) -> int:

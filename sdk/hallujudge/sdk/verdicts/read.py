@@ -40,11 +40,6 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
             f"{run.folder}: scores of {name} do not depend on verdicts that labels could correct; "
             f"give a run of {', '.join(KINDS)}"
         )
-    if run.report.settings.get("soft") == "yes":
-        raise UnsupportedError(
-            f"{run.folder}: labels correct verdicts, but this run counts probabilities; score "
-            "again without --soft (verdicts in a cache are not asked for again)"
-        )
     claims_of = import_module(f".{name.replace('-', '_')}", __package__).claims_of
     for record in records_of(run.folder / ITEMS, run.signature):
         result = result_of(record, run.metric.columns)
@@ -77,10 +72,10 @@ def _check(item: DecidedItem, run: StoredRun, record: Record) -> None:
     """Refuse a line whose verdicts do not add up to its statistics."""
     for column in run.metric.judged:
         if column.of == "claim":
-            found = sum(
-                claim.weight
+            found = math.fsum(
+                claim.weight * (1.0 - claim.counted if column.supported else claim.counted)
                 for claim in item.claims
-                if claim.hallucinated is not None and claim.hallucinated != column.supported
+                if claim.hallucinated is not None
             )
             told = item.statistics[column.column] * divisor(item.statistics, column.divided_by)
             if not math.isclose(found, told, abs_tol=_CLOSE, rel_tol=_CLOSE):

@@ -24,7 +24,14 @@ class DecidedClaim:
     span: tuple[int, int] | None = None
     """Place of the claim in the response."""
     weight: float = 1.0
-    """What the claim adds to its item's column."""
+    """What the claim adds to its item's column if it is hallucinated."""
+    probability: float | None = None
+    """How likely it is hallucinated, in runs that count probabilities; None: its verdict counts."""
+
+    @property
+    def counted(self) -> float:
+        """Return for how much of a hallucinated claim the run counts it."""
+        return float(self.hallucinated is True) if self.probability is None else self.probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -282,3 +282,30 @@ def test_commands_write_labels_plan_and_calibration(tmp_path: Path) -> None:
     assert (refused.returncode, refused.stderr) == (
         2, "error: --by 'page': choose claim or item\n",
     )  # fmt: skip
+
+
+def test_a_sheet_may_be_imported_while_it_is_filled_in(tmp_path: Path) -> None:
+    chair_run(tmp_path / "run", 0.4)
+    sheet = tmp_path / "sheet.csv"
+    assert here("label", "plan", tmp_path / "run", "-n", "60", "--sheet", sheet).returncode == 0
+    head, *rows = sheet.read_text(encoding="utf-8").splitlines()
+    half = [row[:-1] + "supported," if at < 40 else row for at, row in enumerate(rows)]
+    sheet.write_text("\n".join([head, *half]), encoding="utf-8")
+    done = here("label", "import", tmp_path / "run", sheet)
+    assert "40 labels of 40 claims" in done.stdout, done.stderr
+    assert "20 rows have no label yet" in done.stdout
+    sheet.write_text("\n".join([head, half[0].replace(",supp", ",not_supp")]), encoding="utf-8")
+    done = here("label", "import", tmp_path / "run", sheet)
+    assert "note: 1 labels contradict an earlier one" in done.stdout, done.stderr
+    told = " ".join(here("calibrate", tmp_path / "run").stdout.split())
+    assert "20 of 60 planned units have no label" in told
+
+
+def test_labels_of_items_that_the_plan_did_not_draw_have_a_note(
+    folder: Path, tmp_path: Path
+) -> None:
+    plan = tmp_path / "plan.json"
+    here("label", "plan", folder, "-n", "50", "--by", "item", "--out", plan)
+    labels = labels_file(tmp_path / "l.jsonl", folder, lambda _, __, verdict: verdict)
+    found = calibrate(folder, CalibrateOptions(labels=(labels,), plan=plan))
+    assert "70 labels are of items that the plan did not draw; they do not count." in found.notes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.sdk.errors import ArchiveError
-from hallujudge.sdk.labels import Label, read_labels
+from hallujudge.sdk.labels import Label, find_labels, read_labels
 from hallujudge.sdk.verdicts import DecidedItem
 
 
@@ -138,3 +138,24 @@ def test_other_lines_are_refused(tmp_path: Path, line: dict[str, object], told: 
     with pytest.raises(ArchiveError) as refused:
         read_labels(written(tmp_path / "labels.jsonl", line))
     assert told in str(refused.value)
+
+
+def test_rows_that_are_not_filled_in_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_text("item,claim,label\n1,0,supported\n1,1,\n1,2, \n", encoding="utf-8-sig")
+    found = find_labels(path)
+    assert (len(found.labels), found.blank) == (1, 2)
+    path.write_text("item,claim,label\n1,1,\n", encoding="utf-8")
+    with pytest.raises(ArchiveError, match=r"no label in 1 rows; fill in the column 'label'"):
+        find_labels(path)
+
+
+def test_labels_that_contradict_earlier_ones_are_counted(tmp_path: Path) -> None:
+    line = {"item": "1", "claim": 0, "label": "supported"}
+    path = written(tmp_path / "one.jsonl", line, line | {"claim": 1}, line | {"claim": 2})
+    same, other = line, line | {"claim": 1, "label": "not_supported"}
+    again = written(tmp_path / "two.jsonl", same, other, other | {"claim": 2, "annotator": "bob"})
+    found = find_labels(path, again)
+    assert (len(found.labels), found.changed) == (4, 1)
+    assert "1 labels contradict an earlier one of the same annotator" in found.changed_note
+    assert find_labels(path).changed_note == ""

@@ -58,3 +58,13 @@ def test_a_long_name_breaks_and_leaves_the_numbers_whole() -> None:
     lines = text_of(grid(row=("a-model-with-a-very-long-name-" * 2, *ROW[1:])))
     assert max(map(len, lines)) <= 80
     assert any("90.6645" in line for line in lines)
+
+
+def test_columns_are_as_wide_as_their_longest_word_where_lines_are_too_long() -> None:
+    names = ("score", "raw", "95% interval", "corrected", "95% interval", "for this run")
+    ends = ("chair_i", "0.1199", "[0.0875, 0.1621]", "0.0870", "[0.0373, 0.1954]", "[0.04, 0.18]")
+    table = grid((*names, "Rogan–Gladen", "labels", "report"), (*ends, "–", "81", "ppi++"))
+    for width in (80, 94, 100, 120):
+        lines = text_of(table, width)
+        assert any(line.endswith("labels   report") for line in lines)
+        assert any(line.endswith("81       ppi++") for line in lines)
