@@ -109,7 +109,7 @@ def _refuse_calls(client: Client, scoring: ScoreRun, run: StoredRun) -> None:
     if run.manifest is not None and run.manifest.run.get("server"):
         raise UnsupportedError(
             f"{run.folder} was scored at a server, which has its verdicts; score there again with "
-            f"--variant {scoring.variant}: what was judged before costs nothing"
+            f"ScoreRun(variant={scoring.variant}): what was judged before costs nothing"
         )
     spec = scoring.spec()
     rows = client.estimate_items(spec, scoring.items())

@@ -211,8 +211,8 @@ def _mapped(opened: Opened, keys: Mapping[str, str]) -> Records:
     lacking = [key for key in keys.values() if first and value_at(first.values, key) is None]
     if first is not None and lacking:
         raise ArchiveError(
-            f"{first.place}: no value for {named(lacking)}, which --map names; found "
-            f"{named(sorted(first.values))}"
+            f"{first.place}: no value for {named(lacking)}, which InputOptions(key_map=…) names; "
+            f"found {named(sorted(first.values))}"
         )
 
     def records() -> Iterator[Record]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +13,7 @@ from ..errors import InvalidInputError
 from .app import ExitCode, app
 from .panels import examples, output_option
 from .strict import StrictTyper
+from .wording import in_flags
 
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
@@ -49,7 +50,10 @@ def inspect(
 
     if format not in FORMATS:
         raise InvalidInputError(f"--format {format!r}: choose from {', '.join(FORMATS)}")
-    summaries = inspect_archives(paths)
+    summaries = [
+        replace(summary, next_step=in_flags(summary.next_step))
+        for summary in inspect_archives(paths)
+    ]
     if format == "json":
         typer.echo(json.dumps([asdict(summary) for summary in summaries], indent=2))
     else:

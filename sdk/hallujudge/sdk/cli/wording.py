@@ -31,6 +31,7 @@ _NEEDED = {
 _FLAG_OF_ERROR = re.compile(r"Invalid value for .*?'(?P<flag>[^']*)': ")
 # All other options have the names of their fields.
 _FLAGS = {
+    "key_map": "--map",
     "human_keys": "--human-key",
     "claims_only": "--claims",
     "display": "--options",

@@ -294,7 +294,7 @@ def test_a_folder_for_another_metric_says_what_it_holds(tmp_path: Path) -> None:
 def test_a_map_that_names_no_key(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", [{"out": "Yes", "doc": {"gt": "yes"}}])
     said = refused(path, key_map={"response": "output", "label": "doc.gt"})
-    assert "a.jsonl line 1: no value for output, which --map names; found doc, out" in said
+    assert "a.jsonl line 1: no value for output, which InputOptions(key_map=…) names; found" in said
     items = read_items(
         "pope", path, None, options=InputOptions(key_map={"response": "out", "label": "doc.gt"})
     )

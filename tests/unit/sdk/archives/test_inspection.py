@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS, QUESTIONS, packed
+from support.archive_values import write_lines
 
 from hallujudge.sdk.archives import ArchiveSummary, inspect_archives
+from hallujudge.sdk.archives.layouts import archive_readers
 from hallujudge.sdk.cli import main
 
 
@@ -105,6 +107,21 @@ def test_the_summary_of_a_run_is_explained(tmp_path: Path) -> None:
     assert "no responses" in results.layout
     assert results.command == ""
     assert "--log_samples" in results.next_step
+
+
+def test_advice_is_in_the_words_of_who_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python callers get arguments; the command line names its options."""
+    # The option of another tool is what both give to that tool.
+    advice = [reader.remedy.replace("--log_samples", "") for reader in archive_readers()]
+    assert any(advice)
+    assert [text for text in advice if "--" in text] == []
+    path = write_lines(tmp_path / "nouns.jsonl", [{"id": 1, "nouns": ["dog"]}])
+    assert one(path).next_step == "give it with InputOptions(nouns=…), beside answers"
+    for format in ("table", "json"):
+        main(["archive", "inspect", str(path), "--format", format])
+        assert "give it with --nouns-file, beside answers" in capsys.readouterr().out
 
 
 def test_the_command_prints_a_page_or_json(

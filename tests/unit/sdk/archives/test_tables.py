@@ -206,6 +206,11 @@ LAYOUTS: list[tuple[str, Mapping[str, object], str]] = [
     ),
     ("mementos", {"video": "v", "captions": {}, "aspect": "a"}, "is VidHal's annotations"),
     (
+        "chair",
+        {"id": 1, "nouns": ["dog"]},
+        "is AMBER's nouns of descriptions: give it with InputOptions(nouns=…), beside answers",
+    ),
+    (
         "tri-he",
         {"question_id": "1", "operator": "base"},
         "is a file of INFACT's answers; use `hallujudge score infact --responses ",

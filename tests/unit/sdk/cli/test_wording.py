@@ -12,6 +12,8 @@ from hallujudge.sdk.cli.wording import in_flags
     [
         ("name it with InputOptions(id_key=…)", "name it with --id-key"),
         ("set Client(progress_timeout=…)", "set --progress-timeout"),
+        ("which InputOptions(key_map=…) names", "which --map names"),
+        ("with ScoreRun(variant=corrected): what", "with --variant corrected: what"),
         ("or set the option count_empty to score it", "or set --count-empty to score it"),
         ("set the option unparsed = wrong to", "set --unparsed wrong to"),
         (

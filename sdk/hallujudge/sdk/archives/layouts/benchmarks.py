@@ -237,12 +237,20 @@ READERS = (
     _unread(
         "VidHal's display order",
         "",
-        "give it with --options, beside VidHal's answers",
+        "give it with InputOptions(display=…), beside VidHal's answers",
         matches=_is_display,
         shape="letters with ranks for each video",
     ),
-    _unread("AMBER's nouns of descriptions", "id nouns", "give it with --nouns, beside answers"),
-    _unread("AMBER's questions", "id image query", "give it with --questions, beside answers"),
+    _unread(
+        "AMBER's nouns of descriptions",
+        "id nouns",
+        "give it with InputOptions(nouns=…), beside answers",
+    ),
+    _unread(
+        "AMBER's questions",
+        "id image query",
+        "give it with InputOptions(questions=…), beside answers",
+    ),
     _responses(
         "claims of answers, for Tri-HE",
         "image_id claims",
@@ -255,7 +263,7 @@ READERS = (
     _unread(
         "a table of words with lists of words, such as AMBER's relation.json",
         "",
-        "give it beside AMBER's answers, with --associations",
+        "give it beside AMBER's answers, with InputOptions(associations=…)",
         matches=lambda values: _maps_to_words(values, with_digits=False),
         shape="a list of words for each word",
     ),

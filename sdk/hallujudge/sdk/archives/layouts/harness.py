@@ -51,6 +51,6 @@ READERS = (
         keys=_KEYS,
         any_metric=True,
         convert=_convert,
-        remedy="name a metric that scores its answers, and give its references with --references",
+        remedy="name a metric that scores its answers, and give its references with references=…",
     ),
 )

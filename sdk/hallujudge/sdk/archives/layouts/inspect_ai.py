@@ -104,7 +104,7 @@ READERS = (
     _reader(
         "",
         lambda _values: True,
-        remedy="name a metric that scores its answers, and give its references with --references",
+        remedy="name a metric that scores its answers, and give its references with references=…",
     ),
     ArchiveReader(
         name="an Inspect AI log without samples",

@@ -166,7 +166,7 @@ READERS = (
         ),
         any_metric=True,
         convert=converting(_general),
-        remedy="name a metric that scores its answers, and give its references with --references",
+        remedy="name a metric that scores its answers, and give its references with references=…",
     ),
     ArchiveReader(
         name="a summary of an lmms-eval or lm-evaluation-harness run, which has no responses",

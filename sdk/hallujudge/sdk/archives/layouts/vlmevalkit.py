@@ -142,6 +142,6 @@ READERS = (
         keys=_KEYS,
         any_metric=True,
         convert=converting(_common),
-        remedy="name a metric that scores its answers, and give its references with --references",
+        remedy="name a metric that scores its answers, and give its references with references=…",
     ),
 )
