@@ -190,7 +190,9 @@ def test_usage_errors(folder: Path) -> None:
     assert_refused(
         score(folder, "good.jsonl", "--format", "pdf"), "table, json, markdown, csv, latex, html"
     )
-    assert_refused(score(folder, "good.jsonl", "--confidence", "2"), "confidence is 2")
+    assert_refused(
+        score(folder, "good.jsonl", "--confidence", "2"), "error: --confidence is 2.0; give"
+    )
     assert_refused(
         score(folder, "good.jsonl", "--workers", "many"),
         "error: --workers is 'many'; give a whole number (--help",

@@ -71,7 +71,7 @@ def test_exit_codes(
         (("old", "--max", "chair_i=x"), "--max 'chair_i=x': give a score and a number"),
         (("old", "--max", "chair_i=1", "--max", "chair_i=2"), "two limits"),
         (("old", "--min", "f1=0.8"), "chair has no score 'f1'"),
-        (("old", "--min", "recall=0.8", "--decide", "x"), "decide is 'x'"),
+        (("old", "--min", "recall=0.8", "--decide", "x"), "error: --decide is 'x'"),
         (("old", "--min", "recall=0.8", "-f", "pdf"), "--format 'pdf'"),
     ],
 )

@@ -50,7 +50,7 @@ def test_every_format(
         (("a", "b", "--score", "mean_words"), "no better end"),
         (("a", "b", "--score", "f1"), "chair has no score 'f1'"),
         (("a", "b", "--name", "x"), "1 name for 2 runs"),
-        (("a", "b", "--confidence", "2"), "confidence is 2.0"),
+        (("a", "b", "--confidence", "2"), "error: --confidence is 2.0"),
     ],
 )
 def test_errors(runs: Path, words: tuple[str, ...], said: str) -> None:

@@ -17,7 +17,7 @@ from hallujudge.judge_service.engine.families.tri_he import ENTRY, TriHePipeline
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.offers import Offers
 from hallujudge.judge_service.engine.resources import Resources
-from hallujudge.judge_service.errors import NotFoundError
+from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
 from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.items import TriHeItem
@@ -185,6 +185,16 @@ def test_a_remote_caller_names_only_what_is_offered(
     resources = Resources(offers=Offers(models=("minilm",)))
     with pytest.raises(NotFoundError, match=f"{option} names something .* it offers minilm$"):
         ENTRY.open(ScoreSpec(metric="tri-he", options=options), resources)
+
+
+def test_a_threshold_out_of_range_is_named_as_a_field() -> None:
+    spec = ScoreSpec(metric="tri-he", options={"keep_above": "1.5", "small_above": "2"})
+    with pytest.raises(
+        InvalidInputError, match=r"^the option keep_above is 1\.5; .*; the"
+    ) as caught:
+        ENTRY.open(spec, Resources())
+    fields = {violation.field for violation in caught.value.violations}
+    assert fields == {"spec.options['keep_above']", "spec.options['small_above']"}
 
 
 @pytest.mark.parametrize("judge", ["hhem", "factcg", "minicheck-flan-t5"])

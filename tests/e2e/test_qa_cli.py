@@ -108,7 +108,9 @@ def test_by_order_only_when_asked(tmp_path: Path) -> None:
     assert_refused(pope(tmp_path, answers), "--join order", "answer, question")
     assert pope(tmp_path, answers, "--join", "order").returncode == 0
     assert values_of(tmp_path / "out")["accuracy"] == 0.5
-    assert_refused(pope(tmp_path, answers, "--join", "luck"), "auto, id, text, order")
+    assert_refused(
+        pope(tmp_path, answers, "--join", "luck"), "--join luck is unknown", "auto, id, text, order"
+    )
 
 
 def test_answers_that_carry_their_labels(tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ from support.pages import Page
 from support.running import here
 from support.tri_he_samples import FALSE, TRUE, answer, score
 
+from hallujudge.sdk.errors import OutputError
+from hallujudge.sdk.runs.read import read_run
+
 BEGIN = {
     "json": '{\n "metric": "chair"',
     "markdown": "### chair (published)\n",
@@ -53,6 +56,8 @@ def test_a_run_is_printed_in_any_format(captions: Path) -> None:
     assert (again.head, again.columns, again.items()) == (page.head, page.columns, page.items())
     table = here("report", run, "-f", "parquet")
     assert (table.returncode, table.stderr) == (0, f"written to {run / 'items.parquet'}\n")
+    with pytest.raises(OutputError, match="File exists; give another path"):
+        read_run(run).items_to_parquet(run / "report.json" / "items.parquet")
     refused = here("report", run, "-f", "pdf")
     assert refused.returncode == 2
     assert "choose from table, json" in refused.stderr

@@ -246,7 +246,7 @@ def test_thresholds_are_settings_and_are_in_the_signature(tmp_path: Path) -> Non
     assert "sup>1" in report["signature"]
     for value, said in (("1.5", "from -1 to 1"), ("nan", "from -1 to 1")):
         run = score(tmp_path, [answer("a", TRUE)], "--keep-above", value)
-        assert_refused(run, f"keep_above is {value}", said)
+        assert_refused(run, f"--keep-above is {value}", said)
 
 
 def test_one_of_claims_and_responses(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_models_that_cannot_be_used(tmp_path: Path) -> None:
     refused(tmp_path / "model", "model.safetensors")
     refused("nobody/has-this", "allow its download", "--matcher-download")
     refused("mpnet", "sentence-transformers/all-mpnet-base-v2 is not on this machine")
-    refused("minilm", "judge nli needs small_model", more=("--judge", "nli"))
+    refused("minilm", "judge nli needs --small-model", more=("--judge", "nli"))
     refused(
         *("minilm", "lytang/MiniCheck-RoBERTa-Large is not on this machine"),
         more=("--judge", "minicheck-roberta"),

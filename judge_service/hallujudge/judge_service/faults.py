@@ -10,6 +10,8 @@ __all__ = ["fault_of"]
 _MOST_CHARS = 80
 _NOT_A_NUMBER = re.compile(r"(?:could not convert|invalid literal).*?: (?P<value>'.*)")
 _NOT_A_CHOICE = re.compile(r"(?P<value>.+) is not a valid \w+")
+_NOT_FORMATTED = re.compile(r"(?:Cannot specify|Unknown format code|Invalid format specifier) .*")
+_OTHER_KIND = "a value in it is of another kind than expected"
 
 
 def fault_of(error: Exception) -> str:
@@ -25,10 +27,12 @@ def fault_of(error: Exception) -> str:
             return f"it has no {error.args[0]!r:.{_MOST_CHARS}}"
         case RecursionError():
             return "it is nested too deeply"
+        case UnicodeDecodeError():
+            return "it is not UTF-8 text"
         case ValueError():
             return _plain(str(error))[:_MOST_CHARS]
         case _:
-            return "a value in it is of another kind than expected"
+            return _OTHER_KIND
 
 
 def _plain(message: str) -> str:
@@ -36,4 +40,6 @@ def _plain(message: str) -> str:
         return f"{found['value']} is not a number"
     if found := _NOT_A_CHOICE.fullmatch(message):
         return f"{found['value']} is not a known value"
+    if _NOT_FORMATTED.fullmatch(message):
+        return _OTHER_KIND
     return message

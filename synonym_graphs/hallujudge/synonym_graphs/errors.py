@@ -65,6 +65,6 @@ class GraphNotFoundError(GraphError):
         self.shipped = tuple(shipped)
         names = ", ".join(self.shipped) or "none"
         super().__init__(
-            f"no synonym graph {value!r}. Shipped graphs: {names}. "
+            f"no synonym graph {value!r:.300}. Shipped graphs: {names}. "
             "Give one of these names, or the path of a graph file."
         )

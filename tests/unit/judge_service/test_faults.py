@@ -21,6 +21,8 @@ from hallujudge.metrics.framework.result import Outcome
         (lambda: float("high"), "'high' is not a number"),
         (lambda: int("high"), "'high' is not a number"),
         (lambda: Outcome("maybe"), "'maybe' is not a known value"),
+        (lambda: format("3", ",.1%"), "a value in it is of another kind than expected"),
+        (lambda: b"\xff".decode(), "it is not UTF-8 text"),
         (lambda: len(3), "a value in it is of another kind than expected"),  # type: ignore[arg-type]
     ],
 )

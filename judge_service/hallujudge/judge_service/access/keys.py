@@ -185,7 +185,9 @@ def _keys(data: bytes) -> list[ApiKey]:
     if not isinstance(content, dict) or not isinstance(content.get("keys"), list):
         raise ValueError("it has no list of keys")  # noqa: TRY004 - one kind for the caller
     if content.get("version") != _VERSION:
-        raise ValueError(f"its version is {content.get('version')!r:.40}, not {_VERSION}")
+        found = content.get("version")
+        told = "it has no version" if found is None else f"its version is {found!r:.40}"
+        raise ValueError(f"{told}, not {_VERSION}")
     return [_key(row) for row in content["keys"]]
 
 

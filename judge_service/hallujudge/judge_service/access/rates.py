@@ -49,8 +49,9 @@ class CallerLimits:
         limit = caller.limits.max_concurrency
         use = self._use(caller)
         if limit is not None and use.inside >= limit:
+            calls = "call" if use.inside == 1 else "calls"
             raise OverloadedError(
-                f"{caller.name} has {use.inside} calls running or waiting, and may have {limit}; "
+                f"{caller.name} has {use.inside} {calls} running or waiting, and may have {limit}; "
                 f"try again in {_BUSY_SECONDS:g} s",
                 reason="KEY_CONCURRENCY_LIMIT",
                 metadata={"limit": str(limit)},

@@ -327,7 +327,7 @@ class JudgeFactory:
             replicas=tuple(replicas),
             model=model,
             reply_models=_names(settings.llm_reply_models),
-            dialect=_dialect(settings.llm_dialect),
+            dialect=_dialect("llm_dialect", settings.llm_dialect),
             constraint=settings.llm_constraint,
             sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.llm_omit)),
             retry=self._retry(),
@@ -375,7 +375,7 @@ class JudgeFactory:
             ),
             model=settings.fallback_model,
             reply_models=_names(settings.fallback_reply_models),
-            dialect=_dialect(settings.fallback_dialect),
+            dialect=_dialect("fallback_dialect", settings.fallback_dialect),
             constraint=settings.fallback_constraint,
             sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.fallback_omit)),
             retry=self._retry(),
@@ -458,10 +458,10 @@ class JudgeFactory:
         return Prices(prompt=prompt, completion=completion, cached=cached if cached >= 0 else None)
 
 
-def _dialect(name: str) -> Dialect:
+def _dialect(setting: str, name: str) -> Dialect:
     if name not in get_args(Dialect):
         raise InvalidInputError(
-            f"the dialect is {name!r}; choose one of {', '.join(get_args(Dialect))}"
+            f"{setting} is {name!r}; choose one of {', '.join(get_args(Dialect))}"
         )
     return cast("Dialect", name)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from hallujudge.synonym_graphs import (
     GraphError,
     GraphInvalidError,
-    GraphNotFoundError,
     SynonymGraph,
     load_graph,
     parse_graph,
@@ -150,16 +149,18 @@ def read_graph(source: GraphSource) -> SynonymGraph:
         if isinstance(source, ShippedGraph):
             # load_graph accepts paths too, but a remote caller must not open files of the server.
             if source.name not in shipped_graphs():
-                raise GraphNotFoundError(source.name, shipped=shipped_graphs())
+                known = ", ".join(shipped_graphs())
+                raise NotFoundError(
+                    f"no shipped synonym graph is called {source.name!r:.80}; choose one of "
+                    f"{known}, or send the text of a graph",
+                    reason="GRAPH_UNKNOWN",
+                    metadata={"graph": source.name},
+                )
             return load_graph(source.name)
         graph = parse_graph(source.text, layout=source.layout, name=source.name)
         if problems := validate_graph(graph):
             raise GraphInvalidError(problems, name=source.name)
         return graph
-    except GraphNotFoundError as err:
-        raise NotFoundError(
-            str(err), reason="GRAPH_UNKNOWN", metadata={"graph": source.name}
-        ) from err
     except GraphError as err:
         raise InvalidInputError(
             f"synonym graph {err}",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from ..faults import fault_of
 from .failures import CallFailedError, FailureKind, shown_text
 from .templates import Message
 
@@ -194,10 +195,10 @@ def parse_reply(body: bytes) -> ChatReply:
     content = _content_of(body)
     try:
         return _reply_of(content)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as err:
+    except (LookupError, TypeError, ValueError, AttributeError) as err:
         raise CallFailedError(
             FailureKind.BAD_REPLY,
-            f"the reply is not a chat completion ({type(err).__name__}: {str(err)[:100]})",
+            f"the reply is not a chat completion: {fault_of(err)}",
         ) from err
 
 
@@ -223,15 +224,15 @@ def _beginning(body: bytes) -> str:
 def _reply_of(content: dict[str, object]) -> ChatReply:
     choices = content["choices"]
     if not isinstance(choices, list) or not choices:
-        raise ValueError("no choices")
+        raise ValueError("it has no choices")
     choice = choices[0]
     message = choice["message"]
     text = message.get("content")
     if text is not None and not isinstance(text, str):
-        raise TypeError(f"content is of type {type(text).__name__}")
+        raise ValueError("its content is not a text")
     refusal = message.get("refusal") or ""
     if text is None and not refusal and choice.get("finish_reason") != "content_filter":
-        raise ValueError("neither content nor refusal")
+        raise ValueError("it has neither content nor a refusal")
     prompt, cached, completion = _usage_of(content.get("usage"))
     return ChatReply(
         content=text or "",

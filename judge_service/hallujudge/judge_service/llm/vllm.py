@@ -177,8 +177,9 @@ class VllmServer:
                 self._progress(f"vllm {problem}; starting it again in {wait:.0f} s")
                 await asyncio.sleep(wait)
                 wait = min(60.0, wait * 2)
+        again = f", {self.starts} times" if self.starts > 1 else ""
         raise UnavailableError(
-            f"vllm serve {self.settings.model} {problem}, {self.starts} times; its log is "
+            f"vllm serve {self.settings.model} {problem}{again}; its log is "
             f"{self.log_path} and ends:\n{self._log_tail()}",
             reason="JUDGE_UNREACHABLE",
         )

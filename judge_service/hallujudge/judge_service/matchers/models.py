@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
+from ..faults import fault_of
 
 __all__ = [
     "MINILM_SHA256",
@@ -184,8 +185,9 @@ def _folder(name: str, path: Path) -> ModelFolder:
         )
     config = _read_json(path / "config.json")
     if not isinstance(config, dict):
+        problem = "has no config.json" if config is None else "has a config.json without settings"
         raise InvalidInputError(
-            f"the model folder {path} has no config.json; {_HOW}", metadata={"model": name}
+            f"the model folder {path} {problem}; {_HOW}", metadata={"model": name}
         )
     _check_weights(path / _WEIGHTS, name)
     with (path / _WEIGHTS).open("rb") as file:
@@ -224,7 +226,9 @@ def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as err:
-        raise InvalidInputError(f"{path} is not JSON ({err}); download the model again") from err
+        raise InvalidInputError(
+            f"{path} can't be read: {fault_of(err)}; download the model again"
+        ) from err
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +271,7 @@ def encoder_shape(model: ModelFolder) -> EncoderShape:
         )
     except (KeyError, TypeError, ValueError) as err:
         raise InvalidInputError(
-            f"config.json of the model {model.name} has a missing or invalid value ({err}); give "
+            f"config.json of the model {model.name} can't be used: {fault_of(err)}; give "
             "a sentence encoder",
             metadata={"model": model.name},
         ) from err

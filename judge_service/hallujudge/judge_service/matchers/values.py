@@ -185,7 +185,8 @@ class MatcherSettings:
             found.append(
                 (
                     "small_model",
-                    f"judge {small.name} needs small_model: the id or folder of a cross-encoder",
+                    f"judge {small.name} needs the option small_model: the id or folder of a "
+                    "cross-encoder",
                 )
             )
         return [Violation(field=name, description=text) for name, text in found]

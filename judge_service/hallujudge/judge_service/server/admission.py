@@ -97,8 +97,9 @@ class Admission:
 
     def _check(self, who: str, inside: int, limit: int) -> None:
         if inside >= limit:
+            calls = "call" if inside == 1 else "calls"
             raise OverloadedError(
-                f"{who} {inside} calls running or waiting; try again in {self._retry_after:g} s",
+                f"{who} {inside} {calls} running or waiting; try again in {self._retry_after:g} s",
                 metadata={"limit": str(limit)},
                 retry_after=self._retry_after,
             )

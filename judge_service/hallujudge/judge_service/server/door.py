@@ -54,8 +54,9 @@ class Door:
             return Caller(id=f"certificate:{name}", name=f"certificate of {name}", scopes=_ORDINARY)
         if not self._anonymous:
             raise UnauthenticatedError(
-                "this server needs an API key; set HALLUJUDGE_API_KEY, or HALLUJUDGE_API_KEY_FILE "
-                "to a file that contains it",
+                "this server needs an API key; send it as 'authorization: Bearer KEY'. The client "
+                "of Hallujudge reads it from HALLUJUDGE_API_KEY, or from the file that "
+                "HALLUJUDGE_API_KEY_FILE names",
                 reason="KEY_MISSING",
             )
         return anonymous(context.peer())

@@ -81,7 +81,7 @@ def read_amber(
     """
     responses = kept(responses)
     if references is None and not _carry_annotations(responses):
-        raise ArchiveError("AMBER needs its annotations.json: give it as references")
+        raise ArchiveError("AMBER needs its annotations.json: give it with references=…")
     annotations = _annotations(responses if references is None else references)
     said = _gather(responses, options)
     _refuse_wrong_counts(said, annotations)

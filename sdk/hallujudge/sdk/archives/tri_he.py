@@ -349,7 +349,7 @@ def _scene_of(record: Record) -> _Scene:
         raise ArchiveError(
             f"{record.place}: no scene graph: tried {', '.join(_TRIPLETS)}; found "
             f"{', '.join(sorted(record.values)) or 'none'}. Add the image's triplets to the "
-            "answers, or give a file of references"
+            "answers, or give a file with references=…"
         )
     value = structured(record.values[key])
     if not isinstance(value, list | tuple):

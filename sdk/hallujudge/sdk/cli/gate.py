@@ -106,7 +106,9 @@ def _limits(option: str, given: list[str] | None) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals or not score:
-            raise InvalidInputError(f"{option} {text!r:.80}: give a score and a number: f1=0.02")
+            raise InvalidInputError(
+                f"{option} {text!r:.80}: give a score and a number, such as f1=0.02"
+            )
         if score in limits:
             raise InvalidInputError(f"{option} gives {score!r:.80} two limits; give one")
         limits[score] = limit

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields
 from typing import TYPE_CHECKING
+
+from .judging import JudgeOptions
 
 if TYPE_CHECKING:
     from typer.exceptions import TyperException
 
-__all__ = ["in_flags", "usage_error"]
+__all__ = ["in_flags", "typed_flags", "usage_error"]
 
 _ARGUMENT = re.compile(
     r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|Client|Connection)\((?P<name>\w+)=(?P<value>[^()]*)\)|\b(?P<bare>references|baseline)=…"
 )
 _OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
-_SETTINGS = {
-    "set llm_url and llm_model": "without a server: --llm-url, --llm-model",
-    "set llm_model": "without a server: --llm-model",
-    "set fallback_model": "without a server: --fallback-model",
-    "matcher_download = 1": "without a server: --matcher-download",
-}
+# Settings of judges in this process; a server's have the same names, but are set elsewhere.
+_SETTINGS = (*(entry.name for entry in fields(JudgeOptions)), "matcher_download")
+# Settings of a server that `hallujudge serve` has flags for.
+_SERVE = ("allow_anonymous", "http_host", "http_port", "keys_file", "tls_ca", "tls_cert", "tls_key")
+_TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed_flags", default=())
 # Types of pydantic's errors, with which typer reads numbers.
 _NEEDED = {
     "int_parsing": "give a whole number",
@@ -40,6 +45,19 @@ _FLAGS = {
     "minimum": "--min",
 }
 _OPTION_FLAGS = {"failure_texts": "--failure-text", "questions_per_image": "--questions"}
+_NAMES = {flag: name for name, flag in (_FLAGS | _OPTION_FLAGS).items()} | {"-n": "count"}
+
+
+@contextmanager
+def typed_flags(arguments: Iterable[str]) -> Iterator[None]:
+    """Take the command and the flags of these arguments as those that were typed."""
+    command, *others = *arguments, ""
+    flags = (part.partition("=")[0] for part in others if _is_flag(part))
+    token = _TYPED.set((command, *flags))
+    try:
+        yield
+    finally:
+        _TYPED.reset(token)
 
 
 def in_flags(message: str) -> str:
@@ -47,24 +65,50 @@ def in_flags(message: str) -> str:
 
     ``InputOptions(id_key=…)`` becomes ``--id-key``, ``Client(progress_timeout=…)``
     ``--progress-timeout``, ``references=…`` ``--references``, and ``the option unparsed = wrong``
-    ``--unparsed wrong``. Settings keep their names, since they may be a server's.
+    ``--unparsed wrong``. Names of flags that were typed become these flags: ``confidence is 2``
+    becomes ``--confidence is 2``. Settings of judges become flags unless a server is called, where
+    they keep their names.
     """
     flags = _ARGUMENT.sub(_flag, message)
     flags = _OPTION.sub(_option_flag, flags)
-    for setting, own in _SETTINGS.items():
-        flags = flags.replace(setting, f"{setting} ({own})")
+    typed = _TYPED.get()
+    names = {flag: _NAMES.get(flag) or flag[2:].replace("-", "_") for flag in typed[1:]}
+    if "--server" not in typed and not message.startswith("settings file "):
+        own = (*_SETTINGS, *_SERVE) if "serve" in typed else _SETTINGS
+        names.update({_flag_of(name): name for name in own})
+    for flag, name in names.items():
+        flags = _bare(name).sub(flag, flags)
     return flags
+
+
+def _is_flag(part: str) -> bool:
+    return part.startswith("--") or part in _NAMES
+
+
+def _bare(name: str) -> re.Pattern[str]:
+    """Return what matches a name outside of paths and quotes; a word only where it is the subject.
+
+    The name of a setting stays if the setting is from the environment or a file.
+    """
+    given = r"(?: \(from argument\))?"
+    if "_" in name:
+        return re.compile(rf"(?<![\w/.'\"-]){name}(?: = 1)?{given}(?![\w/'\"]|\.\w| \(from )")
+    return re.compile(rf"^{name}{given}(?= is )")
+
+
+def _flag_of(name: str) -> str:
+    return _FLAGS.get(name) or _OPTION_FLAGS.get(name) or f"--{name.replace('_', '-')}"
 
 
 def _flag(match: re.Match[str]) -> str:
     if match["bare"]:
         return f"--{match['bare']}"
-    flag = _FLAGS.get(match["name"]) or f"--{match['name'].replace('_', '-')}"
+    flag = _flag_of(match["name"])
     return flag if match["value"] in ("…", "True") else f"{flag} {match['value']}".replace("'", "")
 
 
 def _option_flag(match: re.Match[str]) -> str:
-    flag = _OPTION_FLAGS.get(match["name"]) or f"--{match['name'].replace('_', '-')}"
+    flag = _flag_of(match["name"])
     return f"{flag} {match['value']}" if match["value"] else flag
 
 

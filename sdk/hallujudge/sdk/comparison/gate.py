@@ -61,10 +61,12 @@ class GateLimits:
             raise InvalidInputError(
                 "GateLimits(max_regression=…) needs a run to compare with: give baseline=…"
             )
-        for name, limit in (*self.max_regression.items(), *unscored.items()):
+        for name, limit in self.max_regression.items():
             if not 0 <= limit < math.inf:
-                raise InvalidInputError(f"the limit of {name} is {limit}; give 0 or more")
-        if self.max_unscored is not None and self.max_unscored > 1:
+                raise InvalidInputError(
+                    f"GateLimits(max_regression=…) of {name} is {limit}; give 0 or more"
+                )
+        if self.max_unscored is not None and not 0 <= self.max_unscored <= 1:
             raise InvalidInputError(
                 f"GateLimits(max_unscored=…) is {self.max_unscored}; give a share from 0 "
                 "to 1, such as 0.02"

@@ -183,7 +183,7 @@ def plan_labels(
             plan is of another run.
     """
     if not 1 <= count <= _MOST:
-        raise InvalidInputError(f"{count} labels; give a number from 1 to {_MOST:,}")
+        raise InvalidInputError(f"count is {count}; give a number from 1 to {_MOST:,}")
     if before is not None and before.signature != signature:
         raise InvalidInputError(
             "the earlier plan is of another run; give another --out, or delete the plan"

@@ -114,4 +114,6 @@ def _write(overview: Overview, out: Path) -> None:
         for name, text in texts.items():
             (out / name).write_text(text, encoding="utf-8", newline="")
     except OSError as err:
-        raise OutputError(f"can't write to {out}: {err.strerror or err}") from err
+        raise OutputError(
+            f"can't write to {out}: {err.strerror or err}; give another folder for the results"
+        ) from err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +18,10 @@ FORMAT = 1
 
 _ABSENT = "absent"
 _SHOWN_CHARS = 80
+_SHOWN_DIGITS = 12
 _SHOWN_DIFFERENCES = 5
 _MAX_BYTES = 1 << 26
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,13 +164,21 @@ class Manifest:
 
 def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
     names = [*before, *(name for name in after if name not in before)]
+    differ = [name for name in names if before.get(name, _ABSENT) != after.get(name, _ABSENT)]
+    if "metric" in differ:
+        # All else differs with it.
+        differ = ["metric"]
+    if len(differ) > 1 and "signature" in differ:
+        # It is made of the settings, which are easier to read.
+        differ.remove("signature")
     return [
         f"{name}: {_shown(before.get(name, _ABSENT))} → {_shown(after.get(name, _ABSENT))}"
-        for name in names
-        if before.get(name, _ABSENT) != after.get(name, _ABSENT)
+        for name in differ
     ]
 
 
 def _shown(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if _SHA256.fullmatch(text):
+        return text[:_SHOWN_DIGITS]
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

@@ -53,7 +53,7 @@ def metrics_url(address: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidInputError(
             f"{address!r} is not the address of a metrics page; give HOST:PORT, with the port that "
-            "the server has as metrics_port"
+            "the server's --metrics-port names"
         )
     return url if parts.path.strip("/") else url.rstrip("/") + "/metrics"
 
@@ -71,7 +71,7 @@ def fetch(url: str) -> Reading:
         reason = getattr(err, "reason", err)
         reason = getattr(reason, "strerror", None) or reason
         raise UnavailableError(
-            f"{url} does not answer: {reason}; start the server with a metrics_port"
+            f"{url} does not answer: {reason}; start the server with --metrics-port"
         ) from err
     if len(data) > _MAX_BYTES:
         raise UnavailableError(f"{url} sends more than {_MAX_BYTES} bytes; it is no metrics page")

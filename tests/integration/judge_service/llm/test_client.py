@@ -86,6 +86,7 @@ async def test_transient_faults_are_retried_and_no_more_often_than_allowed(
         failure = await failure_of(client)
     assert failure.kind is kind
     assert "3 attempts" in failure.detail
+    assert "Error:" not in failure.detail
     assert server.chats == 3
     assert world.slept == [0.25, 0.5]
 

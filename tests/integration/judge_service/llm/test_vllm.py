@@ -178,7 +178,7 @@ async def test_stopping_ends_what_it_started_and_nothing_else(tmp_path: Path) ->
 
 async def test_one_that_never_gets_healthy_is_stopped(tmp_path: Path) -> None:
     run = Supervised(tmp_path, {"STAND_IN_READY": "60"}, startup_seconds=1.0, restarts=0)
-    with pytest.raises(UnavailableError, match="not healthy after 1 s"):
+    with pytest.raises(UnavailableError, match="not healthy after 1 s; its log is"):
         await run.server.start()
     assert not run.server.running
 

@@ -51,7 +51,7 @@ def test_the_main_figures_are_in_the_note() -> None:
     [
         (card(), "this run's is 'big,prompt'"),
         (card(schema="other"), "its schema is 'other'"),
-        (card(labels="many"), "not a judge's report card"),
+        (card(labels="many"), "not a judge's report card: a value in it is of another kind"),
         (card(accuracy=None), "not a judge's report card"),
         ("[" * 100_000, "not a judge's report card"),
     ],

@@ -38,6 +38,14 @@ async def test_no_caller_has_all_places() -> None:
             await held.enter_async_context(admission.admitted(ANA))
 
 
+async def test_one_call_is_in_the_singular() -> None:
+    admission = Admission(running=1, waiting=0)
+    async with admission.admitted(ANA):
+        with pytest.raises(OverloadedError, match="the server has 1 call running"):
+            async with admission.admitted(BEN):
+                raise AssertionError("admitted")
+
+
 async def test_waiting_calls_of_one_caller_leave_room_for_those_of_another() -> None:
     admission = Admission(running=1, waiting=4)
     waiting: list[asyncio.Future[None]] = []

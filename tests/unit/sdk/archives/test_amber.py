@@ -75,7 +75,7 @@ def test_annotations_that_are_wrong_are_named() -> None:
     for odd in ({"type": "other"}, {"truth": "maybe"}):
         with pytest.raises(ArchiveError, match=r"unknown type.*: 3 \("):
             items(RESPONSES, annotations=[*ANNOTATIONS[:2], {**ANNOTATIONS[2], **odd}])
-    with pytest.raises(ArchiveError, match="give it as references"):
+    with pytest.raises(ArchiveError, match="give it with references=…"):
         items(RESPONSES, annotations=None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.sdk.cli.wording import in_flags
+from hallujudge.sdk.cli.wording import in_flags, typed_flags
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from hallujudge.sdk.cli.wording import in_flags
         ("set the option unparsed = wrong to", "set --unparsed wrong to"),
         (
             "the setting matcher_download = 1, or a folder",
-            "the setting matcher_download = 1 (without a server: --matcher-download), or a folder",
+            "the setting --matcher-download, or a folder",
         ),
         ("give GateLimits(maximum=…) and baseline=…", "give --max and --baseline"),
         (
@@ -30,3 +30,37 @@ from hallujudge.sdk.cli.wording import in_flags
 )
 def test_names_become_options(message: str, shown: str) -> None:
     assert in_flags(message) == shown
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "shown"),
+    [
+        ("--confidence", "confidence is 2.0; give a number", "--confidence is 2.0; give a number"),
+        ("--confidence=2", "confidence is 2.0", "--confidence is 2.0"),
+        ("--out", "confidence is 2.0", "confidence is 2.0"),
+        ("--agreement", "the agreement is 0.5", "the agreement is 0.5"),
+        ("-n", "count is 0; give a number", "-n is 0; give a number"),
+        ("--progress-timeout", "progress_timeout is 0", "--progress-timeout is 0"),
+        ("--questions", "questions_per_image is 3", "--questions is 3"),
+        ("--port", "port (from argument) is 99999", "--port is 99999"),
+        ("--port", "port (from environment HALLUJUDGE_PORT) is 9", None),
+        ("--out", "set llm_url and llm_model, or vllm", "set --llm-url and --llm-model, or vllm"),
+        ("--server", "set llm_url and llm_model, or vllm", None),
+        ("--llm-url", "verdict_cache (from environment HALLUJUDGE_VERDICT_CACHE) is 1", None),
+        ("--config", "settings file 'a.toml': unknown x; known: llm_url, max_cost", None),
+        ("--out", "/data/max_cost/a.jsonl and 'max_cost' and max_cost.json", None),
+    ],
+)
+def test_flags_that_were_typed_are_named(typed: str, message: str, shown: str | None) -> None:
+    with typed_flags(["score", typed, "2"]):
+        assert in_flags(message) == (shown or message)
+
+
+def test_settings_of_a_server_become_the_flags_of_serve() -> None:
+    message = "set keys_file or tls_ca, or set allow_anonymous = 1 to serve anybody"
+    with typed_flags(["serve", "--host", "0.0.0.0"]):
+        shown = in_flags(message)
+        assert in_flags("keys_file (from file a.toml) is 1") == "keys_file (from file a.toml) is 1"
+    assert shown == "set --keys-file or --tls-ca, or set --allow-anonymous to serve anybody"
+    with typed_flags(["doctor"]):
+        assert in_flags(message) == message

@@ -104,7 +104,7 @@ def test_a_plan_is_read_again(tmp_path: Path) -> None:
 
 
 def test_impossible_plans_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="0 labels; give a number from 1"):
+    with pytest.raises(InvalidInputError, match="count is 0; give a number from 1"):
         plan_labels(items(), signature="s", count=0)
     with pytest.raises(InvalidInputError, match="no verdicts to label"):
         plan_labels([], signature="s", count=10)

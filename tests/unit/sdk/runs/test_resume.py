@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,8 @@ def test_another_input_or_setting_is_refused(
         scored(client, tmp_path, resume=True, **change)
     assert difference in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+    assert "signature" not in str(caught.value), "the settings say it in plain words"
+    assert re.search("[0-9a-f]{13}", str(caught.value).replace(str(tmp_path), "")) is None
     scored(client, tmp_path, resume=True)
     assert contents(tmp_path) == whole
     with pytest.raises(InvalidInputError) as caught:

@@ -78,5 +78,5 @@ def test_other_pages_are_refused(text: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_told() -> None:
-    with pytest.raises(UnavailableError, match="metrics_port"):
+    with pytest.raises(UnavailableError, match="start the server with --metrics-port"):
         fetch("http://127.0.0.1:1/metrics")

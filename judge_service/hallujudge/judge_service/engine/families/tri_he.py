@@ -243,7 +243,7 @@ def _claims_problem(item: TriHeItem, claims: ExtractedClaims, extractor: str) ->
         return None
     if claims.omitted:
         left = f"all {claims.omitted} claims of the response are hedged or conditional"
-        return UnscoredReason.NO_CLAIMS, f"{left}, and tentative_claims is omit"
+        return UnscoredReason.NO_CLAIMS, f"{left}, and the option tentative_claims is omit"
     if item.claims is not None:
         return UnscoredReason.NO_CLAIMS, "the list of claims that came with the answer is empty"
     return (
@@ -263,13 +263,28 @@ def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
                 f"the option {name} is {options[name]!r}; give a number"
             ) from err
 
-    return MatcherSettings(
-        model=options.get("matcher_model", _DEFAULTS.model),
-        small_model=options.get("small_model", _DEFAULTS.small_model),
-        backend=options.get("backend", _DEFAULTS.backend),
-        device=options.get("device", _DEFAULTS.device),
-        **{name: number(name) for name in _THRESHOLDS},  # type: ignore[arg-type]  # floats by name
-    )
+    with _as_options():
+        return MatcherSettings(
+            model=options.get("matcher_model", _DEFAULTS.model),
+            small_model=options.get("small_model", _DEFAULTS.small_model),
+            backend=options.get("backend", _DEFAULTS.backend),
+            device=options.get("device", _DEFAULTS.device),
+            **{name: number(name) for name in _THRESHOLDS},  # type: ignore[arg-type]  # by name
+        )
+
+
+@contextmanager
+def _as_options() -> Iterator[None]:
+    """Name what is wrong with a matcher's settings by the options of the spec."""
+    try:
+        yield
+    except InvalidInputError as err:
+        raise InvalidInputError(
+            "; ".join(f"the option {found.description}" for found in err.violations),
+            violations=tuple(
+                replace(found, field=f"spec.options[{found.field!r}]") for found in err.violations
+            ),
+        ) from err
 
 
 def _with_measured(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Iterator
@@ -191,7 +192,7 @@ def _listening(settings: ServerSettings) -> socket.socket:
         found = socket.create_server((host, port), family=family, backlog=1024)
     except OSError as err:
         raise InvalidInputError(
-            f"HTTP cannot listen on {host}:{port}: {err.strerror or err}; set another http_host or "
+            f"HTTP cannot listen on {host}:{port}: {_why(err)}; set another http_host or "
             "http_port (port 0 chooses a free one)"
         ) from err
     found.setblocking(False)
@@ -214,3 +215,10 @@ def _notice_vanished(listening: socket.socket, seconds: float) -> None:
     ):
         if (option := getattr(socket, name, None)) is not None:
             listening.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _why(error: OSError) -> str:
+    """Return the system's message alone; asyncio adds the address to it."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

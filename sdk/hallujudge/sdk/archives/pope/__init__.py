@@ -29,7 +29,9 @@ def read_pope(
         ArchiveError: See :func:`read_items`; also if a label is neither yes nor no.
     """
     if options.join not in JOINS:
-        raise InvalidInputError(f"join {options.join!r}: choose one of {', '.join(JOINS)}")
+        raise InvalidInputError(
+            f"InputOptions(join={options.join!r}) is unknown; choose one of {', '.join(JOINS)}"
+        )
     responses = kept(responses)
     if references is None:
         return Answers(responses, None, options, group_by).checked()

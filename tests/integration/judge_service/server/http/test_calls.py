@@ -79,7 +79,9 @@ async def test_without_its_extra_a_server_says_what_to_install(
 async def test_an_address_in_use_is_refused() -> None:
     async with serving() as server:
         taken = int(server.http_address.rpartition(":")[2])
-        with pytest.raises(InvalidInputError, match="HTTP cannot listen on"):
+        with pytest.raises(
+            InvalidInputError, match=r"HTTP cannot listen on .*: Address already in use; set"
+        ):
             await start(ServerSettings(port=0, http_port=taken))
 
 
@@ -98,6 +100,7 @@ async def test_keys_and_scopes_are_those_of_grpc(tmp_path: Path) -> None:
         scope = await post(server, JUDGE + "Normalize", {"words": ["dog"]}, **bearer(key))
     assert score.status == 200
     assert refused(missing) == (401, "unauthenticated", "KEY_MISSING")
+    assert "send it as 'authorization: Bearer KEY'" in missing.json["message"]
     assert refused(wrong) == (401, "unauthenticated", "KEY_INVALID")
     assert missing.headers["www-authenticate"] == "Bearer"
     assert refused(scope) == (403, "permission_denied", "SCOPE_MISSING")
