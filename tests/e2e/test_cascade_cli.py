@@ -92,6 +92,30 @@ def test_a_learnt_margin_decides_who_judges(strong: llm.ScriptedLlm, tmp_path: P
         assert "the cascade was learnt from verdicts of 'tiny" in other.stderr
 
 
+def test_a_reference_judge_teaches_a_margin(tmp_path: Path) -> None:
+    runs = {}
+    for name, reply in (("weak", weak), ("strong", llm.by_scene_graph)):
+        (run := tmp_path / name).mkdir()
+        with scripted(reply, model=name) as server:
+            told = ("--judge", "llm", "--llm-url", server.url, "--llm-model", name)
+            assert score(run, answers(), *told).returncode == 0
+        runs[name] = run / "out"
+    taught = ("calibrate", runs["weak"], "--reference", runs["strong"])
+    done = here(*taught, "--agreement", "0.9")
+    assert done.returncode == 0, done.stderr
+    assert "Judge against reference judge" in done.stdout
+    assert "corrected" not in done.stdout
+    content = json.loads((runs["weak"] / "cascade.json").read_text())
+    Draft202012Validator(cascade_schema()).validate(content)
+    assert content["escalate_below"] == pytest.approx(math.log(9))
+    assert content["reference"].startswith("strong (vllm")
+    assert not (runs["weak"] / "calibration.json").exists(), "people labelled nothing"
+    for wrong in ((), ("--agreement", "0.9", "--labels", runs["weak"] / "items.jsonl")):
+        refused = here(*taught, *wrong)
+        assert refused.returncode == 2
+        assert "--reference goes with --agreement" in refused.stderr
+
+
 def test_one_judge_alone_abstains(tmp_path: Path) -> None:
     with scripted(weak) as server:
         settings = ("--llm-url", server.url, "--llm-model", "tiny")

@@ -20,6 +20,7 @@ from .values import Declined, JudgeIdentity
 __all__ = ["CASCADE_SCHEMA", "Escalation", "Promise", "history_before"]
 
 CASCADE_SCHEMA = "hallujudge.cascade/1"
+_REFERENCE = 300
 _TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
 
 
@@ -37,6 +38,8 @@ class Promise:
     """Labelled claims with kept verdicts."""
     sha256: str
     """The hash of the file."""
+    reference: str = ""
+    """The signature of the judge whose verdicts were taken for labels; empty for people's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +125,14 @@ class Escalation:
         if self.promise is None:
             return f"{kept}. This margin was set by hand and promises no agreement."
         of = self.promise
+        taken = "verdicts" if of.reference else "labels"
+        name = of.reference.partition(",")[0]
+        truth = f"verdicts of {name}" if name else taken
         return (
-            f"{kept}. They agree with labels in at least {of.target:.1%}, with a confidence of "
-            f"{of.confidence:.0%} (fixed-sequence test on {of.labels:,} labels; Angelopoulos et "
-            "al., arXiv:2110.01052). This holds for claims like the labelled ones, and not for "
-            "verdicts of other judges."
+            f"{kept}. They agree with {truth} in at least {of.target:.1%}, with a confidence of "
+            f"{of.confidence:.0%} (fixed-sequence test on {of.labels:,} {taken}; Angelopoulos et "
+            "al., arXiv:2110.01052). This holds for claims like those that it was learnt from, and "
+            "not for verdicts of other judges."
         )
 
 
@@ -195,6 +201,7 @@ def _read(content: Mapping[str, Any], text: str) -> Escalation | None:
         target=float(content["target"]),
         confidence=float(content["confidence"]),
         labels=int(content["labels"]),
+        reference=str(content["reference"])[:_REFERENCE],
         sha256=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
     )
     return Escalation(below=_margin(str(content["escalate_below"])), promise=promise)

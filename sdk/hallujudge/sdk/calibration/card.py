@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +28,7 @@ from ..runs.read import StoredRun, read_run
 from ..verdicts import DecidedItem, read_verdicts
 from .calibrate import calibrate_items
 from .flips import Flips, measure_flips
+from .reference import open_reference, verdicts_as_labels
 from .samples import Sample, sampling_of
 from .stored import PLAN
 
@@ -175,15 +176,9 @@ def judge_card(
         )
     run = read_run(folder)
     items = list(read_verdicts(run))
-    other = None if reference is None else read_run(reference)
-    if other is not None and other.report.metric != run.report.metric:
-        raise InvalidInputError(
-            f"{other.folder}: a run of {other.report.metric}, not of {run.report.metric}"
-        )
+    other = None if reference is None else open_reference(run, reference)
     truths = (
-        read_labels(*map(Path, labels), items=items)
-        if other is None
-        else list(_verdicts_as_labels(other))
+        read_labels(*map(Path, labels), items=items) if other is None else verdicts_as_labels(other)
     )
     plan_path = run.folder / PLAN
     plan = read_plan(plan_path) if other is None and plan_path.exists() else None
@@ -211,18 +206,6 @@ def judge_card(
         flips=measure_flips(run, flips, judges or {}) if flips else (),
         notes=found.notes,
     )
-
-
-def _verdicts_as_labels(run: StoredRun) -> Iterator[Label]:
-    for item in read_verdicts(run):
-        for claim in item.claims:
-            if claim.hallucinated is not None:
-                yield Label(
-                    item=item.id,
-                    claim=claim.index,
-                    hallucinated=claim.hallucinated,
-                    text=claim.text,
-                )
 
 
 def _sample(

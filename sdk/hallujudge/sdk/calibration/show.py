@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from hallujudge.metrics.calibration.cascade import Cascade
 from hallujudge.metrics.calibration.judge_accuracy import Rate
 from hallujudge.metrics.calibration.result import CalibratedScore, Calibration, ScoreEstimate
+from hallujudge.metrics.framework.signature import judge_of
 
 from ..report.grids import Grid, Page, show_number, show_range
 from ..report.text import ABSENT
 
-__all__ = ["page_of"]
+if TYPE_CHECKING:
+    from .reference import LearntMargin
+
+__all__ = ["margin_page_of", "page_of"]
 
 _ESTIMATES = ("raw", "corrected", "rogan_gladen", "labels_alone")
 _KEYS = (
@@ -47,6 +52,22 @@ def page_of(calibration: Calibration) -> Page:
         sentences=tuple(_sentences(calibration)),
         notes=calibration.notes,
         sources={"signature": calibration.signature},
+    )
+
+
+def margin_page_of(learnt: LearntMargin) -> Page:
+    """Return a margin that was learnt from a reference judge as tables and sentences."""
+    calibration = learnt.calibration
+    assert calibration.cascade is not None, "it was asked for"
+    return Page(
+        title=f"{calibration.metric} ({calibration.variant}): compared with "
+        f"{calibration.labels:,} verdicts of {judge_of(learnt.reference).partition(',')[0]}",
+        grids=(
+            _judge(calibration, "Judge against reference judge"),
+            _cascade(calibration.cascade, "the reference judge"),
+        ),
+        notes=calibration.notes,
+        sources={"signature": calibration.run_signature, "reference": learnt.reference},
     )
 
 
@@ -108,7 +129,7 @@ def _values(score: CalibratedScore) -> Iterator[float | str | None]:
     yield from (score.run_low, score.run_high, score.tuning, score.labels, score.recommended)
 
 
-def _judge(calibration: Calibration) -> Grid:
+def _judge(calibration: Calibration, title: str = "Judge against labels") -> Grid:
     accuracy = calibration.accuracy
     rates: Mapping[str, Rate] = {
         "sensitivity": accuracy.sensitivity,
@@ -129,7 +150,7 @@ def _judge(calibration: Calibration) -> Grid:
     if calibration.alpha is not None:
         rows.append(("annotators: Krippendorff's alpha", calibration.alpha, None, None, 0))
     return Grid(
-        title="Judge against labels",
+        title=title,
         headings=("rate", "value", f"{calibration.confidence * 100:g}% interval", "n"),
         rows=tuple(
             (name, show_number(value), show_range(low, high), f"{n:,}" if n else ABSENT)
@@ -140,11 +161,11 @@ def _judge(calibration: Calibration) -> Grid:
     )
 
 
-def _cascade(cascade: Cascade) -> Grid:
+def _cascade(cascade: Cascade, truth: str = "labels") -> Grid:
     """Return which verdicts can be kept."""
     found = cascade.escalate_below is not None
     return Grid(
-        title=f"Verdicts that agree with labels in {cascade.target:.0%}, with a confidence of "
+        title=f"Verdicts that agree with {truth} in {cascade.target:.0%}, with a confidence of "
         f"{cascade.confidence:.0%}",
         headings=("margin at least", "share of claims", "agreement", "lower limit", "labels"),
         rows=(

@@ -25,8 +25,13 @@ def labels_text(labels: Iterable[Label]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def cascade_text(calibration: Calibration) -> str:
-    """Return the text of ``cascade.json``; empty if no margin was asked for."""
+def cascade_text(calibration: Calibration, reference: str = "") -> str:
+    """Return the text of ``cascade.json``; empty if no margin was asked for.
+
+    Args:
+        calibration: What the margin was learnt from.
+        reference: Signature of the run whose verdicts were taken for labels; empty for labels.
+    """
     import json
     from dataclasses import asdict
 
@@ -40,6 +45,7 @@ def cascade_text(calibration: Calibration) -> str:
         "judge": judge_of(calibration.run_signature),
         **asdict(calibration.cascade),
         "labels_sha256": calibration.labels_sha256,
+        "reference": judge_of(reference) if reference else "",
         "run_signature": calibration.run_signature,
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -54,13 +60,13 @@ def write_calibration(folder: Path, calibration: Calibration) -> Path:
     return _write(folder / CALIBRATION, calibration.to_text())
 
 
-def write_cascade(folder: Path, calibration: Calibration) -> Path | None:
+def write_cascade(folder: Path, calibration: Calibration, reference: str = "") -> Path | None:
     """Write ``cascade.json`` into a run's folder, and return its path; None without a margin.
 
     Raises:
         OutputError: It can't be written.
     """
-    text = cascade_text(calibration)
+    text = cascade_text(calibration, reference)
     return _write(folder / CASCADE, text) if text else None
 
 

@@ -39,7 +39,7 @@ def notes_of(
     count = int(sample.claims.labelled.sum())
     if count < _FEW:
         yield f"{count} labels: intervals are wide, and few errors of the judge are seen."
-    if sampling.plan is None:
+    if sampling.plan is None and not sample.claims.labelled.all():
         yield (
             "No plan says how the labels were drawn; corrected scores assume a random sample of "
             "the run. Use hallujudge label plan."
@@ -49,7 +49,7 @@ def notes_of(
                 "The judge's verdicts on labelled claims differ from its verdicts on all claims by "
                 "more than chance: the labels are no random sample of the run."
             )
-    else:
+    elif sampling.plan is not None:
         yield from _plan_notes(sampling, labels)
     for name, rate in (("hallucinated", accuracy.sensitivity), ("other", accuracy.specificity)):
         if not rate.n:

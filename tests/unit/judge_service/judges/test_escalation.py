@@ -157,6 +157,7 @@ def cascade(**change: object) -> str:
         "target": 0.9,
         "confidence": 0.95,
         "labels": 240,
+        "reference": "",
     }
     return json.dumps(content | change)
 
@@ -180,6 +181,14 @@ def test_a_learnt_margin_names_its_file_and_its_promise() -> None:
         made.check(second.identity)
     other = Escalation.of(below="", cascade=cascade(labels=241), abstain="no")
     assert Router([first], other).identity != Router([first], made).identity
+
+
+def test_a_margin_that_a_reference_judge_taught_says_so() -> None:
+    made = Escalation.of(below="", cascade=cascade(reference="llm,m=1"), abstain="no")
+    assert made is not None
+    note = made.note("matcher")
+    assert "They agree with verdicts of llm in at least 90.0%" in note
+    assert "test on 240 verdicts;" in note
 
 
 def test_a_margin_set_by_hand_promises_nothing() -> None:
