@@ -108,6 +108,23 @@ def test_changed_inputs_are_not_scored_again(captions: Path) -> None:
     assert "the responses of the run are gone" in gone.stderr
 
 
+def test_a_run_over_a_pattern_is_scored_again(captions: Path) -> None:
+    for number, line in enumerate((captions / "captions.jsonl").read_text().splitlines()):
+        (captions / f"part-{number}.jsonl").write_text(f"{line}\n")
+    pattern = ("-r", captions / "part-*.jsonl", "-R", captions / "objects.json")
+    given = ("score", "chair", *pattern, "-o", captions / "run")
+    assert here(*given).returncode == 0
+    resumed = here(*given, "--resume")
+    assert "the run was complete; nothing is scored again" in resumed.stderr
+    rescore = ("rescore", captions / "run", "--variant", "corrected", "-o", captions / "other")
+    again = here(*rescore)
+    assert again.returncode == 0, again.stderr
+    (captions / "part-0.jsonl").unlink()
+    changed = here(*rescore)
+    assert changed.returncode == 2
+    assert "the responses have changed since the run" in changed.stderr
+
+
 @pytest.fixture
 def model() -> Iterator[llm.ScriptedLlm]:
     server = llm.ScriptedLlm(llm.by_scene_graph)

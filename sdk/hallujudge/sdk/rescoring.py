@@ -15,7 +15,7 @@ from .archives.found_files import found_files
 from .archives.inputs import InputOptions
 from .archives.remote_files import is_url
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
-from .runs.inputs import described
+from .runs.inputs import described, is_there
 from .runs.names import VERDICTS
 from .runs.read import StoredRun, read_run
 from .score_run import ScoreRun
@@ -129,7 +129,7 @@ def _same(name: str, before: Mapping[str, Any]) -> Path:
     """Return a file that is as it was; of a URL, a new copy."""
     given = str(before.get("path", ""))
     path = _fetched(given) if is_url(given) else Path(given)
-    if not given or not path.exists():
+    if not given or not is_there(path):
         raise ArchiveError(f"{path}: the {name} of the run are gone; put the file back")
     now = described(path)
     if now["sha256"] != before.get("sha256"):

@@ -173,7 +173,11 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> byte
         )
     try:
         # Inspect AI packs with zstd, which Python's zipfile reads from 3.14 on.
-        return _zstd_member(archive, info) if info.compress_type == _ZSTD else archive.read(info)
+        if info.compress_type == _ZSTD:
+            return _zstd_member(archive, info)
+        with archive.open(info) as stream:
+            # A size is given, since the directory may say less than the member unpacks to.
+            return stream.read(info.file_size + 1)
     except (
         DamagedError,
         zipfile.BadZipFile,

@@ -14,7 +14,7 @@ from ..errors import ArchiveError
 from .local_files import STDIN, copy_of_stdin
 from .remote_files import fetched, fetched_tree, is_tree, is_url, public_url
 
-__all__ = ["FoundFile", "found_files", "with_given_name"]
+__all__ = ["FoundFile", "found_files", "is_pattern", "with_given_name"]
 
 _MAX_FILES = 20_000
 _MAX_DEPTH = 12
@@ -69,9 +69,12 @@ def found_files(source: str | Path) -> list[FoundFile]:
     path = Path(source)
     if path.is_dir():
         return _in_folder(path)
-    if path.exists() or not _PATTERN.search(text):
-        return [FoundFile(path=path, name=text)]
-    return _matching(text)
+    return _matching(text) if is_pattern(path) else [FoundFile(path=path, name=text)]
+
+
+def is_pattern(path: Path) -> bool:
+    """Return whether a path is a pattern of files, and not a file whose name looks like one."""
+    return _PATTERN.search(str(path)) is not None and not path.exists()
 
 
 def _behind_url(url: str) -> list[FoundFile]:

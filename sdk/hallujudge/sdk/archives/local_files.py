@@ -90,12 +90,15 @@ def read_bytes(path: Path, limit: int = _MAX_BYTES) -> bytes:
     """
     try:
         with open_binary(path) as file:
-            data = file.read(limit + 1)
+            # One read of `limit` bytes would allocate as many for a small file, too.
+            data = io.BytesIO()
+            while data.tell() <= limit and (piece := file.read(_PIECE)):
+                data.write(piece)
     except OSError as err:
         raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
-    if len(data) > limit:
+    if data.tell() > limit:
         raise ArchiveError(f"{path}: more than {limit:,} bytes; split the file")
-    return data
+    return data.getvalue()
 
 
 def suffix_of(path: Path) -> str:

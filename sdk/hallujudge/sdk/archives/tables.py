@@ -24,6 +24,7 @@ __all__ = ["decoded", "read_csv", "read_frame", "read_xlsx", "structured"]
 _MAX_ROWS = 1_048_576
 MAX_UNPACKED_BYTES = 1 << 29
 _MAX_PARTS = 10_000
+_PIECE = 1 << 20
 # Python's default of 131,072 characters is shorter than a long response.
 _MAX_CELL_CHARS = 1 << 24
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
@@ -181,7 +182,7 @@ def read_xlsx(path: Path) -> tuple[list[Record], tuple[str, ...]]:
         records, formulas = _with_computed(records, by_place)
         if formulas:
             shown = named([place.removeprefix(f"{path} ") for place in formulas])
-            notes.append(f"{path}: {len(formulas)} rows have formulas, not evaluated: {shown}")
+            notes.append(f"{path}: formulas, which are not evaluated, in {shown}")
     return records, tuple(notes)
 
 
@@ -204,7 +205,8 @@ def _sheet(data: bytes, path: Path, *, computed: bool) -> Iterator[tuple[object,
         SyntaxError,
         EOFError,
     ) as err:
-        raise ArchiveError(f"{path}: not an XLSX workbook, or damaged: {err}") from err
+        told = str(err).partition("\n")[0]
+        raise ArchiveError(f"{path}: not an XLSX workbook, or damaged: {told}") from err
 
 
 def _is_formula(value: object) -> bool:
@@ -236,16 +238,33 @@ def _refuse_bomb(data: bytes, path: Path) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as book:
             parts = book.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as err:
+            size = sum(part.file_size for part in parts)
+            fits = size <= MAX_UNPACKED_BYTES and len(parts) <= _MAX_PARTS
+            for part in parts if fits else ():
+                _refuse_false_size(book, part)
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        RuntimeError,
+        ValueError,
+        NotImplementedError,
+    ) as err:
         raise ArchiveError(
             f"{path}: not an XLSX workbook, or cut off ({err}); save or copy it again"
         ) from err
-    size = sum(part.file_size for part in parts)
-    if size > MAX_UNPACKED_BYTES or len(parts) > _MAX_PARTS:
+    if not fits:
         raise ArchiveError(
             f"{path}: the workbook unpacks to {size:,} bytes in {len(parts):,} parts; the limits "
             f"are {MAX_UNPACKED_BYTES:,} and {_MAX_PARTS:,}. Save the sheet as CSV"
         )
+
+
+def _refuse_false_size(book: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+    """Read a part in pieces: one of more bytes than the directory says has another checksum."""
+    with book.open(part) as stream:
+        while stream.read(_PIECE):
+            pass
 
 
 def _xlsx_records(
@@ -276,6 +295,6 @@ def _cut_cells(records: Iterable[Record], path: Path) -> Iterator[str]:
     ]
     if cut:
         yield (
-            f"{path}: {len(cut)} rows have a cell of {_EXCEL_CELL_CHARS:,} characters, where "
-            f"Excel cuts texts off: {named(cut)}"
+            f"{path}: cells of {_EXCEL_CELL_CHARS:,} characters, where Excel cuts texts off, in "
+            f"{named(cut)}"
         )

@@ -13,6 +13,7 @@ from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.result import JsonValue
 
+from ..archives.found_files import found_files, is_pattern
 from ..archives.inputs import InputOptions
 from ..archives.remote_files import copy_of, is_url, origin_of, public_url
 from ..backends.headers import header_of
@@ -28,6 +29,7 @@ __all__ = [
     "described",
     "files_of",
     "input_options",
+    "is_there",
     "manifest_of",
     "manifest_of_report",
     "of_file",
@@ -132,7 +134,13 @@ def _is_repeatable(given: Mapping[str, object], files: Mapping[str, Path]) -> bo
 
 
 def _is_file(value: object) -> bool:
-    return isinstance(value, (str, Path)) and Path(value).exists()
+    """Return whether a value is a file, a folder or a pattern, which are read alike."""
+    return isinstance(value, (str, Path)) and is_there(Path(value))
+
+
+def is_there(path: Path) -> bool:
+    """Return whether a file or folder exists, or a pattern that may match files is given."""
+    return path.exists() or is_pattern(path)
 
 
 def files_of(run: ScoreRun) -> dict[str, Path] | None:
@@ -158,27 +166,32 @@ def of_file(path: Path, before: Mapping[str, Any]) -> bool:
 
 
 def described(path: Path) -> dict[str, JsonValue]:
-    """Return path, size and hash of a file, or of all files of a folder.
+    """Return path, size and hash of a file, or of all files of a folder or pattern.
 
     Raises:
         ArchiveError: A file can't be read.
     """
     size, digest = 0, hashlib.sha256()
-    for file in _files(path):
+    for file, name in _files(path):
         size += file.stat().st_size
-        if file != path:
-            digest.update(f"{file.relative_to(path).as_posix()}\0".encode(errors="replace"))
+        if name:
+            digest.update(f"{name}\0".encode(errors="replace"))
         _hash_file(file, digest)
     shown = public_url(origin_of(path)) if origin_of(path) else str(path.resolve())
     shown = shown.encode(errors="replace").decode()
     return {"path": shown, "bytes": size, "sha256": digest.hexdigest()}
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _files(path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield files, and their names if the path stands for several."""
     if path.is_dir():
-        yield from sorted(file for file in path.rglob("*") if file.is_file())
+        inside = sorted(file for file in path.rglob("*") if file.is_file())
+        yield from ((file, file.relative_to(path).as_posix()) for file in inside)
+    elif is_pattern(path):
+        found = [(file.path, file.root or Path()) for file in found_files(path)]
+        yield from ((file, file.relative_to(root).as_posix()) for file, root in found)
     else:
-        yield path
+        yield path, ""
 
 
 def _hash_file(path: Path, digest: Any) -> None:
@@ -259,5 +272,5 @@ def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
 
 def _absolute(value: object) -> str:
     path = Path(str(value))
-    text = origin_of(path) or (str(path.resolve()) if path.exists() else str(value))
+    text = origin_of(path) or (str(path.resolve()) if is_there(path) else str(value))
     return text.encode(errors="replace").decode()

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -109,6 +110,33 @@ def test_binary_junk_after_good_lines(tmp_path: Path) -> None:
     assert f"{path}: not UTF-8 text" in refused(path)
 
 
+def false_size(data: bytes, name: bytes, size: int) -> bytes:
+    """Return a zip file whose directory gives one member another unpacked size."""
+    # The directory is at the end; an entry's size is 24 bytes after its beginning, its name 46.
+    entry = data.rindex(name) - 46
+    assert data[entry : entry + 4] == b"PK\x01\x02"
+    return data[: entry + 24] + size.to_bytes(4, "little") + data[entry + 28 :]
+
+
+@pytest.mark.parametrize("kind", ["eval", "xlsx"])
+def test_zip_bombs_that_lie_about_their_size_are_not_unpacked(tmp_path: Path, kind: str) -> None:
+    path, packed = tmp_path / f"a.{kind}", io.BytesIO()
+    name = "samples/1_epoch_1.json" if kind == "eval" else "xl/workbook.xml"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", "{}")
+        archive.writestr(name, b" " * (1 << 26))
+    path.write_bytes(false_size(packed.getvalue(), name.encode(), 1000))
+    tracemalloc.start()
+    try:
+        said = refused(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert f"{path}" in said
+    assert "Bad CRC-32" in said
+    assert peak < 1 << 25
+
+
 JUNK = {
     "junk.json": (b"\x93\xf2\x81" * 50, "not UTF-8 text"),
     "junk.csv": (b"\x00\x01\x02" * 50, "binary data of an unknown format"),
@@ -191,13 +219,13 @@ def test_formulas_are_texts_or_stored_values(tmp_path: Path) -> None:
     )
     items = read_items("pope", path, None)
     assert [item.response for item in items] == ['=HYPERLINK("http://x")', "Yes"]  # type: ignore[attr-defined]  # pope
-    assert any("1 rows have formulas, not evaluated: row 2" in note for note in items.notes)
+    assert any("formulas, which are not evaluated, in row 2" in note for note in items.notes)
 
 
 def test_cells_that_excel_cut_are_noted(tmp_path: Path) -> None:
     rows: list[list[object]] = [["question_id", "response", "label"], [1, "x" * 32_767, "yes"]]
     notes = read_items("pope", workbook(tmp_path / "a.xlsx", rows), None).notes
-    assert any("Excel cuts texts off: row 2" in note for note in notes)
+    assert any("Excel cuts texts off, in row 2" in note for note in notes)
 
 
 def test_long_cells_of_csv_are_read(tmp_path: Path) -> None:
