@@ -80,8 +80,10 @@ def reliability(
 
     if not len(margins):
         return Reliability(bins=(), ece=None, brier=None)
-    edges = np.unique(np.quantile(margins, np.linspace(0, 1, bins + 1)[1:-1]))
-    places = np.searchsorted(edges, margins, side="left")
+    # Equal margins share the place in the middle of theirs.
+    _, same, counts = np.unique(margins, return_inverse=True, return_counts=True)
+    middles = np.cumsum(counts) - counts / 2
+    places = (bins * middles / len(margins)).astype(np.intp)[same]
     made, error = [], 0.0
     for place in np.unique(places):
         here = places == place

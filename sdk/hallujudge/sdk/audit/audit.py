@@ -15,7 +15,7 @@ from ..archives.layouts import ArchiveReader, chair_outputs, lmms_eval, vlmevalk
 from ..archives.records import named
 from ..errors import ArchiveError, InvalidInputError
 from . import chair, pope
-from .printed import beside_archive, given_numbers
+from .printed import beside_archive, given_numbers, rows_told
 from .result import Audit
 from .scored import score_archive
 from .values import AuditOptions, Cause, Printed, ScoreAudit
@@ -87,7 +87,7 @@ def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
         signature="" if report is None else report.signature,
         causes=_causes(stages, scores, ratios),
         scores=scores,
-        notes=(*notes, *_notes(scores, printed)),
+        notes=(*notes, *_notes(scores, printed), *_rows_note(file, harness, options, len(rows))),
         rows=rows,
         stages=stages,
         ratios=ratios,
@@ -221,6 +221,16 @@ def _causes(
         for before, after in pairwise(stages)
     ]
     return (*about_number, *steps)
+
+
+def _rows_note(file: ArchiveFile, harness: str, options: AuditOptions, found: int) -> Iterator[str]:
+    """Yield a warning if the tool counted more rows than the archive has, or fewer."""
+    told = None if options.category else rows_told(file, harness)
+    if told is not None and told[0] != found:
+        yield (
+            f"{told[1]} counts {told[0]:,} rows, and the archive has {found:,}: rows were left out "
+            "or added after the number was printed"
+        )
 
 
 def _notes(scores: tuple[ScoreAudit, ...], printed: Mapping[str, Printed]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from ..archives.records import read_records
 from ..errors import ArchiveError, InvalidInputError
 from .values import Printed
 
-__all__ = ["beside_archive", "given_numbers"]
+__all__ = ["beside_archive", "given_numbers", "rows_told"]
 
 # A number as people and tools write it: 0.854, 85.4, 85.4%, 8.5e-05.
 _NUMBER = re.compile(r"(\d{1,4}(?:\.\d{1,24})?)(?:e-(\d{1,2}))?(%?)", re.IGNORECASE)
@@ -119,15 +119,31 @@ def _of_chair(archive: ArchiveFile, scores: Sequence[str]) -> dict[str, Printed]
 
 
 def _of_lmms(archive: ArchiveFile, metric: str, scores: Sequence[str]) -> dict[str, Printed]:
-    path = next((p for p in _results_files(archive.file.path) if p.is_file()), None)
+    path, task = _results_of(archive)
     if path is None:
         return {}
-    results = mapping_at(read_mapping(path, "results"), "results")
-    task = archive.task or archive.file.path.name.partition(".json")[0]
-    entry = mapping_at(results, task)
+    entry = mapping_at(mapping_at(read_mapping(path, "results"), "results"), task)
     # lmms-eval's CHAIR is in percent, its POPE is not.
     percent = metric == "chair"
     return _numbers(metric, entry, f"{path.name}, task {task}", scores, percent=percent)
+
+
+def rows_told(archive: ArchiveFile, harness: str) -> tuple[int, str] | None:
+    """Return how many rows a tool says that it counted, and the file that says so.
+
+    lmms-eval writes it beside its results, as ``n-samples``; None if there is no such number.
+    """
+    path, task = _results_of(archive) if harness == "lmms-eval" else (None, "")
+    if path is None:
+        return None
+    told = mapping_at(mapping_at(read_mapping(path, "results"), "n-samples"), task).get("effective")
+    return (told, path.name) if isinstance(told, int) and told > 0 else None
+
+
+def _results_of(archive: ArchiveFile) -> tuple[Path | None, str]:
+    """Return the results of a sample file of lmms-eval, if they are there, and its task."""
+    path = next((p for p in _results_files(archive.file.path) if p.is_file()), None)
+    return path, archive.task or archive.file.path.name.partition(".json")[0]
 
 
 def _results_files(path: Path) -> Iterator[Path]:

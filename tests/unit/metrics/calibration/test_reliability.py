@@ -36,3 +36,12 @@ def test_equal_margins_share_a_bin_and_none_is_no_bin() -> None:
     empty = np.array([])
     assert reliability(empty, empty.astype(bool), empty).bins == ()
     assert stated_probabilities(np.array([1e9]))[0] == 1
+
+
+def test_rare_margins_are_not_hidden_by_many_equal_ones() -> None:
+    for rare, common in ((0.4, 2.9), (2.9, 0.4)):
+        margins = np.array([rare] * 15 + [common] * 85)
+        right = np.array([False] * 15 + [True] * 85)
+        found = reliability(margins, right, np.ones(100))
+        sizes = {each.low: (each.high, each.n, each.agreement) for each in found.bins}
+        assert sizes == {rare: (rare, 15, 0.0), common: (common, 85, 1.0)}

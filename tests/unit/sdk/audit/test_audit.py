@@ -154,6 +154,17 @@ def test_results_of_every_release_of_lmms_eval_are_found(tmp_path: Path, layout:
     assert accuracy.shares["not explained"] == 0
 
 
+def test_rows_that_the_archive_lost_are_counted(tmp_path: Path) -> None:
+    path = lmms_archive(tmp_path, ANSWERS, {"pope_accuracy": 0.5})
+    results = tmp_path / "20260102_030405_results.json"
+    content = json.loads(results.read_text())
+    for told, noted in ((4, False), (6, True)):
+        counts = {"pope": {"original": 9000, "effective": told}}
+        results.write_text(json.dumps(content | {"n-samples": counts}))
+        notes = audit(path).notes
+        assert any("results.json counts 6 rows, and the archive has 4" in n for n in notes) == noted
+
+
 def test_repeated_rows_are_counted_once(tmp_path: Path) -> None:
     path = lmms_archive(tmp_path, ANSWERS[1:], {"pope_accuracy": 0.75})
     lines = path.read_text().splitlines()
