@@ -59,6 +59,15 @@ def test_table_wraps_the_signature_without_losing_any_of_it(width: int) -> None:
     assert tail.replace("\n", "").replace(" ", "") == samples.SIGNATURE
 
 
+def test_signatures_break_at_their_bars() -> None:
+    signature = "chair|graph:coco-published|var:published|n:2000|v:0.1.0"
+    text = render_table(samples.report(signature=signature), width=40)
+    assert [line.strip() for line in text.splitlines()[-2:]] == [
+        "chair|graph:coco-published|",
+        "var:published|n:2000|v:0.1.0",
+    ]
+
+
 def test_table_folds_a_signature_part_that_is_longer_than_a_line() -> None:
     signature = f"chair|graph:{'x' * 300}|v:1"
     text = render_table(samples.report(signature=signature), width=60)
