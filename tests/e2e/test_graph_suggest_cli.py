@@ -207,7 +207,7 @@ def test_bad_sources_are_refused(inputs: tuple[str, Path], tmp_path: Path) -> No
     code, _, notes = suggest(inputs, tmp_path, "--wordnet", tmp_path / "nowhere")
     assert (code, "has no WordNet database" in notes) == (2, True)
     code, _, notes = suggest(inputs, tmp_path, "--llm-url", "http://127.0.0.1:9/v1")
-    assert (code, "llm_model" in notes) == (2, True)
+    assert (code, "set --llm-model" in notes) == (2, True)
     damaged = write_wordnet(tmp_path / "damaged")
     (damaged / "data.noun").write_text("nothing\n")
     code, _, notes = suggest(inputs, tmp_path, "--wordnet", damaged)

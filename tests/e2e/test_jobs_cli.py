@@ -18,7 +18,7 @@ def files(tmp_path: Path) -> tuple[str, ...]:
         {"image_id": str(number), "caption": "A dog and a cat." if number % 7 else ""}
         for number in range(300)
     ]
-    objects = [{"image_id": str(number), "objects": ["dog"]} for number in range(300)]
+    objects = [{"image_id": str(number), "objects": ["dog", "gyroscope"]} for number in range(300)]
     return (
         *("chair", "-r", str(write_lines(tmp_path / "captions.jsonl", captions))),
         *("-R", str(write_lines(tmp_path / "objects.jsonl", objects))),
@@ -47,6 +47,9 @@ def test_a_job_writes_the_files_of_a_run(
         made, expected = tmp_path / "fetched" / name, tmp_path / "scored" / name
         assert made.read_bytes() == expected.read_bytes(), name
     assert fetched.stdout.replace("fetched", "scored") == scored.stdout
+    assert "reference objects are not in the graph coco-published: 'gyroscope'" in " ".join(
+        scored.stdout.split()
+    )
     listed = here("jobs", "list", *at)
     assert [line[:32] for line in listed.stdout.splitlines()[:2]] == [other, job]
     assert here("jobs", "cancel", job, *at).stdout.startswith(job)

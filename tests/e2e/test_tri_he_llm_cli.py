@@ -150,4 +150,4 @@ def test_an_order_of_judges_that_are_not_there(
     monkeypatch.setenv("HALLUJUDGE_JUDGE_ORDER", order)
     ran = score(tmp_path, [answer("1", TRUE)], "--judge", "router")
     assert ran.returncode == 2
-    assert "the fallback needs fallback_model" in ran.stderr
+    assert "the fallback needs --fallback-model" in ran.stderr

@@ -320,7 +320,7 @@ def _checked(entry: Any, value: object, source: str) -> object:
         raise InvalidInputError(f"{place} is {value!r}; give a number")
     try:
         number = kind(value)
-    except (TypeError, ValueError) as err:
+    except (TypeError, ValueError, OverflowError) as err:
         raise InvalidInputError(f"{place} is {value!r}; give a number") from err
     low, high = entry.metadata["low"], entry.metadata["high"]
     if not low <= number <= high:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..archives.inputs import ItemSource
@@ -16,6 +16,7 @@ from ..runs.batching import batches
 from ..runs.driver import score_parts
 from ..runs.manifest import Manifest
 from ..runs.parts import Part, PartMaker
+from .notes import without_notes
 
 if TYPE_CHECKING:
     from hallujudge.metrics import Item, ItemResult, Report
@@ -56,8 +57,9 @@ async def fetch_job(
             f"job {info.id} is {info.state}{why}; {info.scored + info.unscored} of {info.items} "
             "items are answered, and there is no report of the rest"
         )
-    manifest = _manifest(content)
+    manifest, told = without_notes(_manifest(content))
     header = header_of(content.header)
+    header = replace(header, notes=(*told, *header.notes))
     started = folder.start(manifest, resume=resume)
     if watch is not None:
         watch.started(started)

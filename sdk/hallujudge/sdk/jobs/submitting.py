@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..runs.batching import batches
 from ..runs.inputs import manifest_of
+from ..spec import reference_notes
+from .notes import with_notes
 from .remote import RemoteJobs
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ async def submit_run(
     header = await backend.header(spec)
     # Hashing reads every file; other work on the event loop goes on.
     manifest = await asyncio.to_thread(manifest_of, run, spec, items, header, {"server": True})
-    note = manifest.to_text()
+    told = await asyncio.to_thread(reference_notes, spec, items)
+    note = with_notes(manifest, told).to_text()
     jobs = RemoteJobs(backend)
     request_id = request_id or hashlib.sha256(note.encode()).hexdigest()[:32]
     job = await jobs.create(spec, request_id, note)

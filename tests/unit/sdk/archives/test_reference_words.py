@@ -50,3 +50,24 @@ def test_a_run_that_goes_on_has_the_same_note(tmp_path: Path) -> None:
         )
         saved = report.save(tmp_path / "saved")
     assert (saved / "report.json").read_bytes() == first
+
+
+def test_objects_in_the_file_of_responses_are_named_too(tmp_path: Path) -> None:
+    row = {"image_id": 1, "caption": RESPONSES["1"], "objects": NAMES}
+    (tmp_path / "c.jsonl").write_text(json.dumps(row))
+    out, again = tmp_path / "out", tmp_path / "again"
+    assert here("score", "chair", "-r", tmp_path / "c.jsonl", "-o", out).returncode == 0
+    first = (out / "report.json").read_bytes()
+    assert json.loads(first)["notes"][0].startswith(SAID)
+    resumed = here("score", "chair", "-r", tmp_path / "c.jsonl", "-o", out, "--resume")
+    assert (resumed.returncode, (out / "report.json").read_bytes()) == (0, first)
+    assert here("rescore", out, "--variant", "corrected", "-o", again).returncode == 0
+    notes = json.loads((again / "report.json").read_bytes())["notes"]
+    assert notes[0].startswith("6 of 8 different reference objects are not in the graph coco: ")
+
+
+def test_objects_that_can_be_read_once_are_still_scored() -> None:
+    with Client.embedded() as client:
+        row = {"image_id": 1, "caption": RESPONSES["1"], "objects": iter(["dog", "couch"])}
+        report = client.score("chair", responses=[row])
+    assert report["recall"].value == 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -81,12 +81,19 @@ def read_checked(
         count=checked.count,
         make=lambda: reader.items(checked.marks.before(0)),
         slices=ItemSlices(reader=reader, marks=checked.marks),
-        reference_names=lambda: _names(None if references is None else read_objects(references)),
+        reference_names=partial(_names_again, reader, checked.marks),
     )
 
 
-def _names(known: Mapping[str, Objects] | None) -> frozenset[str]:
-    return frozenset(name for objects in (known or {}).values() for name in objects)
+def _names(objects: Iterable[Objects | None]) -> frozenset[str]:
+    return frozenset(name for given in objects for name in given or ())
+
+
+def _names_again(reader: _CaptionReader, marks: Marks) -> frozenset[str]:
+    """Return the names of the objects in the references, or in the responses without them."""
+    if reader.references is not None:
+        return _names(read_objects(reader.references).values())
+    return _names(item.reference_objects for item in reader.items(marks.before(0)))
 
 
 def _is_readable_again(references: References | None) -> bool:
@@ -141,7 +148,10 @@ class _Captions:
         ids = IdCheck()
         unknown: dict[str, None] = {}
         met: set[str] = set()
+        names: set[str] = set()
         captions = self._captions(marks=marks)
+        if self._known is None:
+            captions = self._noting(names, captions)
         while identifiers := [image for image, _, _ in islice(captions, _CHECKED)]:
             ids.extend(identifiers)
             if self._known is not None:
@@ -149,12 +159,22 @@ class _Captions:
                 unknown.update((image, None) for image in identifiers if image not in self._known)
         self._refuse_duplicates(ids)
         self._refuse_unknown(list(unknown), len(met))
+        names.update(_names((self._known or {}).values()))
         return ItemSource(
             count=len(ids),
             make=self._items,
             notes=self._notes(met),
-            reference_names=partial(_names, self._known),
+            reference_names=lambda: frozenset(names),
         )
+
+    def _noting(self, names: set[str], captions: Iterator[_Caption]) -> Iterator[_Caption]:
+        """Yield captions, and note the names of the objects that they carry."""
+        assert self._keys.objects is not None, "_find_keys made sure of it"
+        for caption in captions:
+            # What can be read only once is left for the scoring.
+            if not isinstance(caption.record.values.get(self._keys.objects), Iterator):
+                names.update(self._objects(caption) or ())
+            yield caption
 
     def _refuse_duplicates(self, ids: IdCheck) -> None:
         if self._options.allow_duplicates:
