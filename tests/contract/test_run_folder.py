@@ -16,7 +16,12 @@ from support.metric_runs import RUNS
 from support.terminals import Terminal
 
 from hallujudge.sdk import Client, RunReport, read_run, recompute
-from hallujudge.sdk.errors import ArchiveError, InvalidInputError, OutputError
+from hallujudge.sdk.errors import (
+    ArchiveError,
+    InvalidInputError,
+    MissingExtraError,
+    OutputError,
+)
 from hallujudge.sdk.schemas import item_schema
 
 
@@ -147,6 +152,17 @@ def test_reports_are_shown_and_become_tables(client: Client) -> None:
     assert r"\toprule" in report.latex
     assert report.markdown.startswith("### pope (")
     assert report.csv.startswith("group_by,group,score,value")
+
+
+def test_tables_without_pandas_say_what_to_install(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = scored(client, "pope")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"to_pandas\(\) needs pandas: pip install pandas$"):
+        report.to_pandas()
+    with pytest.raises(MissingExtraError, match="needs the extra tables: pip install '"):
+        report.items_to_pandas()
 
 
 def test_items_become_a_parquet_file(client: Client, tmp_path: Path) -> None:

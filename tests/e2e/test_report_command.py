@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,20 @@ def test_pictures_are_linked_from_the_page(runs: dict[str, Path], tmp_path: Path
     page = Page((runs["good"] / "report.html").read_text())
     source = "../pictures/COCO_val2014_000000000002.jpg"
     assert page.packed("page-images-0") == ["", source, ""]
+
+
+def test_embedded_pictures_without_pillow_say_what_to_install(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "pictures").mkdir()
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    given = ("--format", "html", "--images", "pictures", "--embed-images")
+    assert report(runs["good"], *given) == 1
+    told = capsys.readouterr().err
+    assert "a page with embedded pictures needs the extra images: pip install 'pillow" in told
 
 
 @pytest.mark.parametrize(

@@ -148,9 +148,8 @@ class Report:
         try:
             from pandas import DataFrame
         except ImportError as err:
-            raise ImportError(
-                "report.to_pandas() needs pandas: pip install 'hallujudge[tables]'"
-            ) from err
+            # Not an extra of this package, which may not be published where pip looks.
+            raise ImportError("report.to_pandas() needs pandas: pip install pandas") from err
         return DataFrame(self.records())
 
     def signature_of(self, score: str) -> str:

@@ -164,9 +164,7 @@ def _thumbnail_maker() -> Callable[[Path], str]:
     try:
         from PIL import Image
     except ImportError as err:
-        raise MissingExtraError(
-            "embedded pictures need Pillow: pip install 'hallujudge[images]'"
-        ) from err
+        raise MissingExtraError.of("a page with embedded pictures", "images") from err
 
     def thumbnail(path: Path) -> str:
         try:
