@@ -309,3 +309,16 @@ def test_labels_of_items_that_the_plan_did_not_draw_have_a_note(
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda _, __, verdict: verdict)
     found = calibrate(folder, CalibrateOptions(labels=(labels,), plan=plan))
     assert "70 labels are of items that the plan did not draw; they do not count." in found.notes
+
+
+def test_verdicts_that_no_label_contradicts_are_told(folder: Path, tmp_path: Path) -> None:
+    def wrong(item: str, _: int, verdict: bool) -> bool:
+        return verdict and int(item) % 2 == 0
+
+    reason = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, wrong, share=0.5))[
+        "chair_i"
+    ].reason
+    assert "labelled claims that the judge accepts is hallucinated: the interval allows" in reason
+    assert "that the judge rejects" not in reason
+    everything = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, wrong))
+    assert "None of" not in everything["chair_i"].reason
