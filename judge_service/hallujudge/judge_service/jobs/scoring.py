@@ -162,7 +162,7 @@ class JobScoring:
 
     async def _report(self, job: Job, session: ScoringSession) -> bytes:
         if (workers := self._workers_for(session)) is None:
-            return await in_thread(partial(self._report_here, job, session))
+            return await self._report_here(session, self._results(job))
         return await workers.report(job.spec, self._results(job))
 
     async def _results(self, job: Job) -> AsyncGenerator[Sequence[bytes], None]:
@@ -170,7 +170,14 @@ class JobScoring:
         while page := await self.threads.run(next, pages, None):
             yield page
 
-    def _report_here(self, job: Job, session: ScoringSession) -> bytes:
-        for page in self.progress.results(job.number):
-            session.add([self.codec.result(content) for content in page])
-        return self.codec.report_bytes(session.report())
+    async def _report_here(
+        self, session: ScoringSession, results: AsyncGenerator[Sequence[bytes], None]
+    ) -> bytes:
+        # Only the database's threads use it: they are waited for before it is closed.
+        async with aclosing(results) as pages:
+            async for page in pages:
+                await in_thread(partial(self._add, session, page))
+        return await in_thread(lambda: self.codec.report_bytes(session.report()))
+
+    def _add(self, session: ScoringSession, page: Sequence[bytes]) -> None:
+        session.add([self.codec.result(content) for content in page])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -173,6 +174,26 @@ async def test_jobs_are_listed_in_pages(tmp_path: Path) -> None:
         for token in ("x", "-1", "9" * 30, "²"):
             call = client.jobs.ListJobs(jobs_pb2.ListJobsRequest(page_token=token))
             assert await error_of(call) == ("INVALID_ARGUMENT", "INVALID_INPUT")
+
+
+async def test_only_the_threads_of_the_database_use_it(tmp_path: Path) -> None:
+    """A server that stops waits for these threads; another one would open a connection later."""
+    names = set()
+
+    def noted(*_: object) -> None:
+        names.add(threading.current_thread().name.rpartition("_")[0])
+
+    sa.event.listen(sa.Pool, "checkout", noted)
+    try:
+        async with serving(str(tmp_path / "jobs.sqlite")) as client:
+            job = await client.create()
+            assert (await client.watched(job))[-1].state == STATE.JOB_STATE_DONE
+            await client.results(job)
+            await client.jobs.GetJobReport(jobs_pb2.GetJobReportRequest(job_id=job.id))
+            await client.jobs.DeleteJob(jobs_pb2.DeleteJobRequest(job_id=job.id))
+    finally:
+        sa.event.remove(sa.Pool, "checkout", noted)
+    assert names == {"hallujudge-jobs"}
 
 
 async def test_a_restarted_server_goes_on_and_repeats_nothing(jobs_address: str) -> None:
