@@ -184,7 +184,7 @@ def _reasons(
 
 
 def _errors_not_seen(claims: JudgedClaims) -> Iterator[str]:
-    """Yield for each verdict that no label contradicts what this means for the interval.
+    """Yield for each verdict that no label contradicts that its errors are not known.
 
     In simulations coverage leaves 93 to 97 % where this is likely (docs/explanation/statistics.md).
     """
@@ -194,6 +194,6 @@ def _errors_not_seen(claims: JudgedClaims) -> Iterator[str]:
         count = int(drawn.sum())
         if 0 < count < int(here.sum()) and not (claims.labels[drawn] != verdict).any():
             yield (
-                f"None of {count:,} labelled claims that the judge {words[0]} is {words[1]}: the "
-                "interval allows for errors that the labels missed, and may be wider than needed."
+                f"None of {count:,} labelled claims that the judge {words[0]} is {words[1]}. They "
+                "do not show how often it errs there; more labels make the interval more reliable."
             )

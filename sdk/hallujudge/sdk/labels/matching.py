@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hallujudge.metrics.framework.agreement import krippendorff_alpha
 
+from ..report.spreadsheets import csv_cell
 from ..verdicts import DecidedItem
 from .values import Label
 
@@ -47,9 +48,11 @@ def match_labels(labels: Sequence[Label], items: Iterable[DecidedItem]) -> Match
         labels: The labels.
         items: The items of the run.
     """
+    items = list(items)
+    names = _names_in_sheets(items)
     by_item: dict[str, list[Label]] = defaultdict(list)
     for label in labels:
-        by_item[label.item].append(label)
+        by_item[names.get(label.item, label.item)].append(label)
     claims: dict[tuple[str, int], list[bool | None]] = {}
     whole: dict[str, list[bool | None]] = {}
     unknown, seen = 0, set()
@@ -63,6 +66,12 @@ def match_labels(labels: Sequence[Label], items: Iterable[DecidedItem]) -> Match
                 whole[item.id] = one
     unknown += sum(len(given) for key, given in by_item.items() if key not in seen)
     return _joined(claims, whole, labels, unknown)
+
+
+def _names_in_sheets(items: Sequence[DecidedItem]) -> dict[str, str]:
+    """Return the ids of items by what a sheet shows where it can't show the id itself."""
+    shown = {csv_cell(item.id): item.id for item in items}
+    return shown | {item.id: item.id for item in items}
 
 
 def _joined(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hallujudge.sdk.labels import Label, MatchedLabels, match_labels
@@ -76,3 +78,11 @@ def test_alpha_is_over_claims_with_two_labels() -> None:
     same = [claim(index, bool(index), name) for index in (0, 1) for name in "ab"]
     assert matched(*same).alpha == pytest.approx(1.0)
     assert matched(claim(0, True, "a")).alpha is None
+
+
+def test_ids_that_look_like_formulas_are_those_of_the_sheet() -> None:
+    items = [replace(ITEM, id=name) for name in ("=1", "-2", "'-2")]
+    labels = [Label(item=name, claim=0, hallucinated=True) for name in ("'=1", "'-2", "-2")]
+    found = match_labels(labels, items)
+    assert set(found.claims) == {("=1", 0), ("'-2", 0), ("-2", 0)}
+    assert found.unknown == 0
