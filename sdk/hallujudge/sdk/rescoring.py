@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -146,7 +147,7 @@ def _fetched(url: str) -> Path:
 
 
 def _refuse_same_folder(folder: Path, out: Path) -> None:
-    if out.resolve() == folder.resolve():
+    if os.path.realpath(out) == os.path.realpath(folder):
         raise InvalidInputError(f"{out} holds the run itself; give another folder for the results")
 
 

@@ -131,14 +131,18 @@ def _graph_text(path: Path) -> str:
     """Return a graph file as text; a released pickle is converted to JSON."""
     try:
         if path.stat().st_size > _MAX_GRAPH_BYTES:
-            raise InvalidInputError(f"graph file {path} is larger than {_MAX_GRAPH_BYTES} bytes")
+            raise InvalidInputError(
+                f"graph file {path} is larger than {_MAX_GRAPH_BYTES} bytes; split it"
+            )
         data = path.read_bytes()
         if is_pickle(data) or path.suffix in (".pkl", ".pickle"):
             return released_json(read_released_pickle(data, source=str(path)))
         return data.decode("utf-8-sig")
     except OSError as err:
-        raise InvalidInputError(f"graph file {path}: {err.strerror or err}") from err
+        raise InvalidInputError(
+            f"graph file {path}: {err.strerror or err}; give a graph file"
+        ) from err
     except GraphError as err:
         raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
     except UnicodeDecodeError as err:
-        raise InvalidInputError(f"graph file {path} is not UTF-8 text: {err}") from err
+        raise InvalidInputError(f"graph file {path} is not UTF-8 text; save it as UTF-8") from err

@@ -158,7 +158,9 @@ def file_counter(path: str | Path) -> TokenCounter:
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(file))
     except Exception as err:  # the library raises bare exceptions
-        raise InvalidInputError(f"tokenizer {str(file)!r} cannot be read: {err}") from err
+        raise InvalidInputError(
+            f"tokenizer {str(file)!r} cannot be read: {err}; give the model's tokenizer.json"
+        ) from err
 
     async def count(messages: list[Message]) -> int:
         encoded = tokenizer.encode_batch([message["content"] for message in messages])

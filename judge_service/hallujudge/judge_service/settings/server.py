@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError
+from ..faults import fault_of
 from .judges import CHOICES as JUDGE_CHOICES
 from .judges import JudgeKeys, JudgeSettings, load_judge_keys
 
@@ -306,6 +307,10 @@ def _resolve(entry: Any, layers: Mapping[str, Mapping[str, object]]) -> Setting:
     )
 
 
+def _fault(error: Exception) -> str:
+    return fault_of(error) if isinstance(error, UnicodeDecodeError) else str(error)
+
+
 def _checked(entry: Any, value: object, source: str) -> object:
     kind = type(entry.default)
     place = f"{entry.name} (from {source})"
@@ -354,7 +359,7 @@ def _from_file(file: str) -> dict[str, object]:
         content = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
         raise InvalidInputError(
-            f"settings file {file!r} is not TOML: {err}; correct it there"
+            f"settings file {file!r} is not TOML: {_fault(err)}; correct it there"
         ) from err
     return _from_tables(content, file)
 

@@ -23,6 +23,7 @@ _HEAD_BYTES = 4096
 _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1"
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 # Method of zip members, and size of the fixed part of their headers (APPNOTE 4.3.7 and 4.4.5).
 _ZSTD = 93
@@ -68,6 +69,8 @@ def read_format(path: Path) -> Content:
             f"{path}: a Python pickle, which could run code and is never opened; give the tool's "
             "table, JSON or JSON lines file"
         )
+    if head.startswith(_UTF32):
+        raise ArchiveError(f"{path}: UTF-32 text; save it as UTF-8")
     if head.startswith(_UTF16):
         raise ArchiveError(f"{path}: UTF-16 text; save it as UTF-8")
     if b"\0" in head:

@@ -37,6 +37,7 @@ MAX_VALUE_CHARS = 1 << 28
 _LONGEST_TOKEN = 64
 _NAMED = 10
 _NAMED_CHARS = 160
+_VALUE_CHARS = 500
 _GROWTH = 7
 _BEGINNING = Mark()
 _SPACE = re.compile(r"\s*")
@@ -304,12 +305,21 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def named(values: Sequence[str]) -> str:
-    """List up to ten values, fewer if they are long, then how many more there are."""
+    """List up to ten values, fewer if they are long, then how many more there are.
+
+    Characters that a terminal obeys are escaped, and long values are cut.
+    """
+    first = [_one_line(value) for value in values[:_NAMED]]
     count = size = 0
-    for value in values[:_NAMED]:
+    for value in first:
         size += len(value)
         if count and size > _NAMED_CHARS:
             break
         count += 1
-    shown, more = ", ".join(values[:count]), len(values) - count
+    shown, more = ", ".join(first[:count]), len(values) - count
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _one_line(value: str) -> str:
+    cut = value if len(value) <= _VALUE_CHARS else f"{value[:_VALUE_CHARS]}…"
+    return cut if cut.isprintable() else repr(cut)[1:-1]

@@ -234,7 +234,12 @@ class JoinCheck:
             )
         if self._unknown and not self._options.allow_unknown:
             some = named(list(islice(self._known or (), 3)))
-            hint = "" if self._met else f" No id is known; ids in the references look like {some}."
+            like = (
+                f"ids in the references look like {some}"
+                if some
+                else "the references hold none of them"
+            )
+            hint = "" if self._met else f" No id is known; {like}."
             raise refuse(
                 f"answers belong to {self._what} that the references lack",
                 list(self._unknown),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -91,7 +92,7 @@ def build_references(
         raise InvalidInputError(
             "give --instances, --captions, or both as the published script does"
         )
-    if any(path.resolve() == out.resolve() for path in paths):
+    if os.path.realpath(out) in map(os.path.realpath, paths):
         raise InvalidInputError(f"--out {out} is one of the inputs; name another file")
     objects = read_coco(paths)
     lines = (f"{json.dumps(image)}: {json.dumps(names)}" for image, names in objects.items())

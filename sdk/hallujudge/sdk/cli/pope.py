@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -107,7 +108,7 @@ def build_pope_command(
     ],
 ) -> ExitCode:
     """POPE: balanced questions about objects in images."""
-    if objects.resolve() == out.resolve():
+    if os.path.realpath(objects) == os.path.realpath(out):
         raise InvalidInputError(f"--out {out} is the file of objects; name another file")
     shown = _read_objects(objects)
     try:

@@ -64,7 +64,7 @@ class StrictCommand(TyperCommand):
             # A switch that is given twice says the same.
             single = not (getattr(parameter, "multiple", False) or isinstance(value, bool))
             if single and counts[parameter.name] > 1:
-                raise InvalidInputError(f"{shown} is given more than once; give one value")
+                raise InvalidInputError(_twice(shown, parameter.opts, args))
         return super().parse_args(ctx, args)
 
 
@@ -81,6 +81,14 @@ def _placeholder(kind: object) -> str | None:
     of_list = get_args(kind)
     one = of_list[0] if of_list else kind
     return _PLACEHOLDERS.get(one) if isinstance(one, type) else None
+
+
+def _twice(shown: str, flags: Iterable[str], args: Iterable[str]) -> str:
+    """Return what to say of an option for one value that is given twice."""
+    typed = dict.fromkeys(part.partition("=")[0] for part in args)
+    if len(names := [name for name in typed if name in flags]) > 1:
+        return f"{' and '.join(names)} are one option; give one of them"
+    return f"{shown} is given more than once; give one value"
 
 
 def _parts(value: object) -> Iterable[object]:

@@ -78,7 +78,8 @@ def in_flags(message: str) -> str:
         names.update({_flag_of(name): name for name in own})
     for flag, name in names.items():
         flags = _bare(name).sub(flag, flags)
-    return flags
+    # Ids and keys are as the file has them; a terminal would obey their control characters.
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in flags)
 
 
 def _is_flag(part: str) -> bool:

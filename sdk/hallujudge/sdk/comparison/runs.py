@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,7 +206,7 @@ def _names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
             "for each run"
         )
     names = list(given) or _folder_names(sources)
-    folders = [Path(source).resolve() for source in sources if not isinstance(source, RunReport)]
+    folders = [_real(source) for source in sources if not isinstance(source, RunReport)]
     if twice := [folder for folder in folders if folders.count(folder) > 1]:
         raise InvalidInputError(f"{twice[0]} is given twice; give different runs")
     if repeated := [name for name in names if names.count(name) > 1]:
@@ -215,10 +216,15 @@ def _names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
     return names
 
 
+def _real(folder: str | Path) -> Path:
+    # Path.resolve raises a RuntimeError for links that go around in a circle.
+    return Path(os.path.realpath(folder))
+
+
 def _folder_names(sources: Sequence[RunSource]) -> list[str]:
     """Return the folders' names, with as many parents as it takes to tell them apart."""
     parts = [
-        (f"run {place}",) if isinstance(source, RunReport) else Path(source).resolve().parts
+        (f"run {place}",) if isinstance(source, RunReport) else _real(source).parts
         for place, source in enumerate(sources, start=1)
     ]
     if len(set(parts)) < len(parts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,7 +75,7 @@ def plan_of(folder: str | Path, out: Path, references: Iterable[str]) -> Plan:
         ArchiveError: It is not a folder, can't be read or has no files.
     """
     known = frozenset(references)
-    own = out.resolve()
+    own = Path(os.path.realpath(out))
     files = [file for file in _files(folder) if own not in file.path.resolve().parents]
     root = next((file.root for file in files if file.root is not None), Path(folder))
     paths = {file.name: file.path for file in files}

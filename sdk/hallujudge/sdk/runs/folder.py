@@ -292,11 +292,12 @@ class RunFolder:
 
     def _refuse_inputs(self, inputs: Iterable[Path]) -> None:
         names = (ITEMS, JOURNAL, MANIFEST, PARQUET, *STALE)
-        written = {(self.folder / name).resolve() for name in names}
+        written = {os.path.realpath(self.folder / name) for name in names}
         written |= {
-            partial(self.folder, name).resolve() for name in (ITEMS, JOURNAL, MANIFEST, MARKS)
+            os.path.realpath(partial(self.folder, name))
+            for name in (ITEMS, JOURNAL, MANIFEST, MARKS)
         }
-        if own := [path for path in inputs if path.resolve() in written]:
+        if own := [path for path in inputs if os.path.realpath(path) in written]:
             raise InvalidInputError(
                 f"{own[0]} is read by this run and would be overwritten; give another folder than "
                 f"{self.folder} for the results"

@@ -22,6 +22,7 @@ ENGINES = ("local", "ray")
 """Where processes run."""
 
 _LARGE = 20_000
+_MOST_WORKERS = 1_024
 """Items from which on the start of processes (about a second each) pays off."""
 
 _LARGE_BYTES = 16 << 20
@@ -40,6 +41,7 @@ def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bo
     Raises:
         InvalidInputError: The run can't be spread over processes.
     """
+    _check_number(run.workers)
     obstacle = _obstacle(run, spec, local=local)
     if run.engine not in ENGINES:
         raise InvalidInputError(f"engine is {run.engine!r}; choose from {', '.join(ENGINES)}")
@@ -47,13 +49,24 @@ def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bo
         if obstacle:
             raise InvalidInputError(f"engine is {run.engine}: {obstacle}; leave it out")
         return run.workers
-    if run.workers < 0:
-        raise InvalidInputError(f"workers is {run.workers}; give 0 (automatic) or more")
+    if run.ray_address:
+        raise InvalidInputError(
+            f"ray_address is {run.ray_address!r:.80}, but the engine is {run.engine}; set "
+            "ScoreRun(engine=ray), or leave it out"
+        )
     if run.workers > 1 and obstacle:
         raise InvalidInputError(f"workers is {run.workers}: {obstacle}; leave it out")
     if run.workers or obstacle or len(items) < _LARGE or metric_entry(run.metric).judges:
         return max(1, run.workers)
     return usable_cores()
+
+
+def _check_number(workers: int) -> None:
+    # All processes start at once, whatever there is to do.
+    if not 0 <= workers <= _MOST_WORKERS:
+        raise InvalidInputError(
+            f"workers is {workers}; give 0 (automatic), or a number up to {_MOST_WORKERS:,}"
+        )
 
 
 def early_count(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> int:
@@ -64,6 +77,7 @@ def early_count(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> int:
         spec: The same, as the engine has it.
         local: Whether this machine scores, not a server.
     """
+    _check_number(run.workers)
     if run.engine != ENGINES[0] or _obstacle(run, spec, local=local) or run.resume:
         return 1
     if run.workers:

@@ -133,6 +133,11 @@ READERS = (
         _GIVE_RESPONSES,
     ),
     _unread(
+        "a manifest.json that hallujudge score wrote",
+        "format release signature inputs settings run",
+        _GIVE_RESPONSES,
+    ),
+    _unread(
         "a report.json that hallujudge score wrote",
         "metric variant signature scores",
         _GIVE_RESPONSES,
