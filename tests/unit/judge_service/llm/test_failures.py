@@ -84,3 +84,10 @@ def test_messages_show_no_keys(message: str, layout: str) -> None:
 def test_messages_are_one_line_that_no_terminal_obeys() -> None:
     body = json.dumps({"error": {"message": "\x1b[2Jgone\r\nerror: fake\u2028x\u202ey"}}).encode()
     assert failure_of_status(500, {}, body, now=0).detail == "HTTP 500: [2Jgone error: fake x y"
+
+
+@pytest.mark.parametrize("layout", ["object", "text"])
+def test_messages_are_shortened(layout: str) -> None:
+    message = "no such parameter; " * 1000
+    body = json.dumps({"error": {"message": message}}) if layout == "object" else message
+    assert failure_of_status(500, {}, body.encode(), now=0).detail == f"HTTP 500: {message[:300]}"
