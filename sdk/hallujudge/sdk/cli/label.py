@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_RESPONSE_CHARS = 2_000
+
 Run = Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")]
 
 
@@ -53,7 +55,7 @@ def plan(
     write_file(path, made.to_text())
     _show(made)
     if sheet is not None:
-        write_file(sheet, _sheet(made))
+        write_file(sheet, _sheet(made, run))
         typer.echo(f"written to {sheet}", err=True)
     typer.echo(f"written to {path}", err=True)
     return ExitCode.OK
@@ -109,16 +111,22 @@ def _show(made: LabelPlan) -> None:
         typer.echo(f"  {gain.labels:,} labels: {gain.width:.3f}")
 
 
-def _sheet(made: LabelPlan) -> str:
+def _sheet(made: LabelPlan, run: Path) -> str:
+    """Return a sheet to fill in, with what a person needs to see beside each claim."""
     import csv
     import io
 
     from ..report.spreadsheets import csv_cell
+    from ..report.text import cut
+    from ..runs.read import read_run
+    from ..verdicts import read_verdicts
 
+    items = {item.id: item for item in read_verdicts(read_run(run))}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("item", "claim", "text", "label", "annotator"))
+    writer.writerow(("item", "claim", "text", "image", "response", "label", "annotator"))
     for unit in made.units:
-        claim = "" if unit.claim is None else unit.claim
-        writer.writerow((csv_cell(unit.item), claim, csv_cell(unit.text), "", ""))
+        item, claim = items[unit.item], "" if unit.claim is None else unit.claim
+        shown = (unit.text, item.cluster, cut(item.response, _RESPONSE_CHARS))
+        writer.writerow((csv_cell(unit.item), claim, *map(csv_cell, shown), "", ""))
     return out.getvalue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from collections.abc import Callable
@@ -289,6 +290,9 @@ def test_a_sheet_may_be_imported_while_it_is_filled_in(tmp_path: Path) -> None:
     sheet = tmp_path / "sheet.csv"
     assert here("label", "plan", tmp_path / "run", "-n", "60", "--sheet", sheet).returncode == 0
     head, *rows = sheet.read_text(encoding="utf-8").splitlines()
+    assert head == "item,claim,text,image,response,label,annotator"
+    [shown, *_] = csv.DictReader([head, *rows])
+    assert (shown["image"], shown["text"] in shown["response"]) == (shown["item"], True)
     half = [row[:-1] + "supported," if at < 40 else row for at, row in enumerate(rows)]
     sheet.write_text("\n".join([head, *half]), encoding="utf-8")
     done = here("label", "import", tmp_path / "run", sheet)
