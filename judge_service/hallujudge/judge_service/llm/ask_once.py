@@ -44,14 +44,20 @@ class AskOnce(Generic[_T]):
         client: Calls the model.
         cache: Keeps records between runs; None: values are kept in memory only.
         remembered: Values kept in memory at most; the one used the longest ago goes first.
+        renew_seconds: How often the claim of a call that is under way is renewed.
     """
 
     def __init__(
-        self, client: ChatClient, cache: VerdictStore | None, remembered: int = _REMEMBERED
+        self,
+        client: ChatClient,
+        cache: VerdictStore | None,
+        remembered: int = _REMEMBERED,
+        renew_seconds: float = _RENEW_SECONDS,
     ) -> None:
         self._client = client
         self._cache = cache
         self._remembered = remembered
+        self._renew_seconds = renew_seconds
         self._memory: OrderedDict[str, _T] = OrderedDict()
         self._flights: SingleFlight[_T] = SingleFlight()
 
@@ -137,7 +143,7 @@ class AskOnce(Generic[_T]):
         call = asyncio.ensure_future(self._client.ask(request, has_fallback=has_fallback))
         try:
             while not call.done():
-                await asyncio.wait({call}, timeout=_RENEW_SECONDS)
+                await asyncio.wait({call}, timeout=self._renew_seconds)
                 if not call.done():
                     await cache.renew(key)
             return call.result()

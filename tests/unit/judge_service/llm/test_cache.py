@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
@@ -16,10 +17,17 @@ import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.llm.cache import VerdictCache, cache_key
-from hallujudge.judge_service.llm.cache_file import CACHE_FORMAT, CacheFile, Record
+from hallujudge.judge_service.llm.cache_file import CACHE_FORMAT, CacheFile, Record, new_owner
 
 KEY = cache_key({"a": 1})
 RECORD: Record = {"answers": {"0": {"choice": "supported", "margin": 0.1}}}
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 @asynccontextmanager
@@ -120,14 +128,22 @@ async def test_a_released_call_is_taken_over(tmp_path: Path) -> None:
         assert await one.claim(KEY) == RECORD
 
 
+def test_a_claim_holds_as_long_as_it_is_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, mine, other = Clock(), new_owner(), new_owner()
+    monkeypatch.setattr(time, "time", clock)
+    with closing(CacheFile(tmp_path / "c", busy_seconds=5)) as file:
+        assert file.claim(KEY, mine, 60).ours
+        clock.now += 50
+        file.renew(KEY, mine, 60)
+        clock.now += 50
+        assert not file.claim(KEY, other, 60).ours
+        clock.now += 11
+        assert file.claim(KEY, other, 60).ours
+
+
 # The file cannot be used for a while --------------------------------------------------------------
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

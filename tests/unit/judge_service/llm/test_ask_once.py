@@ -1,0 +1,63 @@
+"""Calls that are claimed for all processes, and stay claimed while they take long."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from support.chat_clients import REQUEST
+
+from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
+from hallujudge.judge_service.llm.cache import Record
+from hallujudge.judge_service.llm.chat import ChatRequest
+from hallujudge.judge_service.llm.client import Answer, ChatClient
+from hallujudge.judge_service.llm.shared import VerdictStore
+
+READING: Reading[str] = Reading(
+    read=lambda _answer: "yes", to_record=lambda value: {"v": value}, from_record=lambda _: "kept"
+)
+
+
+class Store:
+    """What is done with a claim, in order."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    async def claim(self, _key: str) -> Record | None:
+        self.done.append("claim")
+        return None
+
+    async def renew(self, _key: str) -> None:
+        self.done.append("renew")
+
+    async def put(self, _key: str, _judge: str, _record: Record) -> None:
+        self.done.append("put")
+
+    async def release(self, _key: str) -> None:
+        self.done.append("release")
+
+
+class SlowClient:
+    """Answers when the claim was renewed twice, or after a thousand turns of the loop."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    async def ask(self, _request: ChatRequest, *, has_fallback: bool) -> Answer:
+        for _ in range(1000):
+            if self.store.done.count("renew") >= 2:
+                break
+            await asyncio.sleep(0.001)
+        return cast("Answer", has_fallback)
+
+
+async def test_the_claim_of_a_long_call_is_renewed() -> None:
+    store = Store()
+    asking = AskOnce[str](
+        cast("ChatClient", SlowClient(store)), cast("VerdictStore", store), renew_seconds=0.001
+    )
+    assert await asking.ask("key", REQUEST, READING, label="m") == "yes"
+    assert store.done[:3] == ["claim", "renew", "renew"]
+    assert store.done[-1] == "put"
+    assert "release" not in store.done
