@@ -63,18 +63,20 @@ def learn_cascade(
 
     Args:
         claims: The claims, of which some have labels.
-        margins: How sure the judge is of each claim.
+        margins: How sure the judge is of each claim; NaN if unknown, which is never kept. At least
+            one is known.
         target: Least agreement on claims that are kept.
         confidence: How often the promise is kept.
     """
     import numpy as np
 
-    thresholds = np.sort(margins)[len(margins) * np.arange(_STEPS) // _STEPS]
+    known = np.sort(margins[~np.isnan(margins)])
+    thresholds = known[len(known) * np.arange(_STEPS) // _STEPS]
     tested = _Tested(claims, margins, claims.weights())
     level = 1 - (1 - confidence) / len(_STARTS)
     reached = [_smallest(tested, thresholds[: start + 1], target, level) for start in _STARTS]
-    known = [step for step in reached if step is not None]
-    if not known:
+    steps = [step for step in reached if step is not None]
+    if not steps:
         return Cascade(
             escalate_below=None,
             target=target,
@@ -84,7 +86,7 @@ def learn_cascade(
             at_least=None,
             labels=0,
         )
-    threshold = float(thresholds[min(known)])
+    threshold = float(thresholds[min(steps)])
     agreement, low, labels = tested.at(threshold, confidence)
     return Cascade(
         escalate_below=threshold,

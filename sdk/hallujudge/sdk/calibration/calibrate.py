@@ -170,7 +170,7 @@ def _samples(
 
 
 def _cascade(sample: Sample, agreement: float, confidence: float) -> Cascade:
-    if np.isnan(sample.margins).any():
+    if np.isnan(sample.margins).all():
         raise InvalidInputError(
             "the run's verdicts have no margins, so that none can be learnt; matchers and language "
             "models with log-probabilities state them"

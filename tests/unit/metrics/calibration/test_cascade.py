@@ -79,3 +79,14 @@ def test_labels_of_a_stratum_count_for_its_claims() -> None:
     )
     found = learn_cascade(claims, margins, target=0.5)
     assert found.agreement == pytest.approx((0.75 + 1) / 2)
+
+
+def test_claims_without_a_margin_are_never_kept() -> None:
+    claims, margins = drawn(np.random.default_rng(0), 400)
+    margins[::4] = np.nan
+    found = learn_cascade(claims, margins, target=0.9)
+    assert found.escalate_below is not None
+    assert found.kept == (margins >= found.escalate_below).mean()
+    everything = learn_cascade(claims, margins, target=0.5)
+    assert everything.escalate_below == np.nanmin(margins)
+    assert everything.kept == 0.75
