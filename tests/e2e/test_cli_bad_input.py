@@ -364,6 +364,16 @@ def test_a_run_never_overwrites_its_input(folder: Path, name: str) -> None:
     assert contents(out) == before
 
 
+def test_a_run_never_overwrites_its_references(folder: Path) -> None:
+    out = folder / "out"
+    out.mkdir()
+    references = (folder / "references.json").rename(out / "report.json")
+    before = contents(out)
+    run = score(folder, "good.jsonl", "--references", references)
+    assert_refused(run, "report.json is read by this run and would be overwritten")
+    assert contents(out) == before
+
+
 def test_one_run_at_a_time_writes_to_a_folder(folder: Path) -> None:
     out = folder / "out"
     with RunFolder(out):
