@@ -11,6 +11,7 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 
 from hallujudge.judge_service.errors import UnavailableError
+from hallujudge.judge_service.llm.client import Answer
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.retry import RetryPolicy
 
@@ -29,6 +30,11 @@ def down_until(world: World, seconds: float, reply: llm.Reply) -> Callable[..., 
     return lambda _number, _body: reply if world.now < seconds else llm.completion("ok")
 
 
+def content_of(outcome: Answer | BaseException) -> str:
+    """The text of an answer, or why there is none."""
+    return outcome.reply.content if isinstance(outcome, Answer) else str(outcome)
+
+
 @pytest.mark.parametrize("reply", DOWN)
 @pytest.mark.parametrize("seconds", [5, 60])
 @pytest.mark.parametrize("at_once", [1, 16])
@@ -36,9 +42,11 @@ async def test_an_outage_costs_no_call(reply: llm.Reply, seconds: float, at_once
     world = World()
     async with llm.ScriptedLlm(down_until(world, seconds, reply)) as server:
         client = client_of(server, world, max_concurrency=at_once)
-        answers = await asyncio.gather(*(client.ask(REQUEST) for _ in range(64)))
+        outcomes = await asyncio.gather(
+            *(client.ask(REQUEST) for _ in range(64)), return_exceptions=True
+        )
         await client.close()
-    assert [answer.reply.content for answer in answers] == ["ok"] * 64
+    assert [content_of(outcome) for outcome in outcomes] == ["ok"] * 64
 
 
 async def test_a_server_that_is_gone_for_a_while_costs_no_call() -> None:
