@@ -11,7 +11,7 @@ from hallujudge.sdk import inspect_archives
 FILES = {
     "amber/annotations.json": ("references", "amber", 15220),
     "amber/drawn_1.answers.json": ("responses", "amber", 14216),
-    "chair/coco_reference_objects.json": ("references", "chair", 1),
+    "chair/coco_reference_objects.json": ("references", "chair", 2000),
     "chair/pope_brief_description_llava.captions.json": ("responses", "chair", 2000),
     "event_hallusion/gemini.predictions.json": ("responses", "event-hallusion", 3),
     "hallusion_bench/drawn_1.predictions.json": ("responses", "hallusion-bench", 1129),
@@ -24,13 +24,13 @@ FILES = {
     "video_hallucer/drawn_1/temporal.json": ("responses", "video-hallucer", 176),
     "vidhal/annotations.json": ("references", "vidhal-mcqa", 1000),
     "vidhal/random_mcqa.predictions.json": ("responses", "vidhal-mcqa", 1000),
-    "vidhal/random_naive_ordering.predictions.json": ("responses", "vidhal-ordering", 1),
+    "vidhal/random_naive_ordering.predictions.json": ("responses", "vidhal-ordering", 1000),
 }
 BESIDE = {
-    "amber/drawn_1.nouns.jsonl": "--nouns",
-    "amber/query_all.json": "--questions",
-    "amber/relation.json": "--associations",
-    "vidhal/options.json": "--options",
+    "amber/drawn_1.nouns.jsonl": "InputOptions(nouns=…)",
+    "amber/query_all.json": "InputOptions(questions=…)",
+    "amber/relation.json": "InputOptions(associations=…)",
+    "vidhal/options.json": "InputOptions(display=…)",
 }
 
 
