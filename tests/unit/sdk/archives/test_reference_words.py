@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from support.running import here
 
 from hallujudge.sdk import Client
+from hallujudge.sdk.archives import read_items
+from hallujudge.sdk.archives.chair import captions
+from hallujudge.sdk.archives.chair.references import Objects, read_objects
+from hallujudge.sdk.archives.inputs import CheckedArchive, References
+from hallujudge.sdk.archives.records import Mark, Marks
 
 NAMES = ["dog", "couch", "gyroscope", "quasar", "axolotl", "yurt", "zither", "dirigible"]
 RESPONSES = {"1": "A dog on a sofa."}
@@ -71,3 +78,23 @@ def test_objects_that_can_be_read_once_are_still_scored() -> None:
         row = {"image_id": 1, "caption": RESPONSES["1"], "objects": iter(["dog", "couch"])}
         report = client.score("chair", responses=[row])
     assert report["recall"].value == 1.0
+
+
+def test_a_run_that_goes_on_reads_the_references_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+
+    def counted(given: References) -> Mapping[str, Objects]:
+        read.append(given)
+        return read_objects(given)
+
+    (tmp_path / "r.json").write_text(json.dumps({"1": NAMES}))
+    (tmp_path / "c.jsonl").write_text('{"image_id": 1, "caption": "A dog."}\n')
+    monkeypatch.setattr(captions, "read_objects", counted)
+    checked = CheckedArchive(count=1, marks=Marks(marks=[Mark()]))
+    given = (tmp_path / "c.jsonl", tmp_path / "r.json")
+    source = read_items("chair", *given, checked=checked)
+    assert source.reference_names() == frozenset(NAMES)
+    assert [item.id for item in source] == ["1"]
+    assert len(read) == 1

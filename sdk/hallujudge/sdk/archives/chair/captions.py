@@ -81,19 +81,12 @@ def read_checked(
         count=checked.count,
         make=lambda: reader.items(checked.marks.before(0)),
         slices=ItemSlices(reader=reader, marks=checked.marks),
-        reference_names=partial(_names_again, reader, checked.marks),
+        reference_names=lambda: reader.names(checked.marks.before(0)),
     )
 
 
 def _names(objects: Iterable[Objects | None]) -> frozenset[str]:
     return frozenset(name for given in objects for name in given or ())
-
-
-def _names_again(reader: _CaptionReader, marks: Marks) -> frozenset[str]:
-    """Return the names of the objects in the references, or in the responses without them."""
-    if reader.references is not None:
-        return _names(read_objects(reader.references).values())
-    return _names(item.reference_objects for item in reader.items(marks.before(0)))
 
 
 def _is_readable_again(references: References | None) -> bool:
@@ -245,6 +238,12 @@ class _Captions:
         for caption in self._captions(start, size):
             yield self._item(caption, caption.image_id)
 
+    def names_from(self, start: Mark) -> frozenset[str]:
+        """Return the names of the objects in the references, or in the captions from a mark on."""
+        if self._known is not None:
+            return _names(self._known.values())
+        return _names(item.reference_objects for item in self.from_mark(start, 0))
+
     def _captions(
         self, start: Mark | None = None, size: int = 0, marks: Marks | None = None
     ) -> Iterator[_Caption]:
@@ -324,7 +323,15 @@ class _CaptionReader:
         return {**vars(self), "captions": None}
 
     def items(self, start: Mark, size: int = 0) -> Iterator[ChairItem]:
+        return self._opened().from_mark(start, size)
+
+    def names(self, start: Mark) -> frozenset[str]:
+        """Return the names of the objects in the references, or in the responses without them."""
+        return self._opened().names_from(start)
+
+    def _opened(self) -> _Captions:
+        """Return the captions, with references that are read once."""
         if self.captions is None:
             known = None if self.references is None else read_objects(self.references)
             self.captions = _Captions(self.responses, known, self.options, self.group_by)
-        return self.captions.from_mark(start, size)
+        return self.captions
