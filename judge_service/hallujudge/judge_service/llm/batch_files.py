@@ -105,7 +105,7 @@ def _opened(path: Path) -> BinaryIO:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("wb")
     except OSError as err:
-        raise OutputError(f"can't write {path}: {err.strerror or err}") from err
+        raise OutputError(f"can't write {path}: {err.strerror or err}; name another file") from err
 
 
 def _ids(path: Path) -> Iterator[tuple[str, int]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hallujudge.judge_service.faults import fault_of
 from hallujudge.synonym_graphs import compile_matcher, load_graph
 
 from ..errors import ArchiveError
@@ -116,7 +117,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     except OSError as err:
         raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
     except (ValueError, RecursionError) as err:
-        raise ArchiveError(f"{path}: not JSON: {err}; download it again") from err
+        raise ArchiveError(f"{path}: {fault_of(err)}; download it again") from err
     if not isinstance(content, Mapping) or not isinstance(content.get("annotations"), list):
         raise ArchiveError(
             f"{path}: not one of COCO's annotation files, which hold a list 'annotations'; give "

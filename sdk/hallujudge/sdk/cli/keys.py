@@ -150,6 +150,8 @@ def _end(text: str) -> str:
             raise InvalidInputError(
                 f"--expires {text!r:.40}: write 90d, 12h, or a day such as 2027-01-31"
             ) from err
+        if end <= datetime.now(UTC):
+            raise InvalidInputError(f"--expires {text}: the day is past; give a later one")
     return end.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

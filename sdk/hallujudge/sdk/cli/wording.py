@@ -94,7 +94,7 @@ def _bare(name: str) -> re.Pattern[str]:
     given = r"(?: \(from argument\))?"
     if "_" in name:
         return re.compile(rf"(?<![\w/.'\"-]){name}(?: = 1)?{given}(?![\w/'\"]|\.\w| \(from )")
-    return re.compile(rf"^{name}{given}(?= is )")
+    return re.compile(rf"^{name}{given}(?= is | are )")
 
 
 def _flag_of(name: str) -> str:

@@ -20,6 +20,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "c.jsonl").write_text("\n".join(lines))
     (tmp_path / "r.json").write_text(json.dumps({str(n): ["dog"] for n in range(3)}))
     (tmp_path / "utf32.jsonl").write_text("\n".join(lines), encoding="utf-32")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    many = {str(n): [f"thing{n}x{k}" for k in range(9)] for n in range(9)}
+    (tmp_path / "many.json").write_text(json.dumps(many))
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "empty").mkdir()
     (tmp_path / "inf.toml").write_text("[server]\nport = 1e400\n")
@@ -53,6 +56,12 @@ RESPONSES = ("score", "chair", "-o", "o", "-R", "r.json", "-r")
         (("build", "references", "--instances", "loop", "-o", "loop"), "loop"),
         (("serve", "--config", "inf.toml"), "port (from file inf.toml) is inf; give a number"),
         (("serve", "--config", "latin.toml"), "is not TOML: it is not UTF-8 text; correct it"),
+        (
+            ("keys", "create", "a", "--scope", "score", "--expires", "2001-01-01", "--file", "k"),
+            "the day is past",
+        ),
+        (("build", "references", "--instances", "deep.json", "-o", "x"), "it is nested too deeply"),
+        (("build", "pope", "--objects", "many.json", "-o", "x", "--images", "-1"), "is negative"),
         (
             ("score", "pope", "-r", "c.jsonl", "--parser", "a", "--variant", "b", "-o", "o"),
             "--parser and --variant are one option; give one of them",

@@ -39,6 +39,7 @@ def test_names_become_options(message: str, shown: str) -> None:
         ("--confidence=2", "confidence is 2.0", "--confidence is 2.0"),
         ("--out", "confidence is 2.0", "confidence is 2.0"),
         ("--agreement", "the agreement is 0.5", "the agreement is 0.5"),
+        ("--words", "words are [-1]; give", "--words are [-1]; give"),
         ("-n", "count is 0; give a number", "-n is 0; give a number"),
         ("--progress-timeout", "progress_timeout is 0", "--progress-timeout is 0"),
         ("--questions", "questions_per_image is 3", "--questions is 3"),
