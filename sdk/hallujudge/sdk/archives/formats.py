@@ -37,7 +37,8 @@ _MAX_MEMBER_BYTES = 1 << 26
 _MAX_ARCHIVE_BYTES = 1 << 33
 _MAX_ROWS = 1 << 26
 _MAX_TABLE_BYTES = 1 << 35
-_BATCH_ROWS = 1024
+# A small file may repeat a long text: its rows are as large as if it held each text.
+_BATCH_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +226,7 @@ def _parquet(path: Path) -> Records:
 
 
 def _parquet_records(path: Path) -> Iterator[Record]:
-    """Yield a table's rows, a thousand at a time."""
+    """Yield a table's rows, a hundred at a time."""
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
