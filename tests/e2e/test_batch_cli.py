@@ -140,7 +140,9 @@ def test_what_cannot_be_exported_is_told(tmp_path: Path) -> None:
     refused = here("batch", "export", tmp_path / "requests.jsonl", "score", *chair)
     assert refused.returncode == 2
     assert "sends no request to a language model" in refused.stderr
+    (tmp_path / "replies.jsonl").write_text("")
+    refused = here("batch", "import", tmp_path / "replies.jsonl", "score", *chair)
+    assert (refused.returncode, (tmp_path / "out").exists()) == (2, False)
+    assert "sends no request to a language model" in refused.stderr
     refused = here("batch", "export", tmp_path / "requests.jsonl", *chair)
     assert "'chair' is not a score command" in refused.stderr
-    refused = here("batch", "import", tmp_path / "none.jsonl", "score", *chair)
-    assert refused.returncode == 0, "no judge is asked"

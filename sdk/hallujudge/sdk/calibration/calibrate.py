@@ -16,7 +16,7 @@ from hallujudge.metrics.calibration.result import CalibratedScore, Calibration
 from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
 
 from ..errors import InvalidInputError
-from ..labels import Label, LabelPlan, MatchedLabels, find_labels, match_labels, read_plan
+from ..labels import Label, LabelPlan, MatchedLabels, find_labels, matched_labels, read_plan
 from ..runs.read import read_run
 from ..verdicts import DecidedItem, read_verdicts
 from .samples import Sample, Sampling, sampling_of
@@ -108,12 +108,7 @@ def calibrate_items(
         InvalidInputError: No label is of a claim or item of the run.
     """
     confidence = (interval or IntervalSettings()).confidence
-    matched = match_labels(labels, items)
-    if not matched.claims and not matched.items:
-        raise InvalidInputError(
-            f"none of {len(labels):,} labels is of a claim or item of this run; labels name the "
-            "run's items by id"
-        )
+    matched = matched_labels(labels, items, "this run")
     sampling = sampling_of(items, matched, plan)
     samples = _samples(metric, items, matched, sampling)
     main = next(iter(samples.values()))

@@ -6,8 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InvalidInputError, OutputError
-from ..labels import LabelPlan, find_labels, match_labels, plan_labels, read_labels, read_plan
+from ..errors import OutputError
+from ..labels import (
+    LabelPlan,
+    find_labels,
+    match_labels,
+    matched_labels,
+    plan_labels,
+    read_labels,
+    read_plan,
+)
 from ..labels.planning import By
 from ..runs.read import read_run
 from ..verdicts import read_verdicts
@@ -51,12 +59,7 @@ def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
     items = list(read_verdicts(run))
     found = find_labels(*([path] if path.exists() else []), *files, items=items)
     labels = found.labels
-    matched = match_labels(labels, items)
-    if not matched.claims and not matched.items:
-        raise InvalidInputError(
-            f"none of {len(labels):,} labels is of a claim or item of {folder}; labels name the "
-            "run's items by id; marked words may name them by their response"
-        )
+    matched = matched_labels(labels, items, str(folder))
     try:
         path.write_text(labels_text(labels), encoding="utf-8")
     except OSError as err:

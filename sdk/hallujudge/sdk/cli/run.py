@@ -86,6 +86,8 @@ class ScoreCommand:
         _check_formats(self.formats)
         if "batch_requests" in batch_settings.get():
             return self.export()
+        if "batch_replies" in batch_settings.get():
+            self._refuse_without_model(self.run.spec())
         if (submitted := submission.get()) is not None:
             return self.submit(submitted)
         unscored = UnscoredCounts()
@@ -131,11 +133,7 @@ class ScoreCommand:
             HallujudgeError: The files can't be read, or no language model would be called.
         """
         spec, items = self._read()
-        if self.server is not None or not metric_entry(spec.metric).calls_models(spec):
-            raise InvalidInputError(
-                "this run sends no request to a language model from here; choose a metric and "
-                "options that ask one, such as --judge llm, without --server"
-            )
+        self._refuse_without_model(spec)
         path = Path(batch_settings.get()["batch_requests"])
         known = (
             {}
@@ -148,6 +146,14 @@ class ScoreCommand:
             count = sum(1 for _ in file)
         typer.echo(f"{count:,} requests written to {path}")
         return ExitCode.OK
+
+    def _refuse_without_model(self, spec: ScoreSpec) -> None:
+        """Refuse a batch file for a run that has no use for it."""
+        if self.server is not None or not metric_entry(spec.metric).calls_models(spec):
+            raise InvalidInputError(
+                "this run sends no request to a language model from here; choose a metric and "
+                "options that ask one, such as --judge llm, without --server"
+            )
 
     def submit(self, submitted: Submission) -> ExitCode:
         """Submit the run to the server as a job, and print the job's id.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .matching import MatchedLabels, match_labels
+from .matching import MatchedLabels, match_labels, matched_labels
 from .planning import LabelPlan, plan_labels, read_plan
 from .readers import FoundLabels, find_labels, read_labels
 from .values import Label
@@ -14,6 +14,7 @@ __all__ = [
     "MatchedLabels",
     "find_labels",
     "match_labels",
+    "matched_labels",
     "plan_labels",
     "read_labels",
     "read_plan",

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from hallujudge.metrics.framework.agreement import krippendorff_alpha
 
+from ..errors import InvalidInputError
 from ..report.spreadsheets import csv_cell
 from ..verdicts import DecidedItem
 from .values import Label
 
-__all__ = ["MatchedLabels", "match_labels"]
+__all__ = ["MatchedLabels", "match_labels", "matched_labels"]
 
 
 # Pages and sheets cut longer texts, and sheets put an apostrophe before what looks like a formula.
@@ -66,6 +67,42 @@ def match_labels(labels: Sequence[Label], items: Iterable[DecidedItem]) -> Match
                 whole[item.id] = one
     unknown += sum(len(given) for key, given in by_item.items() if key not in seen)
     return _joined(claims, whole, labels, unknown)
+
+
+def matched_labels(
+    labels: Sequence[Label], items: Sequence[DecidedItem], run: str
+) -> MatchedLabels:
+    """Join labels with the claims of a run that must be theirs.
+
+    Args:
+        labels: The labels.
+        items: The items of the run.
+        run: What messages call the run.
+
+    Raises:
+        InvalidInputError: No label says anything of a claim or item of the run.
+    """
+    matched = match_labels(labels, items)
+    if matched.claims or matched.items:
+        return matched
+    if matched.unsure:
+        raise InvalidInputError(
+            f"every label of {run} is unsure, or contradicted by another annotator; label some "
+            "claims as supported or not"
+        )
+    names = _names_in_sheets(items)
+    known = next((label for label in labels if label.item in names), None)
+    if known is None:
+        raise InvalidInputError(
+            f"none of {len(labels):,} labels is of a claim or item of {run}; labels name the "
+            "run's items by id; marked words may name them by their response"
+        )
+    what = "its words are" if known.claim is None else f"claim {known.claim} is"
+    raise InvalidInputError(
+        f"none of {len(labels):,} labels is of a claim of {run}: {what} not a claim of item "
+        f"{known.item!r:.80}, or has another text; a claim's number is its place in the item's "
+        "evidence, from 0"
+    )
 
 
 def _names_in_sheets(items: Sequence[DecidedItem]) -> dict[str, str]:

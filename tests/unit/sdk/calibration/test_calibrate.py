@@ -189,6 +189,13 @@ def test_other_runs_and_labels_are_refused(folder: Path, tmp_path: Path) -> None
     other.write_text('{"item": "x", "label": "supported"}\n', encoding="utf-8")
     with pytest.raises(InvalidInputError, match="none of 1 labels is of a claim or item"):
         calibrated(folder, other)
+    first = next(row["id"] for row in read_rows(folder / "items.jsonl") if row["evidence"])
+    other.write_text(json.dumps({"item": first, "claim": 99, "label": "supported"}) + "\n")
+    with pytest.raises(InvalidInputError, match=f"claim 99 is not a claim of item '{first}'"):
+        calibrated(folder, other)
+    other.write_text(json.dumps({"item": first, "claim": 0, "label": "unsure"}) + "\n")
+    with pytest.raises(InvalidInputError, match="every label of this run is unsure"):
+        calibrated(folder, other)
     with pytest.raises(InvalidInputError, match=r"no labels.jsonl; label claims"):
         calibrate(folder)
     pope_run(tmp_path / "pope", 0.5)
