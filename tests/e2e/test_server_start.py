@@ -82,6 +82,18 @@ def test_a_file_that_is_not_a_cache_is_refused_at_start(tmp_path: Path) -> None:
     assert file.read_text().startswith("this is not a database")
 
 
+def test_a_file_that_is_not_a_database_of_jobs_is_refused_at_start(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.sqlite"
+    file.write_text("this is not a database, however long it is" * 50)
+    run = start(HALLUJUDGE_JOBS_DATABASE=str(file), HALLUJUDGE_HTTP_PORT="0")
+    assert run.returncode == 2, run.stdout + run.stderr
+    # No warning, and no traceback of a server that had begun to serve.
+    assert run.stderr.splitlines() == [
+        f"error: jobs_database '{file}' can't be used: file is not a database; name another file, "
+        "or move this one away"
+    ]
+
+
 def test_config_show_writes_a_file_that_config_reads(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     first = here("config", "show", "--format", "toml")

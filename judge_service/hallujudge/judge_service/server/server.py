@@ -191,15 +191,19 @@ async def start(
         reflection.enable_server_reflection(
             (*SERVICE_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
         )
+    listener = None
     try:
         port = bind(server, settings, credentials)
         listener = await _http(services)
+        # Before the first call: a server whose jobs can't be kept does not begin to serve.
+        if jobs is not None:
+            await asyncio.create_task(_started(jobs, observation.recorder, services.turns))
     except HallujudgeError:
+        if listener is not None:
+            await listener.stop(Grace(0))
         observation.close()
         raise
     await server.start()
-    if jobs is not None:
-        await asyncio.create_task(_started(jobs, observation.recorder, services.turns))
     if listener is not None:
         listener.begin()
     return RunningServer(server, checks, services, port, observation, listener)

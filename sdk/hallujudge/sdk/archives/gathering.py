@@ -124,8 +124,8 @@ def _refuse_duplicates(chosen: Sequence[ArchiveFile]) -> None:
             other = where.setdefault((archive.task, identifier), name)
             if other != name:
                 raise ArchiveError(
-                    f"{other} and {name} both hold the id {identifier!r}; give one of them, or "
-                    "the folder or pattern of one run"
+                    f"{other} and {name} both hold the id '{named([identifier])}'; give "
+                    "one of them, or the folder or pattern of one run"
                 )
 
 

@@ -323,6 +323,9 @@ class RunFolder:
         """Return how a run goes on that can't write, as the beginning of a sentence."""
         if err.errno in (errno.ENOSPC, errno.EDQUOT):
             return "Make room and go on with ScoreRun(resume=True), or give"
+        if err.errno == errno.EFBIG:
+            limit = "Raise the limit of file sizes (ulimit -f)"
+            return f"{limit} and go on with ScoreRun(resume=True), or give"
         if self.written:
             return "Make the folder writable and go on with ScoreRun(resume=True), or give"
         return "Give"

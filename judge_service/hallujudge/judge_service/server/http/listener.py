@@ -93,6 +93,7 @@ class HttpListener:
             period: How long they may take.
         """
         if self._serving is None:
+            self._socket.close()
             return
         self._server.should_exit = True
         await period.wait(self._serving)
