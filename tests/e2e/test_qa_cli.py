@@ -280,6 +280,10 @@ def test_questions_are_built(tmp_path: Path) -> None:
     assert_refused(here(*given, "--out", first, "--template", "What?"), "{object}")
     assert_refused(here(*given, "--out", first, "--images", "9"), "9 are requested")
     assert_refused(here(*given, "--out", objects), "is the file of objects; name another file")
+    none = tmp_path / "none.json"
+    none.write_text('{"1": [], "2": []}')
+    refused = here("build", "pope", "--objects", none, "--out", first)
+    assert f"{none}: no image has an object; check the file" in refused.stderr
     odd = ("build", "pope", "--objects", objects, "--questions", "3", "--out", first)
     assert_refused(here(*odd), "--questions of pope: 3 is not an even number")
     objects.write_text('{"1": "dog"}')

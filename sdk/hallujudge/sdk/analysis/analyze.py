@@ -76,14 +76,14 @@ def analyze_results(
 def _analysis(run: Run, options: AnalysisOptions) -> Analysis:
     if (tables_of := _METRICS.get(run.metric)) is None:
         raise UnsupportedError(
-            f"{run.name}: a run of {run.metric!r} can't be analyzed; give a run of "
+            f"{run.source}: a run of {run.metric!r} can't be analyzed; give a run of "
             f"{', '.join(sorted(_METRICS))}. Analyses of other metrics compare several runs: see "
             "docs/how-to/score-questions.md"
         )
     try:
         tables, notes = tables_of(run, options)
     except UnknownVariantError as err:
-        raise ArchiveError(f"{run.name}: report.json was not written by hallujudge: {err}") from err
+        raise ArchiveError(f"{run.source}: not written by hallujudge: {err}; score again") from err
     return Analysis(
         metric=run.metric,
         variant=run.variant,

@@ -29,7 +29,9 @@ class Run:
     items: int
     """How many items the report covers."""
     name: str
-    """Name of the run in error messages."""
+    """Name of the items in error messages."""
+    source: str
+    """Name of the report in error messages."""
     lines: Callable[[], Iterable[Record]]
     """Items of the run as records of ``items.jsonl``."""
 
@@ -56,6 +58,7 @@ class Run:
         return cls(
             items=items,
             name=str(path),
+            source=str(folder / "report.json"),
             lines=lambda: read_records(path),
             **{name: str(text) for name, text in texts.items()},
         )
@@ -74,6 +77,7 @@ class Run:
             variant=report.variant,
             signature=report.signature,
             items=report.coverage.items,
+            source="the report",
             name="the results",
             lines=lines,
         )

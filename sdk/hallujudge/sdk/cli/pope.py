@@ -124,7 +124,12 @@ def build_pope_command(
     except ValueError as err:
         raise InvalidInputError(str(err)) from err
     if not built.questions:
-        raise ArchiveError(f"{objects}: no image has enough objects; lower --questions")
+        few = (
+            "no image has enough objects; lower --questions or --min-objects"
+            if any(shown.values())
+            else "no image has an object; check the file"
+        )
+        raise ArchiveError(f"{objects}: {few}")
     _write_questions(built, out)
     typer.echo(f"{len(built.questions)} questions written to {out}")
     if built.skipped:

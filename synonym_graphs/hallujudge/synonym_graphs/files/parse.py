@@ -125,7 +125,7 @@ def _parse_json(text: str, name: str) -> SynonymGraph:
     except json.JSONDecodeError as err:
         place = f"line {err.lineno}, column {err.colno}"
         raise GraphFormatError(
-            f"not JSON ({err.msg}); correct it there, or give a table as a .txt file",
+            f"not JSON ({err.msg}); correct it there, or name the layout table (a .txt file)",
             source=name,
             place=place,
         ) from err

@@ -173,6 +173,7 @@ READERS = (
         "a HallusionBench file",
         "model_prediction set_id figure_id gt_answer",
         "hallusion-bench",
+        also_references=True,
         fields="id= response=model_prediction label=gt_answer",
     ),
     _responses(
