@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from urllib.parse import urlsplit
 
-from ..errors import MissingExtraError
+from ..errors import InvalidInputError, MissingExtraError
 from ..version import __version__
 from .recorder import Attributes, Recorder
 from .values import CallRecord
@@ -108,7 +109,17 @@ class Tracing(Recorder):
 
 
 def otlp_exporter(endpoint: str) -> SpanExporter:
-    """Return an exporter to a collector's address, such as ``http://localhost:4317``."""
+    """Return an exporter to a collector's address, such as ``http://localhost:4317``.
+
+    Raises:
+        InvalidInputError: It is not such an address; the library would drop every span later.
+    """
+    address = urlsplit(endpoint)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise InvalidInputError(
+            f"trace_endpoint is {endpoint!r:.80}; write the address of a collector, such as "
+            "http://localhost:4317"
+        )
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 
     return OTLPSpanExporter(endpoint=endpoint, insecure=not endpoint.startswith("https://"))

@@ -340,5 +340,11 @@ async def test_a_trace_goes_from_the_client_to_the_judge() -> None:
     assert ("chat judge-model", "evaluate") in parents
 
 
+@pytest.mark.parametrize("endpoint", ["foo", "localhost:4317", "ftp://host", "http://"])
+async def test_an_address_that_takes_no_traces_is_refused(endpoint: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"trace_endpoint is '{endpoint}'; write"):
+        await start(ServerSettings(port=0, trace_endpoint=endpoint))
+
+
 async def test_a_program_without_traces_sends_no_headers() -> None:
     assert trace_headers() == ()
