@@ -218,11 +218,28 @@ class _Failure(NamedTuple):
 
 
 def _failure_of(error: Exception) -> _Failure:
+    """Return how a call ends that raised an error.
+
+    Raises:
+        AbortError: It is ended already.
+        CancelledError: The server has stopped.
+    """
     if isinstance(error, grpc.aio.AbortError):
         raise error
+    if _is_stopped(error):
+        raise asyncio.CancelledError from error
     if not isinstance(error, HallujudgeError):
         error = internal_error(error)
     status = rpc_status.to_status(status_of(error))
     record_failure(status.code.name, str(error))
     # abort_with_status would omit the pushback trailer.
     return _Failure(status.code, status.details, (*status.trailing_metadata, *pushback(error)))
+
+
+def _is_stopped(error: Exception) -> bool:
+    """Return whether gRPC has stopped, so that nobody takes a status.
+
+    The error of a message that is read then has no public type of its own.
+    """
+    known = (grpc.aio.UsageError, grpc.aio.InternalError)
+    return isinstance(error, grpc.aio.BaseError) and not isinstance(error, known)
