@@ -237,7 +237,7 @@ def _failure_of(error: Exception) -> _Failure:
 
 
 def _is_stopped(error: Exception) -> bool:
-    """Return whether gRPC has stopped, so that nobody takes a status.
+    """Return whether gRPC has stopped, so that no client receives a status.
 
     The error of a message that is read then has no public type of its own.
     """
