@@ -1,10 +1,14 @@
 """How far calibrated scores can be trusted: simulations, HAT's marked words, Tri-HE's gold answers.
 
-    python benchmarks/bench_calibration.py [--part simulated|planned|hat|tri-he] [--samples 1000]
+    python benchmarks/bench_calibration.py [--part PART] [--samples 1000]
 
 ``simulated`` draws claims of 400 images with a planted share of hallucinations, a judge with a
 planted sensitivity and specificity, and random labels. It prints how often intervals hold the true
-share, the bias and the mean error of each estimate, and how wide intervals are.
+share, the bias and the mean error of each estimate, how wide intervals are, and how often the raw
+score is said to be nearer than the corrected one.
+
+``weighted`` does the same for claims that count unequally, as in ``hallu_q``: longer answers
+hallucinate more, and each of their claims counts less.
 
 ``planned`` does the same with labels that a plan draws: by verdict and thirds of the margin, in
 which wrong verdicts have smaller margins.
@@ -21,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +39,7 @@ from hallujudge.judge_service.extractors import RuleKeywordExtractor
 from hallujudge.metrics import ScoreDefinition
 from hallujudge.metrics.calibration.claims import Effects, JudgedClaims
 from hallujudge.metrics.calibration.judge_accuracy import judge_accuracy
+from hallujudge.metrics.calibration.nearer import expected_errors
 from hallujudge.metrics.calibration.prediction_powered import prediction_powered
 from hallujudge.metrics.calibration.result import Calibration
 from hallujudge.metrics.calibration.rogan_gladen import rogan_gladen
@@ -52,6 +58,7 @@ RATE = ScoreDefinition(name="rate", columns=("wrong", "all"), value=ratio("wrong
 IMAGES, PER_IMAGE = 400, 5
 LABELS = (50, 100, 200)
 SHARES = (0.05, 0.2, 0.5)
+WEIGHTED_SHARES = ((0.3, 0.3), (0.1, 0.5), (0.5, 0.1), (0.02, 0.22))
 JUDGES = ((0.95, 0.98), (0.9, 0.95), (0.8, 0.9), (0.65, 0.7), (0.95, 0.42))
 
 
@@ -64,6 +71,10 @@ class Tried:
     widths: list[float] = field(default_factory=list)
     held: list[bool] = field(default_factory=list)
     held_run: list[bool] = field(default_factory=list)
+    differences: list[float] = field(default_factory=list)
+    """From an estimate of the same labels that is exactly unbiased."""
+    says_raw: list[bool] = field(default_factory=list)
+    """Whether the raw score is said to be nearer."""
 
     def add(self, value: float, low: float, high: float) -> None:
         """Add an estimate with its interval."""
@@ -75,6 +86,15 @@ class Tried:
     def bias(self) -> float:
         """The mean error in points."""
         return 100 * float(np.mean(self.errors)) if self.errors else float("nan")
+
+    @property
+    def bias_to_known(self) -> tuple[float, float]:
+        """The mean difference from the unbiased estimate, and its standard error, in points.
+
+        Chance that both estimates share cancels out, so that this shows a smaller bias.
+        """
+        found = 100 * np.array(self.differences)
+        return float(found.mean()), float(found.std(ddof=1) / math.sqrt(len(found)))
 
     @property
     def error(self) -> float:
@@ -136,6 +156,25 @@ def simulated_effects() -> Effects:
     )
 
 
+def unbiased(claims: JudgedClaims, effects: Effects, share: float, tuning: float) -> float:
+    """Return the estimate whose tuning does not come from the labels, which has no bias at all.
+
+    The share among accepted claims and the tuning are any constants; planted ones make it precise.
+    """
+    weights = effects.steps[:, 0] / effects.fixed[:, 1].sum()
+    expected = share + tuning * claims.verdicts
+    drawn = claims.labelled
+    rest = weights[drawn] * (claims.labels[drawn] - expected[drawn])
+    return float(weights @ expected + rest.mean() * len(weights))
+
+
+def planted(share: float, judge: tuple[float, float]) -> tuple[float, float]:
+    """Return the share of hallucinated claims among accepted ones, and the best tuning."""
+    found = share * judge[0] / (share * judge[0] + (1 - share) * (1 - judge[1]))
+    missed = share * (1 - judge[0]) / (share * (1 - judge[0]) + (1 - share) * judge[1])
+    return missed, found - missed
+
+
 def simulate(
     labels: int, share: float, judge: tuple[float, float], samples: int
 ) -> dict[str, Tried]:
@@ -152,6 +191,12 @@ def simulate(
             assert found is not None, "there are labels"
             tried[name].add(found.value, found.ci_low, found.ci_high)
             tried[name].held_run.append(found.run_low <= of_run <= found.run_high)
+            if verdicts:
+                tried[name].differences.append(
+                    found.value - unbiased(claims, effects, *planted(share, judge))
+                )
+                errors = expected_errors(raw, found)
+                tried[name].says_raw.append(errors.raw < errors.corrected)
         other = rogan_gladen(
             claims, effects, judge_accuracy(claims), raw_size=IMAGES * PER_IMAGE / 2
         )
@@ -163,22 +208,84 @@ def simulate(
 def print_simulated(samples: int) -> None:
     """Print the table of the simulations."""
     print(
-        "| labels | share | sensitivity + specificity | covers: images | covers: run | bias |"
-        " error | raw's error | width / labels alone | Rogan–Gladen: covers | bias | error |\n"
-        "|---:|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+        "| labels | share | sensitivity + specificity | covers: images | covers: run | bias | ± |"
+        " error | raw's error | says raw | width / labels alone | Rogan–Gladen: covers | bias |"
+        " error |\n|---:|---:|:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
     for labels in LABELS:
         for share in SHARES:
             for judge in JUDGES:
                 tried = simulate(labels, share, judge, samples)
                 ours, alone, other = tried["ppi++"], tried["labels"], tried["rogan-gladen"]
+                bias, deviation = ours.bias_to_known
                 print(
                     f"| {labels} | {share} | {judge[0]} + {judge[1]} | {ours.coverage:.1f} |"
-                    f" {ours.coverage_run:.1f} | {ours.bias:+.2f} | {ours.error:.1f} |"
-                    f" {tried['raw'].error:.1f} | {ours.width / alone.width:.2f} |"
+                    f" {ours.coverage_run:.1f} | {bias:+.2f} | {deviation:.2f} | {ours.error:.1f} |"
+                    f" {tried['raw'].error:.1f} | {100 * np.mean(ours.says_raw):.0f} |"
+                    f" {ours.width / alone.width:.2f} |"
                     f" {other.coverage:.1f} | {other.bias:+.2f} | {other.error:.1f} |",
                     flush=True,
                 )
+
+
+def print_weighted(samples: int) -> None:
+    """Print the bias of scores in which claims count unequally."""
+    print(
+        "| labels | share by length | sensitivity + specificity | covers: run | bias | ± |"
+        " error |\n|---:|:---|:---|---:|---:|---:|---:|"
+    )
+    for labels in LABELS:
+        for ends in WEIGHTED_SHARES:
+            for judge in ((0.9, 0.95), (0.65, 0.7)):
+                tried = _weighted(labels, ends, judge, samples)
+                bias, deviation = tried.bias_to_known
+                print(
+                    f"| {labels} | {ends[0]} to {ends[1]} | {judge[0]} + {judge[1]} |"
+                    f" {tried.coverage_run:.1f} | {bias:+.2f} | {deviation:.2f} |"
+                    f" {tried.error:.1f} |",
+                    flush=True,
+                )
+
+
+def _weighted(
+    labels: int, ends: tuple[float, float], judge: tuple[float, float], samples: int
+) -> Tried:
+    """Return what the corrected score does; ends are the shares in answers of 1 and of 10 claims.
+
+    Each answer has an image of its own, and counts the same whatever its number of claims.
+    """
+    rng = np.random.default_rng([labels, round(100 * ends[0]), round(100 * sum(judge))])
+    tried = Tried(truth=0.0)
+    for _ in range(samples):
+        lengths = rng.integers(1, 11, IMAGES)
+        answer = np.repeat(np.arange(IMAGES), lengths)
+        share = ends[0] + (ends[1] - ends[0]) * (lengths[answer] - 1) / 9
+        size = len(answer)
+        truth = rng.random(size) < share
+        verdicts = np.where(truth, rng.random(size) < judge[0], rng.random(size) < 1 - judge[1])
+        known = np.full(size, np.nan)
+        chosen = rng.choice(size, labels, replace=False)
+        known[chosen] = truth[chosen]
+        claims = JudgedClaims(
+            verdicts=verdicts,
+            labels=known,
+            clusters=answer,
+            units=np.arange(size),
+            strata=np.zeros(size, dtype=np.intp),
+        )
+        effects = Effects(
+            score=RATE,
+            fixed=np.column_stack([np.zeros(IMAGES), np.ones(IMAGES)]),
+            steps=np.column_stack([1 / lengths[answer], np.zeros(size)]),
+        )
+        found = prediction_powered(claims, effects)
+        assert found is not None, "there are labels"
+        of_run = effects.value(truth.astype(np.float64))
+        tried.add(found.value - of_run, found.run_low - of_run, found.run_high - of_run)
+        tried.held_run.append(found.run_low <= of_run <= found.run_high)
+        constants = planted(sum(ends) / 2, judge)
+        tried.differences.append(found.value - unbiased(claims, effects, *constants))
+    return tried
 
 
 def print_planned(samples: int) -> None:
@@ -400,6 +507,7 @@ def _all_true(run: StoredRun, items: Sequence[DecidedItem], kind: str, seed: int
 
 PARTS: dict[str, Callable[[int], None]] = {
     "simulated": print_simulated,
+    "weighted": print_weighted,
     "planned": print_planned,
     "hat": print_hat,
     "tri-he": print_tri_he,

@@ -61,10 +61,21 @@ class CalibratedScore:
     recommended: Choice = "raw"
     """The estimate to report."""
     reason: str = ""
-    """Why, in one or two sentences."""
+    """Why, in a few sentences."""
+    raw_error: float | None = None
+    """Estimated error of the raw score against labels on all of the run."""
+    corrected_error: float | None = None
+    """The same of the corrected score: its standard error."""
     influence: Mapping[str, float] = field(default_factory=dict)
     """Image or video -> its part of the corrected score's error, which comparisons of two runs
     need; empty for groups."""
+
+    @property
+    def raw_is_nearer(self) -> bool:
+        """Return whether the raw score's estimated error is below that of the corrected one."""
+        if self.raw_error is None or self.corrected_error is None:
+            return False
+        return self.raw_error < self.corrected_error
 
     @property
     def best(self) -> ScoreEstimate | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 from hallujudge.metrics import Metric, Score
 from hallujudge.metrics.calibration.claims import JudgedClaims
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
+from hallujudge.metrics.calibration.nearer import ExpectedErrors, expected_errors
 from hallujudge.metrics.calibration.prediction_powered import Corrected, prediction_powered
 from hallujudge.metrics.calibration.result import CalibratedScore, Choice, ScoreEstimate
 from hallujudge.metrics.calibration.rogan_gladen import (
@@ -93,7 +95,12 @@ def _calibrated(
         else rogan_gladen(claims, effects, accuracy, raw_size=size, confidence=confidence)
     )
     count = int(claims.labelled.sum())
-    choice, reason = _choice(sample, corrected, other, accuracy, sampling, raw)
+    errors = (
+        expected_errors(raw.value, corrected, confidence)
+        if corrected is not None and raw.value is not None
+        else None
+    )
+    choice, reason = _choice(sample, corrected, other, accuracy, sampling, raw, errors)
     return CalibratedScore(
         name=raw.name,
         raw=estimate,
@@ -106,6 +113,8 @@ def _calibrated(
         labels=count,
         recommended=choice,
         reason=reason,
+        raw_error=round(errors.raw, 12) if errors else None,
+        corrected_error=round(errors.corrected, 12) if errors else None,
         influence=_influence(sample, corrected),
     )
 
@@ -146,10 +155,11 @@ def _choice(
     accuracy: JudgeAccuracy,
     sampling: Sampling,
     raw: Score,
+    errors: ExpectedErrors | None,
 ) -> tuple[Choice, str]:
     """Return which estimate to report, and why."""
     count = int(sample.claims.labelled.sum())
-    if corrected is None or raw.value is None:
+    if corrected is None or raw.value is None or errors is None:
         return "raw", "The score is undefined."
     if count < FEW_LABELS:
         return "raw", (f"{count} labels say too little; label at least {FEW_LABELS}, better 100.")
@@ -164,11 +174,15 @@ def _choice(
             "The labels are no random sample of the run, and Rogan and Gladen's estimator "
             f"{why}. Plan labels."
         )
-    return "ppi++", " ".join(_reasons(corrected, accuracy, raw.value, sample))
+    return "ppi++", " ".join(_reasons(corrected, accuracy, raw.value, sample, errors))
 
 
 def _reasons(
-    corrected: Corrected, accuracy: JudgeAccuracy, raw: float, sample: Sample
+    corrected: Corrected,
+    accuracy: JudgeAccuracy,
+    raw: float,
+    sample: Sample,
+    errors: ExpectedErrors,
 ) -> list[str]:
     out = ["It is unbiased for any judge, as labels are a random sample of the run."]
     se, sp = accuracy.sensitivity.value, accuracy.specificity.value
@@ -178,9 +192,20 @@ def _reasons(
             "judge tells little, and the score rests on the labels."
         )
     out += _errors_not_seen(sample.claims)
-    if corrected.run_low <= raw <= corrected.run_high:
+    if errors.raw < errors.corrected:
+        out.append(_nearer(abs(raw - corrected.value), errors.corrected))
+    elif corrected.run_low <= raw <= corrected.run_high:
         out.append("The labels do not show that the raw score is wrong; it may be as close.")
     return out
+
+
+def _nearer(difference: float, error: float) -> str:
+    """Return that the raw score is expected to be nearer, and why the corrected one is reported."""
+    return (
+        "The raw score is expected to be nearer to labels on all of the run: it differs by "
+        f"{difference:.3f}, less than the {math.sqrt(2) * error:.3f} at which both have the same "
+        "expected error. Only the corrected score's interval accounts for the judge's errors."
+    )
 
 
 def _errors_not_seen(claims: JudgedClaims) -> Iterator[str]:

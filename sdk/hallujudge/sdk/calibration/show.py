@@ -27,6 +27,8 @@ _KEYS = (
     "run_low",
     "run_high",
     "tuning",
+    "raw_error",
+    "corrected_error",
     "labels",
     "recommended",
 )
@@ -126,7 +128,8 @@ def _values(score: CalibratedScore) -> Iterator[float | str | None]:
             yield from (None, None, None)
         else:
             yield from (estimate.value, estimate.ci_low, estimate.ci_high)
-    yield from (score.run_low, score.run_high, score.tuning, score.labels, score.recommended)
+    yield from (score.run_low, score.run_high, score.tuning)
+    yield from (score.raw_error, score.corrected_error, score.labels, score.recommended)
 
 
 def _judge(calibration: Calibration, title: str = "Judge against labels") -> Grid:

@@ -49,6 +49,11 @@ def calibration_sentences(calibration: Calibration) -> Iterator[str]:
     for name, score in calibration.scores.items():
         if score.recommended == "raw":
             yield f"{name} is not corrected: {score.reason}"
+    if nearer := [name for name, score in calibration.scores.items() if score.raw_is_nearer]:
+        yield (
+            f"By these labels the raw score is expected to be nearer than the corrected one: "
+            f"{', '.join(nearer)}."
+        )
     yield from calibration.notes
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from oracles.prediction_powered import ppi_mean, tuned
@@ -187,3 +189,20 @@ def test_a_mean_of_means_is_corrected_through_its_levels(name: str) -> None:
     found = prediction_powered(claims, effects)
     assert found is not None
     assert (found.value, found.run_low, found.run_high) == pytest.approx([direct(truth)] * 3)
+
+
+def test_the_estimate_is_exactly_unbiased() -> None:
+    """Over all samples of four of nine claims with two labels of each verdict, or more."""
+    truth = [1, 1, 1, 0, 1, 0, 0, 0, 0]
+    verdicts = [1, 1, 1, 1, 0, 0, 0, 0, 0]
+    found = []
+    for chosen in combinations(range(9), 4):
+        rest = [at for at in range(9) if at not in chosen]
+        if sum(verdicts[at] for at in chosen) == 2:
+            made = prediction_powered(
+                *single([(truth[at], verdicts[at]) for at in chosen], [verdicts[at] for at in rest])
+            )
+            assert made is not None
+            found.append(made.value)
+    assert len(found) == 60
+    assert np.mean(found) == pytest.approx(4 / 9)

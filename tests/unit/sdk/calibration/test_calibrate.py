@@ -22,6 +22,7 @@ from hallujudge.sdk.calibration import (
     write_calibration,
 )
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError, UnsupportedError
+from hallujudge.sdk.report.calibrated import calibration_sentences
 from hallujudge.sdk.schemas import calibration_schema
 
 
@@ -333,3 +334,34 @@ def test_verdicts_that_no_label_contradicts_are_told(folder: Path, tmp_path: Pat
     assert "that the judge rejects" not in reason
     everything = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, wrong))
     assert "None of" not in everything["chair_i"].reason
+
+
+def test_a_raw_score_that_is_expected_to_be_nearer_is_told(folder: Path, tmp_path: Path) -> None:
+    """Labels that agree leave no bias to see; labels that reject no mention show a large one."""
+    agreeing = labels_file(tmp_path / "a.jsonl", folder, lambda _, __, verdict: verdict, share=0.3)
+    found = calibrated(folder, agreeing)
+    score = found["chair_i"]
+    assert score.recommended == "ppi++"
+    assert score.raw_is_nearer
+    assert score.raw_error == 0
+    assert "The raw score is expected to be nearer" in score.reason
+    assert "it differs by 0.000" in score.reason
+    ran = here("calibrate", folder, "--labels", agreeing)
+    assert ran.returncode == 0, ran.stderr
+    assert "The raw score is expected to be nearer" in " ".join(ran.stdout.split())
+    told = " ".join(calibration_sentences(found))
+    assert "expected to be nearer than the corrected one: chair_i, chair_s." in told
+    (folder / "calibration.json").unlink()
+
+    none = labels_file(tmp_path / "n.jsonl", folder, lambda _, __, ___: False, share=0.3)
+    score = calibrated(folder, none)["chair_i"]
+    assert not score.raw_is_nearer
+    assert score.raw is not None
+    assert score.raw_error == pytest.approx(score.raw.value, rel=0.1)
+    assert "expected to be nearer" not in score.reason
+
+
+def test_a_run_that_is_labelled_as_a_whole_prefers_no_score(folder: Path, tmp_path: Path) -> None:
+    labels = labels_file(tmp_path / "l.jsonl", folder, lambda _, __, verdict: verdict)
+    score = calibrated(folder, labels)["chair_i"]
+    assert (score.raw_error, score.corrected_error, score.raw_is_nearer) == (0, 0, False)
