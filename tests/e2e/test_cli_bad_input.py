@@ -181,6 +181,15 @@ def test_bad_graphs(folder: Path, name: str, text: str | None, said: str) -> Non
     assert_refused(score(folder, "good.jsonl", "--graph", folder / name), said, Path(name).stem)
 
 
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [("a.json", "Too many levels of symbolic links"), ("gone.json", "No such file or directory")],
+)
+def test_graphs_that_are_links_to_nothing(folder: Path, target: str, said: str) -> None:
+    (folder / "a.json").symlink_to(target)
+    assert_refused(score(folder, "good.jsonl", "--graph", folder / "a.json"), said, "a.json")
+
+
 def test_usage_errors(folder: Path) -> None:
     assert_refused(score(folder, "good.jsonl", "--variant", "best"), "published, corrected")
     assert_refused(

@@ -89,7 +89,8 @@ def graph_source(name_or_path: str) -> GraphSource:
     if name_or_path in shipped_graphs():
         return ShippedGraph(name=name_or_path)
     path = Path(name_or_path)
-    if not name_or_path or not path.exists():
+    # A link to nothing, or to itself, is a file that can't be read.
+    if not name_or_path or not (path.exists() or path.is_symlink()):
         raise NotFoundError(
             f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped_graphs())}) "
             "nor a file",

@@ -113,7 +113,7 @@ def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterato
     values = read_values(path, chunk_chars=size, start=start, marks=marks)
     more = 0
     for index, (value, line) in enumerate(values, start.values):
-        if index == 0 and (held := _held(value)) is not None:
+        if index == 0 and (held := _held(value, f"{before}{line}")) is not None:
             inner = [(entry, f"{before}{line}, {key}") for key, entry in held]
             yield from _of_values(inner)
             more = len(inner) - 1
@@ -144,13 +144,19 @@ def _no_record(value: object, place: str) -> ArchiveError:
 
 def _entries(source: Iterable[object] | Mapping[str, object]) -> Iterator[tuple[object, str]]:
     if isinstance(source, Mapping):
+        if _is_record(source) and source and _is_by_columns(source):
+            raise _by_columns("the mapping")
         yield from ((_as_record(key, value), f"entry {key!r}") for key, value in source.items())
     else:
         yield from ((value, f"record {index}") for index, value in enumerate(source))
 
 
-def _held(value: object) -> Iterator[tuple[str, object]] | None:
-    """Return the records that a top-level object holds; None if it is a record itself."""
+def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
+    """Return the records that a top-level object holds; None if it is a record itself.
+
+    Raises:
+        ArchiveError: The object is a table by columns.
+    """
     if not _is_record(value):
         return None
     # A record has an id, and its other keys may have the name of a container.
@@ -160,9 +166,32 @@ def _held(value: object) -> Iterator[tuple[str, object]] | None:
             return ((f"{name}[{index}]", entry) for index, entry in enumerate(inner))
         if _is_record(inner) and _all_objects(inner.values()):
             return ((f"{name}[{key!r}]", _as_record(key, entry)) for key, entry in inner.items())
+    if value and _is_by_columns(value):
+        raise _by_columns(place)
     if value and (_all_objects(value.values()) or _is_id_to_text(value)):
         return ((repr(key), _as_record(key, entry)) for key, entry in value.items())
     return None
+
+
+def _is_by_columns(value: Mapping[str, object]) -> bool:
+    """Return whether an object maps columns to their cells by row number, as pandas writes it.
+
+    Ids of images have digits; names of columns have none.
+    """
+    rows = next(iter(value.values()))
+    if not isinstance(rows, dict) or list(map(str, rows)) != list(map(str, range(len(rows)))):
+        return False
+    return bool(rows) and all(
+        isinstance(cells, dict) and cells.keys() == rows.keys() and key.isalpha()
+        for key, cells in ((key.replace("_", ""), cells) for key, cells in value.items())
+    )
+
+
+def _by_columns(place: str) -> ArchiveError:
+    return ArchiveError(
+        f"{place}: a table by columns, as pandas writes it by default; write it by rows: "
+        "to_json(PATH, orient='records')"
+    )
 
 
 def _all_objects(entries: Collection[object]) -> bool:

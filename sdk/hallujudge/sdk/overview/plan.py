@@ -197,7 +197,7 @@ def _model(named: str, folder: Path, root: Path) -> str:
 def _reason(summary: ArchiveSummary) -> LeftOut:
     why = summary.problem or summary.next_step
     if summary.unknown_keys:
-        why = "its keys are not known: name them with --map, as the command does, and check them"
+        why = "its keys are not known; the command guesses them, check the guesses"
     if not why:
         metric = summary.metrics[0]
         why = (

@@ -346,3 +346,19 @@ def test_errors_name_standard_input(monkeypatch: pytest.MonkeyPatch, content: by
 def test_white_space_is_not_called_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(" \n" * 50)
     assert "the file is empty or holds white space only" in refused(tmp_path / "a.jsonl")
+
+
+BY_COLUMNS = {
+    "question_id": {"0": 1, "1": 2},
+    "response": {"0": "Yes", "1": "No"},
+    "label": {"0": "yes", "1": "no"},
+}
+
+
+def test_tables_by_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(BY_COLUMNS))
+    assert refused(path).startswith(f"{path} line 1: a table by columns, as pandas writes it")
+    in_memory = {key: dict(enumerate(cells.values())) for key, cells in BY_COLUMNS.items()}
+    with pytest.raises(ArchiveError, match=r"^the mapping: a table by columns"):
+        list(read_items("pope", in_memory, None))
