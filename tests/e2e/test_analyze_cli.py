@@ -49,6 +49,7 @@ def test_people_and_pairs(tmp_path: Path) -> None:
     errors = analyses["prediction_errors"]["rows"][0]
     assert (errors["claims"], errors["not_supported"], errors["prediction_errors"]) == (6, 4, 1)
     assert len(analyses["frequent_pairs"]["rows"]) == 2
+    assert {tuple(row) for row in analyses["pairs"]["rows"]} == {("subject", "object")}
     assert "trend" not in analyses
     assert "no trend" in ran.stderr
     assert "human agreement" in ran.stdout

@@ -69,7 +69,7 @@ class JobProgress:
             number: The job.
             after: Only items after this position.
             count: Most items.
-            max_bytes: Most bytes; at least one item is returned all the same.
+            max_bytes: Most bytes; at least one item is returned anyway.
         """
         chosen = (
             (items_table.c.job == number)

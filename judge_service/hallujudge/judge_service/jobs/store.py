@@ -193,7 +193,7 @@ class JobStore:
             job_id: The job.
             position: Position of the first item.
             count: Most results.
-            max_bytes: Most bytes; the page has at least one result all the same.
+            max_bytes: Most bytes; the page has at least one result anyway.
             with_items: Whether items are returned as well.
 
         Raises:

@@ -161,7 +161,7 @@ def _frequent(
     yield AnalysisTable(
         name="pairs",
         source="the frequent pairs, the most frequent first",
-        rows=tuple({"object1": one, "object2": other} for one, other in found.pairs),
+        rows=tuple({"subject": one, "object": other} for one, other in found.pairs),
     )
 
 

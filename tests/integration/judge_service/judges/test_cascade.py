@@ -105,7 +105,7 @@ async def test_questions_with_small_margins_go_to_the_next_judge(tmp_path: Path)
         assert await run(Escalation(below=1.0)) == found
         assert [each.choice for each in found] == ["yes", "no"]
         assert [part.judge for part in found[1].asked] == ["llm", "fallback"]
-        # The reply that was not kept is paid for all the same.
+        # The reply that was not kept is paid for anyway.
         assert found[1].asked[0].usage.calls == 1
         assert (one.chats, two.chats) == (2, 1)
         for _ in range(2):
