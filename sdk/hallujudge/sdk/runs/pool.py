@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
-from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.ordered import ordered_map
@@ -18,6 +13,7 @@ from hallujudge.judge_service.engine.ordered import ordered_map
 from ..errors import InternalError
 from .groups import ATTEMPTS, Group, died, groups_of
 from .parts import Part
+from .processes import DiedError, Processes, Work
 from .worker import WorkerSettings, make_parts, prepare
 from .workers import early_count
 
@@ -72,7 +68,13 @@ class PoolParts:
     def __init__(self, settings: WorkerSettings, workers: int) -> None:
         self._settings = settings
         self._workers = workers
-        self._pool = self._new_pool()
+        self._processes = Processes(
+            Work(prepare, settings, make_parts),
+            count=workers,
+            attempts=ATTEMPTS,
+            # The second is what the command's own script imports; every worker runs it again.
+            preload=(f"{__package__}.preloaded", "hallujudge.sdk.cli"),
+        )
 
     @classmethod
     def of(cls, settings: WorkerSettings, workers: int) -> PoolParts:
@@ -82,7 +84,7 @@ class PoolParts:
 
     def start(self) -> None:
         """Start the workers now, rather than with the first items."""
-        self._pool.submit(os.getpid)
+        self._processes.start()
 
     async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
         """Yield the parts of items; see :class:`PartSource`."""
@@ -99,37 +101,12 @@ class PoolParts:
 
     def close(self) -> None:
         """End the workers."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._processes.close()
 
     async def _made(self, group: Group) -> list[Part]:
         """Return a group's parts; the group of a worker that dies is done again by another."""
-        loop = asyncio.get_running_loop()
-        for _ in range(ATTEMPTS):
-            pool = self._pool
-            try:
-                return await loop.run_in_executor(pool, make_parts, group)
-            except BrokenProcessPool:
-                # All groups under way fail together; the first to notice replaces the pool.
-                if pool is self._pool:
-                    pool.shutdown(wait=False)
-                    self._pool = self._new_pool()
-        raise InternalError(died(group))
-
-    def _new_pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            self._workers,
-            # A fork would copy locks that other threads hold.
-            mp_context=_context(),
-            initializer=prepare,
-            initargs=(self._settings,),
-        )
-
-
-def _context() -> BaseContext:
-    """Return how processes start: forked from one that has imported what they need, if possible."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    # The second one is what the command's own script imports, which every worker runs again.
-    context.set_forkserver_preload([f"{__package__}.preloaded", "hallujudge.sdk.cli"])
-    return context
+        loop, processes = asyncio.get_running_loop(), self._processes
+        try:
+            return await loop.run_in_executor(processes.threads, processes.result, group)
+        except DiedError as err:
+            raise InternalError(died(group)) from err

@@ -348,7 +348,7 @@ def test_white_space_is_not_called_an_empty_file(tmp_path: Path) -> None:
     assert "the file is empty or holds white space only" in refused(tmp_path / "a.jsonl")
 
 
-BY_COLUMNS = {
+BY_COLUMNS: dict[str, dict[str, object]] = {
     "question_id": {"0": 1, "1": 2},
     "response": {"0": "Yes", "1": "No"},
     "label": {"0": "yes", "1": "no"},

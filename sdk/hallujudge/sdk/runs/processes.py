@@ -1,0 +1,196 @@
+"""Worker processes, each with a pipe of its own.
+
+``concurrent.futures.ProcessPoolExecutor`` has one pipe for the results of all workers. A worker
+that is killed while it writes leaves a part of a result there, and the rest is waited for forever.
+Where each worker has its own pipe, its death ends the pipe, whatever the worker was doing.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.reduction import ForkingPickler
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from ..errors import HallujudgeError
+
+__all__ = ["DiedError", "Processes", "Work"]
+
+Settings = TypeVar("Settings")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+# One thread packs the next task, or unpacks a result, while the process of another one works. A
+# pipe's own `send` and `recv` would keep the process waiting for that.
+_THREADS_PER_PROCESS = 2
+
+
+class DiedError(Exception):
+    """The processes that did a task died again and again, or were closed."""
+
+
+class Work(NamedTuple, Generic[Settings, Task, Result]):
+    """What processes do. They import its functions by name."""
+
+    prepare: Callable[[Settings], None]
+    """Called once in each process."""
+    settings: Settings
+    """Given to it."""
+    do: Callable[[Task], Result]
+    """Called in a process with each of its tasks."""
+
+
+class Processes(Generic[Settings, Task, Result]):
+    """Processes that do tasks.
+
+    Args:
+        work: What they do.
+        count: How many there are.
+        attempts: How often a task is begun whose process dies.
+        preload: Modules that are imported once for all processes, where the system can do so.
+    """
+
+    def __init__(
+        self,
+        work: Work[Settings, Task, Result],
+        *,
+        count: int,
+        attempts: int,
+        preload: tuple[str, ...] = (),
+    ) -> None:
+        self._work = work
+        self._count = count
+        self._attempts = attempts
+        self._context = _context(preload)
+        self._lock = Lock()
+        self._all: set[_Process] = set()
+        self._idle: SimpleQueue[_Process] = SimpleQueue()
+        self._closed = False
+        self.threads = ThreadPoolExecutor(_THREADS_PER_PROCESS * count, "hallujudge-run")
+        """Threads to call :meth:`result` in."""
+
+    def start(self) -> None:
+        """Start the processes, unless that was done."""
+        with self._lock:
+            while len(self._all) < self._count:
+                self._add()
+
+    def result(self, task: Task) -> Result:
+        """Return the result of a task, which a process does; wait for one that is idle.
+
+        Raises:
+            DiedError: The processes died again and again, or were closed.
+            Exception: What the task ended with.
+        """
+        self.start()
+        packed = ForkingPickler.dumps(task)
+        for _ in range(self._attempts):
+            process = self._idle.get()
+            reply = process.reply(packed)
+            if reply is None:
+                self._replace(process)
+                continue
+            self._idle.put(process)
+            result: Result = _unpacked(reply)
+            return result
+        raise DiedError
+
+    def close(self) -> None:
+        """End the processes, whatever they do."""
+        with self._lock:
+            self._closed = True
+            for process in self._all:
+                process.end()
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+    def _replace(self, dead: _Process) -> None:
+        with self._lock:
+            dead.end()
+            if self._closed:
+                # Threads that wait for a process find this one, and end.
+                self._idle.put(dead)
+            else:
+                self._all.discard(dead)
+                self._add()
+
+    def _add(self) -> None:
+        process = _Process(self._context, self._work)
+        self._all.add(process)
+        self._idle.put(process)
+
+
+class _Process:
+    """A process and this end of its pipe, which one thread at a time uses."""
+
+    def __init__(
+        self,
+        context: ForkServerContext | SpawnContext,
+        work: Work[Settings, Task, Result],
+    ) -> None:
+        self._pipe, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other, work), daemon=True)
+        self._process.start()
+        # The pipe ends with the process only if no other one has that end of it.
+        other.close()
+
+    def reply(self, packed: memoryview) -> bytes | None:
+        """Return what the process answers to a task; None: it has died."""
+        try:
+            self._pipe.send_bytes(packed)
+            return self._pipe.recv_bytes()
+        except (EOFError, OSError):
+            return None
+
+    def end(self) -> None:
+        """End the process; a thread that waits for its reply gets none."""
+        self._process.terminate()
+
+
+class _Failed(NamedTuple):
+    """The result of a task that raised an error."""
+
+    error: Exception
+
+
+def _serve(pipe: Connection, work: Work[Settings, Task, Result]) -> None:
+    """Do tasks until the pipe ends; the main function of a process."""
+    work.prepare(work.settings)
+    try:
+        while True:
+            pipe.send_bytes(_packed(work.do, pipe.recv_bytes()))
+    except (EOFError, OSError):
+        return
+
+
+def _packed(do: Callable[[Task], Result], task: bytes) -> memoryview:
+    try:
+        return ForkingPickler.dumps(do(ForkingPickler.loads(task)))
+    except Exception as err:
+        if not isinstance(err, HallujudgeError):
+            err.add_note(f"In a worker process:\n{traceback.format_exc()}")
+        return ForkingPickler.dumps(_Failed(err))
+
+
+def _unpacked(reply: bytes) -> Any:
+    result = ForkingPickler.loads(reply)
+    if isinstance(result, _Failed):
+        raise result.error
+    return result
+
+
+def _context(preload: tuple[str, ...]) -> ForkServerContext | SpawnContext:
+    """Return how processes start: forked from one that has imported what they need, if possible.
+
+    A fork of this process would copy locks that other threads hold.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(preload))
+    return context

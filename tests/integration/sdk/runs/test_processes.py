@@ -1,0 +1,55 @@
+"""Worker processes that die at any time, or are ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import process_tasks
+from support.threads import eventually
+
+from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.runs.processes import DiedError, Processes, Work
+
+
+def processes(do: Callable[[Any], Any]) -> Processes[None, Any, Any]:
+    return Processes(Work(process_tasks.nothing, None, do), count=1, attempts=2)
+
+
+def test_a_process_that_dies_while_it_writes_is_noticed(tmp_path: Path) -> None:
+    with closing(processes(process_tasks.die_while_writing)) as pool:
+        marker = tmp_path / "was here"
+        assert pool.result(marker) == "whole"
+        assert marker.exists()
+
+
+def test_a_task_that_its_processes_die_of_is_given_up() -> None:
+    with closing(processes(process_tasks.die)) as pool, pytest.raises(DiedError):
+        pool.result(None)
+
+
+def test_errors_of_tasks_are_raised_and_the_process_goes_on() -> None:
+    with closing(processes(process_tasks.refuse)) as pool:
+        for _ in range(2):
+            with pytest.raises(InvalidInputError, match="a mistake of the user"):
+                pool.result(None)
+
+
+def test_a_defect_says_where_it_was_found() -> None:
+    with closing(processes(process_tasks.fail)) as pool:
+        with pytest.raises(ZeroDivisionError) as caught:
+            pool.result(None)
+        assert "in fail" in caught.value.__notes__[0]
+
+
+def test_ended_processes_keep_nobody_waiting(tmp_path: Path) -> None:
+    with closing(processes(process_tasks.wait_forever)) as pool:
+        ready = tmp_path / "ready"
+        waiting: list[Future[Any]] = [pool.threads.submit(pool.result, ready) for _ in range(2)]
+        assert eventually(lambda: ready.exists() and all(each.running() for each in waiting))
+    for future in waiting:
+        assert isinstance(future.exception(), DiedError)
