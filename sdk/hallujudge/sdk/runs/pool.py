@@ -83,8 +83,8 @@ class PoolParts:
         return pool if pool is not None and pool._settings == settings else cls(settings, workers)
 
     def start(self) -> None:
-        """Start the workers now, rather than with the first items."""
-        self._processes.start()
+        """Start the workers now, rather than with the first items, and return at once."""
+        self._processes.start_soon()
 
     async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
         """Yield the parts of items; see :class:`PartSource`."""

@@ -81,6 +81,14 @@ class Processes(Generic[Settings, Task, Result]):
             while len(self._all) < self._count:
                 self._add()
 
+    def start_soon(self) -> None:
+        """Start the processes in a thread, and return at once.
+
+        The start waits until the process that they are forked from has imported its modules. What
+        fails here fails again in :meth:`result`.
+        """
+        self.threads.submit(self.start)
+
     def result(self, task: Task) -> Result:
         """Return the result of a task, which a process does; wait for one that is idle.
 

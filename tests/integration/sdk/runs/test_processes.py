@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -18,6 +20,20 @@ from hallujudge.sdk.runs.processes import DiedError, Processes, Work
 
 def processes(do: Callable[[Any], Any]) -> Processes[None, Any, Any]:
     return Processes(Work(process_tasks.nothing, None, do), count=1, attempts=2)
+
+
+def test_the_start_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, start = Event(), BaseProcess.start
+
+    def start_later(process: BaseProcess) -> None:
+        assert go_on.wait(60)
+        start(process)
+
+    monkeypatch.setattr(BaseProcess, "start", start_later)
+    with closing(processes(process_tasks.nothing)) as pool:
+        pool.start_soon()
+        go_on.set()
+        assert pool.result(None) is None
 
 
 def test_a_process_that_dies_while_it_writes_is_noticed(tmp_path: Path) -> None:

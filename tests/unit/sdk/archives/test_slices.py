@@ -6,6 +6,7 @@ import gzip
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,17 @@ def test_an_archive_that_was_checked_is_read_where_it_is_needed(tmp_path: Path) 
     with path.open("ab") as file:
         file.writelines(lines[512:])
     assert [item.id for item in again.start_at(1098)] == ["1098", "1099"]
+
+
+def test_equal_objects_of_captions_are_one_tuple(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    given = (["dog", "cat "], ["cat"], ["dog", "cat "], ["dog", "cat"])
+    rows = ({"id": n, "caption": "A dog.", "objects": names} for n, names in enumerate(given))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    items: list[Any] = list(read_items("chair", path, None))
+    both = ("dog", "cat")
+    assert [item.reference_objects for item in items] == [both, ("cat",), both, both]
+    assert len({id(item.reference_objects) for item in items}) == 2
 
 
 @pytest.mark.parametrize("how", ["gzip", "duplicates", "mapping"])

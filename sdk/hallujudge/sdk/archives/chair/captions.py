@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -37,13 +37,15 @@ from ..records import (
     response_value,
     well_formed,
 )
-from .references import ID_KEYS, OBJECT_KEYS, Objects, object_names, read_objects
+from .references import ID_KEYS, OBJECT_KEYS, Objects, read_objects, shared_names
 
 __all__ = ["read_chair", "read_checked"]
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _item = maker_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
 _CHECKED = 1024
+_SHARED_LISTS = 1 << 16
+"""Different lists of objects that are kept, as one tuple each."""
 
 
 def read_chair(
@@ -86,7 +88,7 @@ def read_checked(
 
 
 def _names(objects: Iterable[Objects | None]) -> frozenset[str]:
-    return frozenset(name for given in objects for name in given or ())
+    return frozenset(chain.from_iterable(filter(None, objects)))
 
 
 def _is_readable_again(references: References | None) -> bool:
@@ -130,6 +132,7 @@ class _Captions:
         self._options = options
         self._group_by = group_by
         self._id_map = IdMap(options.id_map) if options.id_map is not None else None
+        self._shared: dict[tuple[object, ...], Objects] = {}
         self._keys = self._find_keys()
 
     def checked(self, marks: Marks | None = None) -> ItemSource:
@@ -230,8 +233,12 @@ class _Captions:
         if self._known is not None:
             return self._known.get(caption.image_id)
         assert self._keys.objects is not None, "_find_keys made sure of it"
+        if len(self._shared) >= _SHARED_LISTS:
+            self._shared.clear()
         record = caption.record
-        return object_names(record.values.get(self._keys.objects), record.place)
+        return shared_names(
+            record.values.get(self._keys.objects), lambda: record.place, self._shared
+        )
 
     def from_mark(self, start: Mark, size: int) -> Iterator[ChairItem]:
         """Yield the items from a mark on; see :class:`SliceReader`."""

@@ -18,7 +18,7 @@ from ..json_files import read_values
 from ..records import canonical_id, choose_key, named, read_records, shown, well_formed
 from ..tables import structured
 
-__all__ = ["ID_KEYS", "OBJECT_KEYS", "Objects", "object_names", "read_objects"]
+__all__ = ["ID_KEYS", "OBJECT_KEYS", "Objects", "read_objects", "shared_names"]
 
 ID_KEYS = ("image_id", "id", "question_id", "image")
 """Keys of the image id, the most likely first."""
@@ -49,7 +49,7 @@ def read_objects(references: References) -> dict[str, Objects]:
         identifier = coco_number(given)
         if identifier in known:
             duplicates.append(identifier)
-        known[identifier] = _shared_names(value, place, shared)
+        known[identifier] = shared_names(value, place, shared)
     if duplicates:
         raise refuse(
             "duplicate image ids in the references", duplicates, "Merge the entries of each image"
@@ -61,12 +61,21 @@ def read_objects(references: References) -> dict[str, Objects]:
     return known
 
 
-def _shared_names(
+def shared_names(
     value: object, place: _Place, shared: dict[tuple[object, ...], Objects]
 ) -> Objects:
-    """Return the names of a list, each distinct list as one tuple."""
+    """Return the names of a list of objects, without duplicates; equal lists share one tuple.
+
+    Args:
+        value: The list.
+        place: Returns its place, for messages.
+        shared: The lists so far, to which this one is added.
+
+    Raises:
+        ArchiveError: The value is not a list of texts.
+    """
     if type(value) is not list:
-        objects = object_names(value, place())
+        objects = _object_names(value, place())
         return shared.setdefault(objects, objects)
     key = tuple(value)
     try:
@@ -74,8 +83,8 @@ def _shared_names(
             return known
     except TypeError:
         # A list of lists or objects, which is no key.
-        return object_names(value, place())
-    objects = object_names(value, place())
+        return _object_names(value, place())
+    objects = _object_names(value, place())
     shared[key] = shared.setdefault(objects, objects)
     return shared[key]
 
@@ -188,7 +197,7 @@ def _maps_ids(value: object) -> bool:
     return any(lists) and (ids or not any(isinstance(entry, Mapping) for entry in entries))
 
 
-def object_names(given: object, place: str) -> Objects:
+def _object_names(given: object, place: str) -> Objects:
     """Return the names of a list of objects, without duplicates.
 
     Raises:
