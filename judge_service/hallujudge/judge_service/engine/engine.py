@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -198,11 +197,12 @@ class ScoringSession:
 
     def report(self) -> Report:
         """Return the report over all items scored so far."""
-        report = self._tally.finish(self._spec.interval, version=__version__, check=check_wanted)
-        return replace(
-            report,
+        return self._tally.finish(
+            self._spec.interval,
+            version=__version__,
             settings=self.settings,
-            notes=(*self.notes, *report.notes),
+            notes=self.notes,
+            check=check_wanted,
         )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -31,10 +29,12 @@ class CallClock:
     Args:
         times: How long calls may take.
         many: Whether the client sends any number of messages, and is expected to go on.
+        running: Knows the clocks of running calls.
     """
 
-    def __init__(self, times: CallTimes, *, many: bool) -> None:
+    def __init__(self, times: CallTimes, *, many: bool, running: RunningCalls) -> None:
         self._times = times
+        self._running = running
         self._many = many
         self._begun = False
         self._stopped = False
@@ -56,6 +56,7 @@ class CallClock:
     async def __aenter__(self) -> CallClock:
         """Begin."""
         await self._timeout.__aenter__()
+        self._running.begin(self)
         return self
 
     async def __aexit__(
@@ -70,6 +71,7 @@ class CallClock:
             DeadlineError: The call lasted too long.
             UnavailableError: The server stops.
         """
+        self._running.end(self)
         try:
             await self._timeout.__aexit__(kind, error, trace)
         except TimeoutError as err:
@@ -116,25 +118,23 @@ class RunningCalls:
         self._clocks: set[CallClock] = set()
         self._stopped = False
 
-    @asynccontextmanager
-    async def clock(self, *, many: bool) -> AsyncIterator[CallClock]:
-        """Run the block of a call that ends when its time is over or the server stops.
+    def clock(self, *, many: bool) -> CallClock:
+        """Return the clock of a call, whose block ends when its time is over or the server stops.
 
         Args:
             many: Whether the client sends any number of messages.
-
-        Raises:
-            DeadlineError: The call lasted too long.
-            UnavailableError: The server stops.
         """
-        async with CallClock(self._times, many=many) as clock:
-            self._clocks.add(clock)
-            try:
-                if self._stopped:
-                    clock.stop()
-                yield clock
-            finally:
-                self._clocks.discard(clock)
+        return CallClock(self._times, many=many, running=self)
+
+    def begin(self, clock: CallClock) -> None:
+        """Note that a call runs; after a stop it ends at once."""
+        self._clocks.add(clock)
+        if self._stopped:
+            clock.stop()
+
+    def end(self, clock: CallClock) -> None:
+        """Note that a call has ended."""
+        self._clocks.discard(clock)
 
     def stop(self) -> None:
         """End the calls that are running, and those that begin later."""

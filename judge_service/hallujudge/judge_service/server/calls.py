@@ -35,10 +35,6 @@ __all__ = ["Calls", "MessageLimits"]
 _REPORT_BYTES = 1 << 20
 # Converting a claim takes about as long as matching so many characters.
 _CLAIM_CHARS = 100
-# Copying so many results takes about a fifth of a millisecond.
-_PART = 100
-# Copying a result takes about as long as matching so many characters.
-_RESULT_CHARS = 30
 
 
 class MessageLimits(Protocol):
@@ -85,12 +81,9 @@ class Calls:
         GroupLimit(self._limits.max_report_groups).add(
             groups_of(items, spec.group_by, session.metric)
         )
-        results = await _messages(await session.score(items))
-        report = await session.make_report()
-        response = pb.ScoreResponse(
-            report=_convert.report_to_proto(report), statistic_names=session.statistic_names
-        )
-        await _add_all(response.results, results)
+        response = pb.ScoreResponse(statistic_names=session.statistic_names)
+        await _write_all(await session.score(items), response.results)
+        _convert.write_report(await session.make_report(), response.report)
         shrink(response, self._limits.max_message_bytes)
         return response
 
@@ -107,7 +100,7 @@ class Calls:
     async def batch_response(self, results: Sequence[ItemResult]) -> pb.ScoreStreamResponse:
         """Return the message with the results of a batch of a stream."""
         response = pb.ScoreStreamResponse(batch=pb.ResultBatch())
-        await _add_all(response.batch.results, await _messages(results))
+        await _write_all(results, response.batch.results)
         return response
 
     def report_pieces(self, report: Report) -> Iterable[pb.ScoreStreamResponse]:
@@ -130,7 +123,7 @@ class Calls:
         items = await self.items(spec, request.items, "items")
         _convert.check_unique(items)
         response = pb.JudgeResponse()
-        await _add_all(response.results, await _messages(await self.engine.judge(spec, items)))
+        await _write_all(await self.engine.judge(spec, items), response.results)
         return response
 
     async def normalize(self, request: pb.NormalizeRequest) -> pb.NormalizeResponse:
@@ -164,17 +157,15 @@ def _message_size(message: pb.Item) -> int:
     return message.ByteSize()
 
 
-async def _messages(results: Sequence[ItemResult]) -> list[pb.ItemResult]:
-    """Return results as messages, without the scene graphs of their items."""
-    return await map_cpu(_convert.result_to_proto, without_graphs(results), chars=lambda _: 0)
-
-
-async def _add_all(
-    to: RepeatedCompositeFieldContainer[pb.ItemResult], results: list[pb.ItemResult]
+async def _write_all(
+    results: Sequence[ItemResult], to: RepeatedCompositeFieldContainer[pb.ItemResult]
 ) -> None:
-    """Add results to a response, which copies them."""
-    parts = [results[at : at + _PART] for at in range(0, len(results), _PART)]
-    await map_cpu(to.extend, parts, chars=lambda part: _RESULT_CHARS * len(part))
+    """Write results to a response, without the scene graphs of their items."""
+
+    def write(result: ItemResult) -> None:
+        _convert.write_result(result, to.add())
+
+    await map_cpu(write, without_graphs(results), chars=lambda _: 0)
 
 
 def _text_claims(claims: Sequence[FoundClaim]) -> pb.TextClaims:

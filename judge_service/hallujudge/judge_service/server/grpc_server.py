@@ -12,7 +12,7 @@ from ..errors import InvalidInputError
 if TYPE_CHECKING:
     from ..settings.server import ServerSettings
 
-__all__ = ["bind", "new_server"]
+__all__ = ["UnnamedMethods", "bind", "new_server"]
 
 
 def new_server(
@@ -34,6 +34,27 @@ def new_server(
             *_keepalive(settings),
         ],
     )
+
+
+class UnnamedMethods:
+    """Registers methods at a server that looks them up by the name of each call.
+
+    For each method that is registered by its name, gRPC's server keeps a wait of its own, and takes
+    up all of them again at every call: twenty took 20 microseconds. Health keeps its own.
+
+    Args:
+        server: The server.
+    """
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self._server = server
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        """Register methods."""
+        self._server.add_generic_rpc_handlers(handlers)
+
+    def add_registered_method_handlers(self, service: str, handlers: object) -> None:
+        """Do nothing: the same methods are registered without their names."""
 
 
 def _keepalive(settings: ServerSettings) -> tuple[tuple[str, int], ...]:

@@ -86,8 +86,7 @@ class GuardInterceptor(WrappingInterceptor):
                 self._admitted(rule, context) as memory,
                 self._running.clock(many=many) as clock,
             ):
-                requests = reader.each(_noted(raws, clock), memory, self._pace)
-                request = requests if many else await reader.only(raws, memory)
+                request = await self._request(raws, reader, memory, clock, many=many)
                 clock.moved()
                 return await call(request, context)
 
@@ -110,8 +109,7 @@ class GuardInterceptor(WrappingInterceptor):
                 self._admitted(rule, context) as memory,
                 self._running.clock(many=many) as clock,
             ):
-                requests = reader.each(_noted(raws, clock), memory, self._pace)
-                request = requests if many else await reader.only(raws, memory)
+                request = await self._request(raws, reader, memory, clock, many=many)
                 if not many:
                     clock.moved()
                 async for response in call(request, context):
@@ -153,6 +151,20 @@ class GuardInterceptor(WrappingInterceptor):
                 yield memory
         finally:
             memory.close()
+
+    async def _request(
+        self,
+        raws: AsyncIterable[bytes],
+        reader: RequestReader,
+        memory: CallMemory,
+        clock: CallClock,
+        *,
+        many: bool,
+    ) -> Any:
+        """Return the messages of a call, or its one message."""
+        if many:
+            return reader.each(_noted(raws, clock), memory, self._pace)
+        return await reader.only(raws, memory)
 
     async def _pace(self) -> None:
         await self._admission.limits.message(current_caller())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -92,7 +92,7 @@ def request_id(metadata: Iterable[tuple[str, str | bytes]]) -> str:
     for name, value in metadata:
         if name == REQUEST_ID and isinstance(value, str) and _ALLOWED_ID.fullmatch(value):
             return value
-    return uuid.uuid4().hex
+    return secrets.token_hex(16)
 
 
 def record_refused(

@@ -31,7 +31,7 @@ from ..wire.scan import (
 from .costs import GroupLimit
 from .requests import ProtobufForm, RequestReader, charged
 from .servicer import MAX_CONCURRENCY, RESULT_FACTOR, first_of
-from .specs import admitted_spec
+from .specs import admitted_bytes, admitted_spec
 from .window import Held, Window
 from .workers.frames import Reply, Task
 from .workers.pool import WorkerPool
@@ -48,6 +48,8 @@ _SMALL_BYTES = 2_048
 _LONG_BYTES = 256 << 10
 # A spec has its names and options; one with more fields is refused where it is read.
 _SPEC_FIELDS = 10_000
+# A field has at least two bytes.
+_COUNTED_BYTES = 2 * _SPEC_FIELDS
 _SIGN_OF_LIFE = pb.ScoreStreamResponse(progress=pb.StreamProgress()).SerializeToString()
 
 
@@ -285,11 +287,11 @@ def _leading_spec(raw: bytes) -> ScoreSpec | None:
     if found is None:
         return None
     try:
-        count_fields(found, plan_of(scoring_pb2.ScoreSpec.DESCRIPTOR), _SPEC_FIELDS)
-        message = scoring_pb2.ScoreSpec.FromString(found)
+        if len(found) > _COUNTED_BYTES:
+            count_fields(found, plan_of(scoring_pb2.ScoreSpec.DESCRIPTOR), _SPEC_FIELDS)
+        return admitted_bytes(found)
     except (MalformedBytesError, TooManyFieldsError, DecodeError):
         return None  # the error is that of the whole message
-    return admitted_spec(message)
 
 
 def _parsed_unary(call: Callable[..., Any], response: type[Message]) -> Callable[..., Any]:

@@ -30,7 +30,7 @@ from ..settings.server import (
     state_folder,
 )
 from .door import describes_itself, is_loopback, open_door
-from .grpc_server import bind, new_server
+from .grpc_server import UnnamedMethods, bind, new_server
 from .health import HealthServicer
 from .job_settings import job_service, with_verdict_cache
 from .observing import Observation, observe
@@ -184,7 +184,7 @@ async def start(
         workers=workers,
     )
     server = new_server(settings, services.interceptors())
-    services.register(server)
+    services.register(UnnamedMethods(server))
     checks = HealthServicer(SERVICE_NAMES)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
     if describes_itself(settings, settings.host):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from hallujudge.judge.v1 import scoring_pb2
 
@@ -12,12 +13,15 @@ from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, Violation
 from ..wire import convert as _convert
 
-__all__ = ["MAX_GRAPH", "admitted_spec", "check_graph"]
+__all__ = ["MAX_GRAPH", "admitted_bytes", "admitted_spec", "check_graph"]
 
 # No option of a metric comes near these; longer values would only fill logs and error messages.
 _MAX_NAME = 200
 _MAX_VALUE = 1 << 16
 _MAX_ENTRIES = 64
+# The specs of most calls are equal to one before; those with graphs of their own are larger.
+_KEPT_BYTES = 1 << 12
+_KEPT_SPECS = 256
 # Shipped graphs have 30 KB. Reading this much takes seconds.
 MAX_GRAPH = 2 << 20
 
@@ -30,12 +34,38 @@ def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
         NotFoundError: The metric is unknown.
         PermissionDeniedError: A language model would be called, and the caller lacks that scope.
     """
-    if violations := tuple(_too_long(message)):
-        raise InvalidInputError(violations[0].description, violations=violations)
-    spec = _convert.spec_from_proto(message)
+    if message.ByteSize() <= _KEPT_BYTES:
+        return admitted_bytes(message.SerializeToString())
+    return _allowed(_checked(message))
+
+
+def admitted_bytes(raw: bytes) -> ScoreSpec:
+    """Return the spec of a message's bytes, as :func:`admitted_spec` does.
+
+    Raises:
+        DecodeError: They are not a message.
+        HallujudgeError: As above.
+    """
+    return _allowed(_kept(raw) if len(raw) <= _KEPT_BYTES else _parsed(raw))
+
+
+def _allowed(spec: ScoreSpec) -> ScoreSpec:
     if metric_entry(spec.metric).calls_models(spec):
         current_caller().require(Scope.JUDGE)
     return spec
+
+
+def _checked(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
+    if violations := tuple(_too_long(message)):
+        raise InvalidInputError(violations[0].description, violations=violations)
+    return _convert.spec_from_proto(message)
+
+
+def _parsed(raw: bytes) -> ScoreSpec:
+    return _checked(scoring_pb2.ScoreSpec.FromString(raw))
+
+
+_kept = lru_cache(_KEPT_SPECS)(_parsed)
 
 
 def check_graph(source: scoring_pb2.GraphSource, field: str = "graph") -> None:

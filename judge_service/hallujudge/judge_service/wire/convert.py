@@ -40,6 +40,8 @@ __all__ = [
     "result_to_proto",
     "spec_from_proto",
     "spec_to_proto",
+    "write_report",
+    "write_result",
 ]
 
 CODECS = Codecs(
@@ -252,8 +254,13 @@ def graph_from_proto(message: scoring_pb2.GraphSource) -> GraphSource:
 def result_to_proto(result: ItemResult) -> pb.ItemResult:
     """Return a result as a message."""
     message = pb.ItemResult()
-    _codec(ItemResult, pb.ItemResult.DESCRIPTOR).write(result, message)
+    write_result(result, message)
     return message
+
+
+def write_result(result: ItemResult, message: pb.ItemResult) -> None:
+    """Write a result to an empty message, which a response may hold."""
+    _codec(ItemResult, pb.ItemResult.DESCRIPTOR).write(result, message)
 
 
 def result_from_proto(message: pb.ItemResult) -> ItemResult:
@@ -264,8 +271,13 @@ def result_from_proto(message: pb.ItemResult) -> ItemResult:
 def report_to_proto(report: Report) -> scoring_pb2.Report:
     """Return a report as a message."""
     message = scoring_pb2.Report()
-    _codec(Report, scoring_pb2.Report.DESCRIPTOR).write(report, message)
+    write_report(report, message)
     return message
+
+
+def write_report(report: Report, message: scoring_pb2.Report) -> None:
+    """Write a report to an empty message, which a response may hold."""
+    _codec(Report, scoring_pb2.Report.DESCRIPTOR).write(report, message)
 
 
 def report_from_proto(message: scoring_pb2.Report) -> Report:

@@ -158,9 +158,7 @@ def ratio(
         import numpy as np
 
         top, bottom = _added(sums, upper), _added(sums, lower)
-        out = np.full(top.shape, np.nan)
-        np.divide(top, bottom, out=out, where=bottom != 0)
-        return out
+        return top / np.where(bottom != 0, bottom, np.nan)
 
     return value
 

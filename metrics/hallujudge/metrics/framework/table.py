@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .metric import FloatArray, Metric, ScoreDefinition
+    from .metric import FloatArray, Metric, ScoreDefinition, Sums
 
 __all__ = ["Clusters", "Table"]
 
@@ -49,6 +50,7 @@ class Table:
 
         self._metric = metric
         self._values: dict[str, float | None] = {}
+        self._sums: dict[int, float] = {}
         self._keys = np.array(clusters, dtype=np.uint64)
         self._items = {metric.unit: np.array(weights, dtype=np.float64)} | {
             column.name: np.array(numbers, dtype=np.float64)
@@ -70,8 +72,8 @@ class Table:
 
     def totals(self) -> dict[str, float]:
         """Return the sums of the statistics over all items."""
-        return {self._metric.unit: _exact_sum(self._items[self._metric.unit])} | {
-            column.name: _exact_sum(self._items[column.name])
+        return {self._metric.unit: self._sum(self._items[self._metric.unit])} | {
+            column.name: self._sum(self._items[column.name])
             for column in self._metric.columns
             if not column.label
         }
@@ -118,8 +120,7 @@ class Table:
 
     def _score_value(self, score: ScoreDefinition) -> float | None:
         if score.name not in self._values:
-            sums = {name: _exact_sum(self._derived[name]) for name in score.columns}
-            self._values[score.name] = _value(score, sums)
+            self._values[score.name] = _value(score, self._score_sums)
         return self._values[score.name]
 
     def _score(self, score: ScoreDefinition, intervals: IntervalSettings) -> Score:
@@ -132,7 +133,7 @@ class Table:
             value=value,
             ci_low=ends[0] if ends else None,
             ci_high=ends[1] if ends else None,
-            n=int(_exact_sum(clusters[score.count or self._metric.unit])),
+            n=int(self._sum(clusters[score.count or self._metric.unit])),
         )
 
     def bounds(self, unscored: int, largest: Sequence[float]) -> dict[str, Bound]:
@@ -158,7 +159,9 @@ class Table:
         metric = self._metric
         return is_resolving(metric) and bool(self._items[metric.unresolved].any())
 
-    def _imagined(self, unscored: int, largest: Sequence[float], *, best: bool) -> dict[str, float]:
+    def _imagined(
+        self, unscored: int, largest: Sequence[float], *, best: bool
+    ) -> dict[str, FloatArray]:
         """Return sums with all unscored items and claims at one extreme."""
         import numpy as np
 
@@ -174,9 +177,24 @@ class Table:
         row = {metric.unit: 1.0, **metric.extreme(observed, best=best)}
         extreme = metric.derive({name: np.array([row[name]]) for name in self._items})
         return {
-            name: _exact_sum(clusters[name]) + unscored * float(extreme[name][0])
+            name: np.array([_exact_sum(clusters[name]) + unscored * float(extreme[name][0])])
             for name in extreme
         }
+
+    @cached_property
+    def _score_sums(self) -> Mapping[str, FloatArray]:
+        """The sums of the columns that scores need."""
+        import numpy as np
+
+        needed = {name for score in self._metric.scores for name in score.columns}
+        return {name: np.array([self._sum(self._derived[name])]) for name in needed}
+
+    def _sum(self, column: FloatArray) -> float:
+        """Return the exact sum of one of this table's columns, which several scores may need."""
+        # Columns live as long as the table, and derived ones are mostly those of the items.
+        if (known := self._sums.get(id(column))) is None:
+            known = self._sums[id(column)] = _exact_sum(column)
+        return known
 
     @cached_property
     def _derived(self) -> Mapping[str, FloatArray]:
@@ -189,6 +207,8 @@ def _cluster_sums(
     """Return sums by cluster, independent of the order of items."""
     import numpy as np
 
+    if len(keys) < 2:
+        return dict(items)
     in_order = np.sort(keys)
     if not np.any(in_order[1:] == in_order[:-1]):
         return dict(items)
@@ -199,8 +219,6 @@ def _cluster_sums(
 
 def _exact_sum(numbers: FloatArray) -> float:
     """Return the correctly rounded sum, which does not depend on the order."""
-    import math
-
     import numpy as np
 
     if len(numbers) <= _FEW:
@@ -211,8 +229,6 @@ def _exact_sum(numbers: FloatArray) -> float:
     return math.fsum(numbers.tolist())
 
 
-def _value(score: ScoreDefinition, sums: Mapping[str, float]) -> float | None:
-    import numpy as np
-
-    value = float(score.value({name: np.array([sums[name]]) for name in score.columns})[0])
-    return None if np.isnan(value) else value
+def _value(score: ScoreDefinition, sums: Sums) -> float | None:
+    value = float(score.value(sums)[0])
+    return None if math.isnan(value) else value

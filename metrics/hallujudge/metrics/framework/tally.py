@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -143,6 +143,8 @@ class Tally:
         intervals: IntervalSettings,
         *,
         version: str,
+        settings: Mapping[str, str] | None = None,
+        notes: tuple[str, ...] = (),
         check: Callable[[], None] = lambda: None,
     ) -> Report:
         """Return the report over all items added so far; more may be added later.
@@ -150,6 +152,8 @@ class Tally:
         Args:
             intervals: How intervals are made.
             version: The version of Hallujudge, for the signature.
+            settings: The settings behind the signature, in full; None: there are none.
+            notes: What limits the use of the scores, whatever the items are.
             check: Called before each group; what it raises ends the report.
         """
         metric, rows = self._metric, self._rows
@@ -176,8 +180,10 @@ class Tally:
             },
             coverage=coverage,
             totals=totals,
+            settings=settings or {},
             judging=judging,
             notes=(
+                *notes,
                 *metric.notes_on(totals),
                 *cascade_notes(judging),
                 *small_sample_notes(

@@ -61,15 +61,12 @@ class RunHeader:
             tally: The statistics of the items.
             interval: How intervals are made.
         """
-        made = tally.finish(interval, version=self.release)
+        made = tally.finish(
+            interval, version=self.release, settings=dict(self.settings), notes=self.notes
+        )
         # At a server the metric lacks fields of the signature; those of the items come last.
         own = str(self.metric.signature)
-        return replace(
-            made,
-            signature=self.signature + made.signature.removeprefix(own),
-            settings=dict(self.settings),
-            notes=(*self.notes, *made.notes),
-        )
+        return replace(made, signature=self.signature + made.signature.removeprefix(own))
 
 
 class ScoringBackend(Protocol):
