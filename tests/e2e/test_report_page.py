@@ -175,6 +175,59 @@ def test_keys_move_through_items_and_label_them(watched: Watched, report: Path) 
     contains(page, ".label-panel summary", "Labels: 2 labels on 1 item")
 
 
+def test_arrows_move_in_the_list(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    page.locator(".list").focus()
+    for key in ("ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    reads(page, "#detail-id", "c3")
+    assert page.evaluate("document.activeElement.id") == "items-list", "the list keeps the focus"
+    page.keyboard.press("End")
+    page.wait_for_selector(".row.selected[aria-posinset='300']")
+
+
+def test_the_reason_is_in_sight_beside_a_long_response(watched: Watched, tmp_path: Path) -> None:
+    text = "A dog. " + "Nothing else can be seen. " * 400 + "A sofa."
+    end = len(text) - 5
+    mentions = (DOG, MentionVerdict("sofa", "couch", end, end + 4, False))
+    page = watched.open(write(tmp_path / "long.html", samples.caption("c", text, mentions)))
+    page.keyboard.press("j")
+    page.wait_for_selector(".detail")
+    for word in ("dog", "couch"):
+        page.keyboard.press("c")
+        contains(page, ".why", word)
+        page.wait_for_function(
+            """() => {
+                const [box, why, mark] = [".pane", ".why", "mark.active"].map(
+                    (name) => document.querySelector(name).getBoundingClientRect());
+                return why.bottom <= box.bottom + 1
+                    && mark.top >= box.top && mark.bottom <= box.bottom
+                    && (mark.bottom <= why.top || mark.top >= why.bottom);
+            }"""
+        )
+
+
+def test_the_frame_of_a_chosen_word_leaves_the_full_stop_free(
+    watched: Watched, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "stop.html", samples.caption("c", "A dog.", (DOG,)))
+    page = watched.open(path, "#item=c")
+    page.locator("mark.wrong").focus()
+    page.wait_for_selector("mark.active")
+    style = page.locator("mark.active").evaluate(
+        "mark => (({outlineOffset, outlineWidth, paddingRight}) => "
+        "[outlineOffset, outlineWidth, paddingRight].map(parseFloat))(getComputedStyle(mark))"
+    )
+    offset, width, padding = style
+    assert offset + width <= 1
+    assert padding > -offset, "and its own letters"
+
+
+def test_without_charts_there_is_no_heading_for_them(watched: Watched, tmp_path: Path) -> None:
+    page = watched.open(write(tmp_path / "none.html", samples.unscored_caption("lost")))
+    assert page.locator(".charts").is_hidden()
+
+
 def test_labels_are_exported_and_imported_again(
     watched: Watched, report: Path, tmp_path: Path
 ) -> None:
@@ -248,7 +301,7 @@ def test_two_runs_are_shown_side_by_side(watched: Watched, tmp_path: Path) -> No
     path = tmp_path / "two.html"
     path.write_text(
         render_comparison(
-            run("A", {"2"}), run("B", {"1", "2"}), Differences(rows=[samples.difference()])
+            run("first", {"2"}), run("second", {"1", "2"}), Differences(rows=[samples.difference()])
         )
     )
     page = watched.open(path)
@@ -257,8 +310,8 @@ def test_two_runs_are_shown_side_by_side(watched: Watched, tmp_path: Path) -> No
     contains(page, ".count", "1 of 3 items")
     assert page.get_by_text("None in the items shown").is_visible(), "A hallucinates nothing here"
     page.click(".row")
-    reads(page, ".side >> nth=0 >> h4", "A")
-    reads(page, ".side >> nth=1 >> h4", "B")
+    reads(page, ".side >> nth=0 >> h4", "A: first")
+    reads(page, ".side >> nth=1 >> h4", "B: second")
     assert page.locator("mark.wrong").count() == 1
     assert watched.said == []
 
@@ -330,6 +383,25 @@ def test_an_item_is_printed_below_the_first_screen(chromium: Browser, report: Pa
     page.emulate_media(media="print")
     style = "item => getComputedStyle(item).breakInside"
     assert page.locator(".detail").evaluate(style) == "auto", "it begins where there is room"
+    page.close()
+
+
+def test_print_has_the_settings_and_says_what_is_folded(chromium: Browser, tmp_path: Path) -> None:
+    scores = {f"score_{n}": samples.score(f"score_{n}", 0.5) for n in range(8)}
+    page_of = HtmlPage()
+    page_of.add(*samples.caption("c1"))
+    path = tmp_path / "report.html"
+    groups = {"category": {"random": scores}}
+    path.write_text(page_of.render(samples.report(groups=groups)), encoding="utf-8")
+    page = chromium.new_page()
+    Watched(page).open(path)
+    page.emulate_media(media="print")
+    told = page.locator(".groups summary").evaluate(
+        "each => getComputedStyle(each, '::after').content"
+    )
+    assert "open it before printing" in told
+    assert page.locator(".settings").is_visible()
+    assert page.locator(".empty").is_hidden(), "a page of its own for 'Choose an item'"
     page.close()
 
 

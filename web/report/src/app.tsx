@@ -29,6 +29,8 @@ const MOSTLY = 0.5;
 
 export function App({ head, columns, details }: AppProps): JSX.Element {
   const two = columns.sides.length > 1;
+  // The letters that the table of scores and the list use.
+  const names = head.runs.map((run, i) => `${"AB"[i]}: ${run.title}`);
   const [view, setView] = useView(two ? "change" : "count");
   const labels = useMemo(() => new Labels(head, storage()), [head.key]);
   labels.signature = head.runs[0]?.signature ?? "";
@@ -84,7 +86,9 @@ export function App({ head, columns, details }: AppProps): JSX.Element {
     label: (answer) => selected >= 0 && label(active >= 0 ? active : WHOLE, answer),
     claim: (step) => {
       const count = sides?.[0]?.claims.length ?? 0;
-      if (count) setActive((at) => (at + step + count) % count);
+      if (!count) return;
+      setActive((at) => (at + step + count) % count);
+      requestAnimationFrame(() => pane.current?.querySelector("mark.active")?.scrollIntoView({ block: "nearest" }));
     },
     escape: () => (active >= 0 ? setActive(-1) : setView((v) => ({ ...v, item: "" }))),
   });
@@ -102,7 +106,7 @@ export function App({ head, columns, details }: AppProps): JSX.Element {
         </select></label>
         <button type="button" aria-pressed={view.ascending} onClick={() => set({ ascending: !view.ascending })} title="Reverse the order">{view.ascending ? "↑" : "↓"}<span class="sr"> reverse the order</span></button>
         {two && <label>Charts of <select value={view.side} onChange={(event) => set({ side: Number(event.currentTarget.value) })}>
-          {head.runs.map((run, i) => <option key={i} value={i}>{run.title}</option>)}
+          {names.map((name, i) => <option key={i} value={i}>{name}</option>)}
         </select></label>}
         {filterCount(view) > 0 && <button type="button" onClick={() => setView(cleared)}>Clear {counted(filterCount(view), "filter")}</button>}
       </div>
@@ -111,13 +115,13 @@ export function App({ head, columns, details }: AppProps): JSX.Element {
         {view.query && !search.ready ? " (searching…)" : ""}
         <span class="muted keys"> · keys: j k next and previous, c next claim, 1 2 3 label, / search</span>
       </p>
-      <LabelPanel head={head} columns={columns} labels={labels} view={view} set={set} redraw={redraw} />
+      <LabelPanel head={head} known={byId} labels={labels} view={view} set={set} redraw={redraw} />
       <div class="browser">
-        <ItemList head={head} columns={columns} side={view.side} order={order} selected={selected} labels={labels} open={choose} />
+        <ItemList head={head} columns={columns} side={view.side} order={order} selected={selected} labels={labels} open={choose} move={open} />
         <div ref={pane} class="pane">
           {selected >= 0 && sides ? (
             <ItemDetail key={selected} id={columns.ids[selected] ?? ""} group={columns.groups[selected] ?? ""} sides={sides} image={opened?.image ?? ""}
-              titles={two ? head.runs.map((run) => run.title) : [""]}
+              titles={two ? names : [""]}
               reasons={columns.sides.map((side) => columns.reasons[(side.unscored[selected] ?? 0) - 1] ?? "")}
               labels={labels} active={active} activate={setActive} label={label} />
           ) : (

@@ -24,6 +24,16 @@ export function keyAction(event: Key, typing: boolean): Action | null {
   return answer ? { kind: "label", answer } : null;
 }
 
+/** Return the place in the list that a key leads to; null for keys that do not move. */
+export function placeAfter(event: Key, place: number, count: number, page: number): number | null {
+  if (event.ctrlKey || event.metaKey || event.altKey || !count) return null;
+  const steps: Record<string, number> = {
+    ArrowDown: place + 1, ArrowUp: place - 1, PageDown: place + page, PageUp: place - page, Home: 0, End: count - 1,
+  };
+  const wanted = steps[event.key];
+  return wanted === undefined ? null : Math.min(count - 1, Math.max(0, wanted));
+}
+
 export function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
 }

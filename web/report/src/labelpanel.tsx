@@ -1,14 +1,15 @@
 // Labelling: who labels, how far it is, a random sample, and the file to take away.
 import { useState } from "preact/hooks";
 import type { JSX } from "preact";
-import type { Columns, Head } from "./data.ts";
-import type { Labels } from "./labels.ts";
+import type { Head } from "./data.ts";
+import type { Imported, Labels } from "./labels.ts";
 import type { View } from "./state.ts";
 import { counted } from "./summaries.ts";
 
 export interface LabelPanelProps {
   head: Head;
-  columns: Columns;
+  /** The ids of the page's items. */
+  known: ReadonlyMap<string, number>;
   labels: Labels;
   view: View;
   set: (change: Partial<View>) => void;
@@ -22,8 +23,7 @@ export function LabelPanel(props: LabelPanelProps): JSX.Element {
   const read = async (event: JSX.TargetedEvent<HTMLInputElement>): Promise<void> => {
     const file = event.currentTarget.files?.[0];
     if (!file) return;
-    const { read: taken, refused } = labels.imported(await file.text());
-    setTold(`${counted(taken, "label")} read from ${file.name}${refused ? `; ${counted(refused, "line")} refused` : ""}`);
+    setTold(importedText(file.name, labels.imported(await file.text(), (item) => props.known.has(item))));
     redraw();
   };
   return (
@@ -44,6 +44,14 @@ export function LabelPanel(props: LabelPanelProps): JSX.Element {
       <p class="muted" role="status">{told || "Labels stay in this browser until you export them."}</p>
     </details>
   );
+}
+
+function importedText(name: string, { read, refused, unknown }: Imported): string {
+  return [
+    `${counted(read, "label")} read from ${name}`,
+    ...(unknown ? [`${counted(unknown, "label")} of items that this page lacks, left out`] : []),
+    ...(refused ? [`${counted(refused, "line")} without a label, left out`] : []),
+  ].join("; ");
 }
 
 function save(text: string, name: string): void {

@@ -17,7 +17,32 @@ export interface LabelLine {
   signature: string;
 }
 
+/** What became of the lines of a file. */
+export interface Imported {
+  /** Labels that were read. */
+  read: number;
+  /** Lines that are not labels. */
+  refused: number;
+  /** Labels of items that the page lacks. */
+  unknown: number;
+}
+
 export const WHOLE = -1;
+
+function isLabel(value: unknown): value is LabelLine {
+  if (typeof value !== "object" || value === null) return false;
+  const line = value as Partial<LabelLine>;
+  return typeof line.item === "string" && ANSWERS.includes(line.label as Answer);
+}
+
+function parsed(line: string): LabelLine | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isLabel(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
 
 function keyOf(item: string, claim: number): string {
   return JSON.stringify([item, claim]);
@@ -38,7 +63,7 @@ export class Labels {
     try {
       const saved = JSON.parse(store?.getItem(head.key) ?? "{}") as { annotator?: string; lines?: unknown[] };
       this.annotator = String(saved.annotator ?? annotator);
-      for (const line of saved.lines ?? []) this.take(line);
+      for (const line of saved.lines ?? []) if (isLabel(line)) this.take(line);
     } catch {
       // Unreadable labels are left alone until the first new one replaces them.
     }
@@ -78,9 +103,12 @@ export class Labels {
     this.save();
   }
 
+  /** Set the annotator's name, also in the labels given so far; imported ones of others keep theirs. */
   rename(annotator: string): void {
+    for (const [key, line] of this.lines) {
+      if (line.annotator === this.annotator) this.lines.set(key, { ...line, annotator });
+    }
     this.annotator = annotator;
-    for (const [key, line] of this.lines) this.lines.set(key, { ...line, annotator });
     this.save();
   }
 
@@ -89,28 +117,25 @@ export class Labels {
     return [...this.lines.values()].map((line) => `${JSON.stringify(line)}\n`).join("");
   }
 
-  /** Add the labels of a file; return how many were read, and how many lines were not labels. */
-  imported(text: string): { read: number; refused: number } {
-    let read = 0, refused = 0;
+  /** Add the labels of a file that are of known items. */
+  imported(text: string, known: (item: string) => boolean): Imported {
+    const told = { read: 0, refused: 0, unknown: 0 };
     for (const line of text.split(/\r?\n/).filter((each) => each.trim())) {
-      try {
-        if (this.take(JSON.parse(line))) read += 1;
-        else refused += 1;
-      } catch {
-        refused += 1;
+      const value = parsed(line);
+      if (!value) told.refused += 1;
+      else if (!known(value.item)) told.unknown += 1;
+      else {
+        this.take(value);
+        told.read += 1;
       }
     }
     this.save();
-    return { read, refused };
+    return told;
   }
 
-  private take(value: unknown): boolean {
-    if (typeof value !== "object" || value === null) return false;
-    const line = value as Partial<LabelLine>;
-    if (typeof line.item !== "string" || !ANSWERS.includes(line.label as Answer)) return false;
+  private take(line: LabelLine): void {
     const claim = Number.isInteger(line.claim) ? (line.claim as number) : WHOLE;
-    this.lines.set(keyOf(line.item, claim), line as LabelLine);
-    return true;
+    this.lines.set(keyOf(line.item, claim), line);
   }
 
   private save(): void {

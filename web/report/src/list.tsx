@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { Columns, Head } from "./data.ts";
 import { changeOf, FLIPS, flipOf, rateOf } from "./filter.ts";
+import { placeAfter } from "./keys.ts";
 import type { Labels } from "./labels.ts";
 import { percent } from "./summaries.ts";
 
@@ -17,6 +18,8 @@ export interface ListProps {
   selected: number;
   labels: Labels;
   open: (index: number) => void;
+  /** Open an item by a key, which keeps the focus in the list. */
+  move: (index: number) => void;
 }
 
 export function ItemList(props: ListProps): JSX.Element {
@@ -35,12 +38,19 @@ export function ItemList(props: ListProps): JSX.Element {
     return () => observer.disconnect();
   }, []);
   const position = props.order.indexOf(props.selected);
+  const press = (event: KeyboardEvent): void => {
+    const place = placeAfter(event, position, props.order.length, Math.floor((box.current?.clientHeight ?? 0) / ROW));
+    const next = props.order[place ?? -1];
+    if (next === undefined) return;
+    event.preventDefault();
+    props.move(next);
+  };
   // Newer data of a run under way must not move the list.
   useEffect(() => reveal(box.current as HTMLDivElement, position), [props.selected]);
   const rows = props.order.slice(window[0], window[1]);
   return (
     <div
-      ref={box} class="list" id="items-list" role="listbox" tabIndex={0} onScroll={look}
+      ref={box} class="list" id="items-list" role="listbox" tabIndex={0} onScroll={look} onKeyDown={press}
       aria-label={`Items, ${props.order.length.toLocaleString("en-US")} shown`}
       {...(rows.includes(props.selected) ? { "aria-activedescendant": `row-${props.selected}` } : {})}
     >

@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib";
 import { test } from "node:test";
 import { Details, unpack, type Detail, type Mark, type Passage, type Triplet } from "../src/data.ts";
 import { labelBox, nameBox, shared } from "../src/edgelabels.ts";
-import { keyAction } from "../src/keys.ts";
+import { keyAction, placeAfter } from "../src/keys.ts";
 import { layOut, litFirst } from "../src/scene.ts";
 import { SearchIndex } from "../src/search.ts";
 import { inRows, spansOf } from "../src/spans.ts";
@@ -138,4 +138,13 @@ test("keys act, unless someone types or the browser owns them", () => {
   assert.equal(keyAction(key("c", { ctrlKey: true }), false), null);
   assert.equal(keyAction(key("4"), false), null);
   assert.deepEqual(keyAction(key("Escape"), true), { kind: "escape" });
+});
+
+test("arrows, pages, Home and End move in the list and stop at its ends", () => {
+  const place = (name: string, at: number, more = {}) =>
+    placeAfter({ key: name, ctrlKey: false, metaKey: false, altKey: false, ...more }, at, 30, 10);
+  assert.deepEqual([place("ArrowDown", -1), place("ArrowDown", 3), place("ArrowUp", 0), place("ArrowDown", 29)], [0, 4, 0, 29]);
+  assert.deepEqual([place("PageDown", 3), place("PageUp", 3), place("Home", 9), place("End", 9)], [13, 0, 0, 29]);
+  assert.deepEqual([place("x", 3), place("End", 3, { ctrlKey: true })], [null, null]);
+  assert.equal(placeAfter({ key: "End", ctrlKey: false, metaKey: false, altKey: false }, 0, 0, 10), null);
 });

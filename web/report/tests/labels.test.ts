@@ -35,12 +35,14 @@ test("the same label again takes it back, another replaces it", () => {
   assert.equal(labels.size, 0);
 });
 
-test("an exported file can be imported; other lines are refused", () => {
+test("an exported file can be imported; other lines and labels of other items are left out", () => {
   const labels = new Labels(head(), null, "ann");
   labels.toggle("7", 3, "unsure", 2, claim);
   const other = new Labels(head(), new Store());
+  labels.toggle("of another run", WHOLE, "agree", 0);
   const text = `${labels.exported()}not json\n[]\n{"item": 7, "label": "agree"}\n{"item": "x", "label": "maybe"}\n`;
-  assert.deepEqual(other.imported(text), { read: 1, refused: 4 });
+  assert.deepEqual(other.imported(text, (item) => item === "7"), { read: 1, refused: 4, unknown: 1 });
+  assert.equal(other.size, 1);
   assert.equal(other.get("7", 3), "unsure");
 });
 
@@ -51,9 +53,13 @@ test("a broken or full storage loses no label of the session", () => {
   assert.equal(labels.get("7"), "agree");
 });
 
-test("renaming the annotator renames the labels", () => {
+test("renaming the annotator renames the labels, but not those of other annotators", () => {
+  const others = new Labels(head(), null, "ann");
+  others.toggle("8", WHOLE, "agree", 0);
   const labels = new Labels(head(), null);
   labels.toggle("7", WHOLE, "agree", 0);
+  labels.imported(others.exported(), () => true);
   labels.rename("bob");
-  assert.equal(JSON.parse(labels.exported()).annotator, "bob");
+  const names = labels.exported().trim().split("\n").map((line) => JSON.parse(line).annotator);
+  assert.deepEqual(names, ["bob", "ann"]);
 });

@@ -67,13 +67,26 @@ def declined_facts(judging: Sequence[Mapping[str, JsonValue]]) -> list[tuple[str
 
 
 def answer_passages(item: Item, evidence: AnswerEvidence) -> Iterator[Passage]:
-    """Yield the question and the response, marked as a whole."""
+    """Yield the question, the response and the options, what was chosen marked as a whole."""
     if question := getattr(item, "question", ""):
         yield Passage(text=question, label="Question")
+    options = dict(_options(item))
+    shade = Shade.RIGHT if evidence.correct else Shade.WRONG
     if response := getattr(item, "response", None):
-        shade = Shade.RIGHT if evidence.correct else Shade.WRONG
         marks = [Mark(0, len(response), shade, 0)]
-        yield Passage(text=response, label="Response" if question else "", marks=marks)
+        yield Passage(text=response, label="Response" if question or options else "", marks=marks)
+    for letter, text in options.items():
+        chosen = [Mark(0, len(text), shade, 0)] if letter == evidence.answer else []
+        yield Passage(text=text, label=letter, marks=chosen)
+
+
+def _options(item: Item) -> Iterator[tuple[str, str]]:
+    """Yield the letters that the model chose from, each with its caption."""
+    captions: Sequence[str] = getattr(item, "captions", ())
+    display: Mapping[str, int] = getattr(item, "display", {})
+    for letter, rank in sorted(display.items()):
+        if 0 < rank <= len(captions):
+            yield letter, captions[rank - 1]
 
 
 def _show(item: Item, result: ItemResult) -> ItemView:
@@ -83,7 +96,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         summary=f"{evidence.answer or 'unreadable'}, {_verdict(evidence)}",
         passages=list(answer_passages(item, evidence)),
         claims=[answer_claim(evidence)],
-        facts=item_facts(item, without=("question", "label")),
+        facts=item_facts(item, without=("question", "label", "captions", "display")),
         wrong=int(not evidence.correct),
         total=1,
         facets=answer_facets(evidence),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from .latex import latex_table
 from .markdown import markdown_table, markdown_text
-from .markup import Markup, element, joined
+from .markup import Markup, breakable, element
 from .spreadsheets import csv_cell
 from .table import print_to_text, score_table
 from .text import ABSENT, clean, cut, signature_lines
@@ -218,16 +218,10 @@ def _sections(page: Page) -> Sequence[Markup]:
     sections += [element("p", sentence) for sentence in page.sentences]
     sections += [element("p", f"Note: {note}") for note in page.notes]
     sections += [
-        element("p", element("b", name), " ", _breakable(text), _class="signature")
+        element("p", element("b", name), " ", breakable(text, "|"), _class="signature")
         for name, text in page.sources.items()
     ]
     return sections
-
-
-def _breakable(text: str) -> Markup:
-    # <wbr> allows a line break after a bar and is not part of copied text.
-    first, *rest = text.split("|")
-    return joined([first, *(part for end in rest for part in ("|", element("wbr"), end))])
 
 
 def _html_table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> Markup:

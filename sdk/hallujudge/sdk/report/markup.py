@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from .text import clean
 
-__all__ = ["Content", "Markup", "element", "joined"]
+__all__ = ["Content", "Markup", "breakable", "element", "joined"]
 
 
 class Markup(str):
@@ -48,6 +48,18 @@ def joined(parts: Iterable[Content], separator: str = "") -> Markup:
             part if isinstance(part, Markup) else _escaped(part) for part in parts
         )
     )
+
+
+def breakable(text: str, mark: str) -> Markup:
+    """Return a text whose lines may break after a mark, such as a bar.
+
+    Args:
+        text: The text.
+        mark: The mark. Copied text is the same with and without breaks.
+    """
+    *parts, last = text.split(mark)
+    pieces = [piece for part in parts for piece in (f"{part}{mark}", element("wbr"))]
+    return joined([*pieces, last])
 
 
 def _escaped(text: str) -> str:

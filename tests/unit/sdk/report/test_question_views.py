@@ -11,11 +11,13 @@ from support.event_hallusion_samples import VIDEOS
 from support.hallusion_bench_samples import record
 
 from hallujudge.metrics import ItemResult, Outcome
+from hallujudge.metrics.answers.evidence import AnswerEvidence
 from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
 from hallujudge.metrics.event_hallusion.items import EventHallusionItem
 from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
 from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
 from hallujudge.metrics.infact.items import InfactItem
+from hallujudge.metrics.vidhal.items import VidhalItem
 from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.report.item_view import ItemView, Shade
@@ -62,6 +64,27 @@ def test_an_answer_of_hallusion_bench() -> None:
     assert dict(claim.reasons)["verdict of"] == "vlmevalkit"
     assert dict(claim.reasons)["given label"] == "wrong"
     assert view.facets["figure"] == "an edited figure"
+
+
+def test_a_chosen_caption_is_marked_among_the_options() -> None:
+    item = VidhalItem(
+        id="a",
+        response="B",
+        captions=("Two dance.", "Three dance.", "Four dance."),
+        display={"A": 2, "B": 3, "C": 1},
+    )
+    evidence = AnswerEvidence(answer="B", label="C", correct=False, how="published")
+    result = ItemResult(id="a", group_id="a", outcome=Outcome.SCORED, evidence=evidence)
+    view = view_item(item, result)
+    assert texts(view) == {
+        "Response": "B",
+        "A": "Three dance.",
+        "B": "Four dance.",
+        "C": "Two dance.",
+    }
+    marks = {passage.label: [mark.shade for mark in passage.marks] for passage in view.passages}
+    assert marks == {"Response": [Shade.WRONG], "A": [], "B": [Shade.WRONG], "C": []}
+    assert view.facts == []
 
 
 def test_judges_of_answers_and_descriptions_tell_their_token_probability() -> None:

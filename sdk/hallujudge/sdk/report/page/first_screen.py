@@ -10,7 +10,7 @@ from hallujudge.metrics import Report
 from hallujudge.metrics.framework.signature import CARD_NOTE
 
 from ..calibrated import calibration_sentences
-from ..markup import Content, Markup, element, joined
+from ..markup import Content, Markup, breakable, element
 from ..text import counted, coverage_sentence, cut, interval_label, meaning_of, shown
 from .about import PageAbout
 from .scale import scale
@@ -30,7 +30,7 @@ def heading(report: Report, about: PageAbout) -> Markup:
     parts += [about.date] if about.date else []
     return element(
         "header",
-        element("h1", cut(about.title, _NAME_CHARS) or report.metric),
+        element("h1", breakable(cut(about.title, _NAME_CHARS) or report.metric, "_")),
         element("p", " · ".join(parts), _class="muted"),
     )
 
@@ -114,7 +114,7 @@ def bounds_sentence(report: Report) -> str:
 
 
 def _making(report: Report, about: PageAbout, *, copy: bool) -> Markup:
-    told = [(key.replace("_", " "), value) for key, value in report.settings.items()]
+    told = [(key.replace("_", " "), value) for key, value in report.settings.items() if value]
     told += [(f"input {name}", f"sha256 {digest}") for name, digest in about.inputs]
     signature = about.calibration.signature if about.calibration else report.signature
     quote = "Quote the signature with the numbers. "
@@ -124,7 +124,7 @@ def _making(report: Report, about: PageAbout, *, copy: bool) -> Markup:
         "section",
         element("h2", "How these numbers were made"),
         element("p", quote, *([_copy_button()] if copy else []), _class="muted"),
-        element("p", _breakable(signature), _class="signature", **marked),
+        element("p", breakable(signature, "|"), _class="signature", **marked),
         *([_settings(told)] if told else []),
     )
 
@@ -149,10 +149,3 @@ def _settings(told: Iterable[tuple[str, str]]) -> Markup:
         element("summary", "Settings and inputs"),
         element("dl", *pairs, _class="settings"),
     )
-
-
-def _breakable(signature: str) -> Markup:
-    # <wbr> allows a line break after a bar and is not part of copied text.
-    parts = signature.split("|")
-    pieces = [piece for part in parts[:-1] for piece in (f"{part}|", element("wbr"))]
-    return joined([*pieces, parts[-1]])

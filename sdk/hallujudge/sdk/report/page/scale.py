@@ -66,20 +66,24 @@ def scale(score: Score, baseline: float | None = None) -> Markup:
 def _ticks(low: float, high: float) -> list[float]:
     """Return round numbers around an interval: at least two, about five."""
     room = (high - low) * 0.25 or abs(high) * 0.05 or 0.05
+    most = high
     low, high = max(low - room, min(low, 0.0)), high + room
     raw = (high - low) / 4
     power = 10 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.999)
     first, last = math.floor(low / step), math.ceil(high / step)
-    return [round(n * step, 10) for n in range(first, last + 1)]
+    ticks = [round(n * step, 10) for n in range(first, last + 1)]
+    # Rates end at 1.
+    return [tick for tick in ticks if tick <= 1] if most <= 1 < ticks[-1] else ticks
 
 
 def _axis(ticks: list[float], at_of: At) -> Iterator[Markup]:
     yield element("line", x1="0", x2=str(_WIDTH), y1=str(_AXIS), y2=str(_AXIS), _class="axis")
+    decimals = max(len(f"{tick:.10f}".rstrip("0").partition(".")[2]) for tick in ticks)
     for tick in ticks:
         x = at_of(tick)
         yield element("line", x1=x, x2=x, y1=str(_AXIS), y2=str(_AXIS + 5), _class="axis")
-        yield element("text", f"{tick:g}", x=x, y=str(_AXIS + 18), text_anchor="middle")
+        yield element("text", f"{tick:.{decimals}f}", x=x, y=str(_AXIS + 18), text_anchor="middle")
 
 
 def _interval(score: Score, at_of: At) -> Iterator[Markup]:

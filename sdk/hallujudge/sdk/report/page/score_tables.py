@@ -8,8 +8,8 @@ from itertools import islice
 from hallujudge.metrics import Report, Score
 
 from ..calibrated import corrected_cells, corrected_headings
-from ..markup import Content, Markup, element, joined
-from ..text import GROUP_LIMIT, cut, interval_label, meaning_of, shown
+from ..markup import Content, Markup, breakable, element, joined
+from ..text import GROUP_LIMIT, counted, cut, interval_label, meaning_of, shown
 from .about import PageAbout
 from .scale import bar
 
@@ -20,6 +20,7 @@ _BASELINE_CHARS = 16
 """Longer names are in the headline alone; the table calls them the baseline."""
 _FIRST_SCORES = 8
 _FIRST_OF_GROUPS = 6
+"""Columns of a group's table: as many as a window and a sheet of paper hold."""
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[Content]], style: str = "") -> Markup:
@@ -32,7 +33,8 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[Content]], style: str
             columns; empty for none.
     """
     first, *labels = headings
-    head = element("tr", *(element("th", text, scope="col") for text in (first, *labels)))
+    names = (breakable(text, "_") for text in (first, *labels))
+    head = element("tr", *(element("th", name, scope="col") for name in names))
     body = [_row(cells, labels if style else ()) for cells in rows]
     given = {"_class": style} if style else {}
     made = element("table", element("thead", head), element("tbody", *body), **given)
@@ -52,7 +54,7 @@ def _row(cells: Iterable[Content], labels: Sequence[str]) -> Markup:
 
 
 def scores_table(report: Report, about: PageAbout) -> Markup:
-    """Return all scores, those after the first ones folded up.
+    """Return all scores; those after the first ones and those without items are folded up.
 
     Args:
         report: The report of the run.
@@ -64,16 +66,31 @@ def scores_table(report: Report, about: PageAbout) -> Markup:
     headings = ["score", "value", interval_label(report), "from 0 to 1", *beside, "n"]
     headings += ["unscored could make it"] if bounds else []
     headings += [name if len(name) <= _BASELINE_CHARS else "baseline"] if base else []
-    rows = [_score_row(report, score, about) for score in report.scores.values()]
-    first, more = rows[:_FIRST_SCORES], rows[_FIRST_SCORES:]
-    parts = [element("h2", "Scores"), table(headings, first, "scores")]
+    some, empty = _by_items(report.scores.values())
+    first, more = some[:_FIRST_SCORES], some[_FIRST_SCORES:]
+
+    def shown_table(scores: Iterable[Score]) -> Markup:
+        return table(headings, [_score_row(report, score, about) for score in scores], "scores")
+
+    parts = [element("h2", "Scores"), shown_table(first)]
     if more:
-        parts.append(_folded(f"{len(more)} more scores", table(headings, more, "scores")))
+        parts.append(_folded(f"{len(more)} more scores", shown_table(more)))
+    if empty:
+        parts.append(_folded(f"{counted(len(empty), 'score')} without items", shown_table(empty)))
     return element("section", *parts)
 
 
-def _folded(told: str, content: Markup) -> Markup:
-    return element("details", element("summary", told), content)
+def _by_items(scores: Iterable[Score]) -> tuple[list[Score], list[Score]]:
+    """Return scores with items, and ones without, such as those of a mode that was not run."""
+    every = list(scores)
+    some = [score for score in every if score.n]
+    empty = [score for score in every if not score.n]
+    # Where nothing is scored, the empty table says so.
+    return (some, empty) if some else (every, [])
+
+
+def _folded(told: str, *content: Markup) -> Markup:
+    return element("details", element("summary", told), *content)
 
 
 def _score_row(report: Report, score: Score, about: PageAbout) -> list[Content]:
@@ -111,13 +128,17 @@ def group_tables(key: str, values: Mapping[str, Mapping[str, Score]]) -> Markup:
     names = list(next(iter(values.values()), {}))
     names = [name for name in names if any(_defined(scores, name) for scores in values.values())]
     title = element("h2", f"By {cut(key, _NAME_CHARS)}")
-    parts = [title, _group_table(key, values, names[:_FIRST_OF_GROUPS])]
-    if more := names[_FIRST_OF_GROUPS:]:
-        parts.append(_folded(f"{len(more)} more scores", _group_table(key, values, more)))
+    first, *more = (
+        _group_table(key, values, names[at : at + _FIRST_OF_GROUPS])
+        for at in range(0, max(len(names), 1), _FIRST_OF_GROUPS)
+    )
+    parts = [title, first]
+    if more:
+        parts.append(_folded(f"{len(names) - _FIRST_OF_GROUPS} more scores", *more))
     if len(values) > GROUP_LIMIT:
         note = f"and {len(values) - GROUP_LIMIT:,} more in report.json"
         parts.append(element("p", note, _class="muted"))
-    return element("section", *parts)
+    return element("section", *parts, _class="groups")
 
 
 def _defined(scores: Mapping[str, Score], name: str) -> bool:
@@ -140,5 +161,5 @@ def _group_cells(scores: Mapping[str, Score], names: Iterable[str]) -> Iterator[
             yield ""
             continue
         figures = shown(scores[name])
-        small = element("small", f"{figures.interval} n {figures.n}".strip())
+        small = element("small", f"{figures.interval} n\u00a0{figures.n}".strip())
         yield joined([element("b", figures.value), bar(scores[name]), small])

@@ -10,12 +10,13 @@ from dataclasses import replace
 from support import report_samples as samples
 from support.pages import Page
 
-from hallujudge.metrics import Item, ItemResult, MentionVerdict
+from hallujudge.metrics import Item, ItemResult, MentionVerdict, Score
 from hallujudge.metrics.framework.signature import CARD_NOTE
 from hallujudge.sdk.report import HtmlPage, PageAbout
 from hallujudge.sdk.report.limits import MOST_BYTES, MOST_ITEMS
 from hallujudge.sdk.report.page import Images, page_part, render_parts
 from hallujudge.sdk.report.page.document import held
+from hallujudge.sdk.report.page.scale import scale
 from hallujudge.sdk.runs.manifest import Manifest
 from hallujudge.sdk.runs.page import about_of
 
@@ -87,11 +88,42 @@ def test_scores_after_the_first_ones_are_folded_up() -> None:
     assert all(name in page.text for name in scores)
 
 
+def test_scores_without_items_are_folded_up_unless_all_are() -> None:
+    ran, other = samples.score("rr_blur", 0.5), samples.score("rr_noise", None)
+    scores = {"rr_noise": replace(other, n=0), "rr_blur": ran}
+    told = Page(HtmlPage().render(replace(samples.report(), scores=scores))).text
+    assert told.index("rr_blur", told.index("Scores")) < told.index("1 score without items")
+    alone = {"rr_noise": scores["rr_noise"]}
+    assert (
+        "without items" not in Page(HtmlPage().render(replace(samples.report(), scores=alone))).text
+    )
+
+
+def test_the_scale_names_its_ticks_alike_and_ends_rates_at_one() -> None:
+    def ticks(score: Score) -> list[str]:
+        return re.findall(r"<text [^>]*>([^<]*)</text>", scale(score))
+
+    assert ticks(samples.score("chair_i", 0.1876, 0.1793, 0.1961)) == [
+        *("0.17", "0.18", "0.19", "0.20", "0.21"),
+    ]
+    assert ticks(samples.score("chair_i", 0.66, 0.04, 0.99)) == ["0.0", "0.5", "1.0"]
+    assert float(ticks(samples.score("mean_words", 0.99, 0.5, 1.2))[-1]) > 1
+
+
+def test_long_names_break_at_underscores() -> None:
+    groups = {"category": {"random": {"rr_motion_blur": samples.score("rr_motion_blur", 0.5)}}}
+    about = replace(ABOUT, title="llava_captions.json")
+    source = HtmlPage().render(samples.report(groups=groups), about)
+    assert "<h1>llava_<wbr>captions.json</h1>" in source
+    assert ">rr_<wbr>motion_<wbr>blur</th>" in source
+
+
 def test_groups_leave_out_scores_that_none_of_them_has() -> None:
     scores = {"chair_i": samples.score("chair_i", 0.5), "chair_s": samples.score("chair_s", None)}
     source = HtmlPage().render(samples.report(groups={"category": {"random": scores}}))
     [head] = re.findall(r"<thead>(?:(?!</thead>).)*category.*?</thead>", source)
-    assert re.findall(r"<th [^>]*>(.*?)</th>", head) == ["category", "chair_i"]
+    names = re.findall(r"<th [^>]*>(.*?)</th>", head.replace("<wbr>", ""))
+    assert names == ["category", "chair_i"]
 
 
 def test_figures_of_a_score_name_their_columns() -> None:
