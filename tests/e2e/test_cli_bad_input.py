@@ -316,6 +316,7 @@ def test_swapped_files_are_told_in_a_sentence_each(folder: Path) -> None:
         "score", "chair", "-r", folder / "references.json", "-R", folder / "good.jsonl", "-o", "out"
     )
     assert_refused(run, "give it as references. ", "give it as responses")
+    assert "no key" not in run.stderr
 
 
 def test_references_without_any_object_are_noted(folder: Path) -> None:

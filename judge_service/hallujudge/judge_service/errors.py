@@ -27,7 +27,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from pathlib import Path
+from typing import ClassVar, NamedTuple, Self
 
 __all__ = [
     "DOMAIN",
@@ -180,6 +181,20 @@ class OutputError(HallujudgeError):
     """A result cannot be written."""
 
     default_reason = "OUTPUT_FAILED"
+
+    @classmethod
+    def of(cls, path: Path, error: OSError, remedy: str) -> Self:
+        """Return the error of a file that can't be written.
+
+        Args:
+            path: The file.
+            error: What the system said.
+            remedy: What to do, as the end of the sentence.
+        """
+        folder = next((each for each in path.parents if each.exists()), path.parent)
+        # The system says of the folder that it exists, or only that something is not a folder.
+        reason = error.strerror or str(error) if folder.is_dir() else f"{folder} is not a folder"
+        return cls(f"can't write {path}: {reason}; {remedy}")
 
 
 class InternalError(HallujudgeError):

@@ -44,8 +44,9 @@ def load_pipeline(name: str, needed: str, *, suggested: str, exclude: Sequence[s
     try:
         loaded: Language = spacy.load(name, exclude=list(exclude))
     except OSError as err:
+        other = "" if name == suggested else f"; install it, or use {suggested}"
         raise MissingExtraError(
-            f"{needed}, but it is not installed: {advice}", metadata=metadata
+            f"{needed}, but it is not installed{other}: {advice}", metadata=metadata
         ) from err
     return loaded
 

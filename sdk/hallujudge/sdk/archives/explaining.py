@@ -29,9 +29,11 @@ def explained(
     ]
     if not sentences:
         return err
+    # Then what the metric's reader looked for is beside the point.
     if _holds_no_responses(responses):
-        # What the metric's reader looked for is beside the point.
         return ArchiveError(sentences[0], metadata=dict(err.metadata))
+    if _are_swapped(metric, responses, references):
+        return ArchiveError(". ".join(sentences), metadata=dict(err.metadata))
     return ArchiveError(
         f"{str(err).rstrip('.')}. {'. '.join(sentences)}", metadata=dict(err.metadata)
     )
@@ -54,6 +56,17 @@ def _sentence(opened: Opened, role: str, metric: str) -> str:
 def _holds_no_responses(opened: Opened) -> bool:
     reader = _reader_of(opened)
     return reader is not None and reader.role == "companion" and not reader.metrics
+
+
+def _are_swapped(metric: str, responses: Opened, references: Opened) -> bool:
+    first, second = _reader_of(responses), _reader_of(references)
+    return (
+        first is not None
+        and second is not None
+        and metric in first.metrics
+        and metric in second.metrics
+        and (first.role, second.role) == ("references", "responses")
+    )
 
 
 def _reader_of(opened: Opened) -> ArchiveReader | None:

@@ -234,12 +234,8 @@ class JoinCheck:
             )
         if self._unknown and not self._options.allow_unknown:
             some = named(list(islice(self._known or (), 3)))
-            like = (
-                f"ids in the references look like {some}"
-                if some
-                else "the references hold none of them"
-            )
-            hint = "" if self._met else f" No id is known; {like}."
+            known = f"; the references have {some}" if some else ""
+            hint = "" if self._met else f" No answer could be joined{known}."
             raise refuse(
                 f"answers belong to {self._what} that the references lack",
                 list(self._unknown),

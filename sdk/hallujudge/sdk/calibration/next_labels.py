@@ -63,9 +63,7 @@ def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
     try:
         path.write_text(labels_text(labels), encoding="utf-8")
     except OSError as err:
-        raise OutputError(
-            f"can't write {path}: {err.strerror or err}; check the folder of the run"
-        ) from err
+        raise OutputError.of(path, err, "check the folder of the run") from err
     return AddedLabels(
         path=path,
         labels=len(labels),

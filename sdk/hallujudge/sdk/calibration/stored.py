@@ -74,7 +74,5 @@ def _write(path: Path, text: str) -> Path:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as err:
-        raise OutputError(
-            f"can't write {path}: {err.strerror or err}; check the folder of the run"
-        ) from err
+        raise OutputError.of(path, err, "check the folder of the run") from err
     return path

@@ -20,4 +20,4 @@ def write_file(path: Path, content: str | bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     except OSError as err:
-        raise OutputError(f"can't write {path}: {err.strerror or err}; give another path") from err
+        raise OutputError.of(path, err, "give another path") from err

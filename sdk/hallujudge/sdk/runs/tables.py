@@ -67,7 +67,7 @@ def write_parquet(path: Path, lines: Callable[[], Iterable[Line]]) -> None:
     except OSError as err:
         with suppress(OSError):
             part.unlink()
-        raise OutputError(f"can't write {path}: {err.strerror or err}; give another path") from err
+        raise OutputError.of(path, err, "give another path") from err
 
 
 def _columns(lines: Iterable[Line]) -> dict[str, tuple[str, ...]]:

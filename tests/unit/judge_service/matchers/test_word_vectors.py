@@ -38,7 +38,10 @@ def test_a_model_without_vectors_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_model_is_named_with_the_command_that_installs_it() -> None:
     pytest.importorskip("spacy", reason="spaCy is not installed")
-    with pytest.raises(MissingExtraError, match="'en_no_such_model', but it is not installed: pip"):
+    with pytest.raises(
+        MissingExtraError,
+        match="'en_no_such_model', but it is not installed; install it, or use en",
+    ):
         WordVectors("en_no_such_model")
 
 

@@ -84,7 +84,7 @@ def test_references_without_any_id(folder: Path) -> None:
     )
     done = here("score", "amber", "-r", "amber.jsonl", "-R", "annotations.json", "-o", "o")
     assert_refused(done, "answers belong to items that the references lack: 7")
-    assert "No id is known; the references hold none of them." in done.stderr
+    assert "No answer could be joined." in done.stderr
 
 
 def test_listed_values_are_short_and_have_one_line() -> None:

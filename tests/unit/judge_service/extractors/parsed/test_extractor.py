@@ -57,7 +57,10 @@ def test_a_pipeline_without_such_a_parser_is_refused() -> None:
 
 def test_a_pipeline_that_is_not_installed_is_named() -> None:
     pytest.importorskip("spacy", reason="spaCy is not installed")
-    with pytest.raises(MissingExtraError, match="'en_no_such_one', but it is not installed: pip"):
+    with pytest.raises(
+        MissingExtraError,
+        match="'en_no_such_one', but it is not installed; install it, or use en",
+    ):
         shared_extractor("en_no_such_one")
 
 
