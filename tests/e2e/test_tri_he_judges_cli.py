@@ -401,7 +401,7 @@ def test_serve_says_what_is_missing(tmp_path: Path) -> None:
     assert "Traceback" not in str(caught.value)
     run = cli("serve", "--port", "0", "--vllm", "m", "--llm-url", "http://127.0.0.1:1/v1")
     assert run.returncode == 2
-    assert "are set; set vllm to start a server" in run.stderr
+    assert "--vllm is 'm', which starts a server, and --llm-url is" in run.stderr
 
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:

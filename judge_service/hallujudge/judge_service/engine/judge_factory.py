@@ -317,8 +317,8 @@ class JudgeFactory:
             raise InvalidInputError(
                 "no llm judge is configured: llm_url is set without a model; set llm_model"
                 if settings.llm_url
-                else "no llm judge is configured; set llm_url and llm_model, or vllm for a model "
-                "that the server starts",
+                else "no llm judge is configured; set llm_url and llm_model. A server can also "
+                "start a model by itself: its setting vllm",
                 reason="JUDGE_NOT_CONFIGURED",
             )
         endpoint, *replicas = self._llm_endpoints()

@@ -34,8 +34,8 @@ def vllm_server(
     """
     if settings.llm_url:
         raise InvalidInputError(
-            f"both vllm ({settings.vllm!r}) and llm_url ({settings.llm_url!r}) are set; "
-            "set vllm to start a server, or llm_url to use a running one"
+            f"vllm is {settings.vllm!r}, which starts a server, and llm_url is "
+            f"{settings.llm_url!r}, which names a running one; set only one of them"
         )
     offline = {} if settings.vllm_download else {"HF_HUB_OFFLINE": "1"}
     return VllmServer(

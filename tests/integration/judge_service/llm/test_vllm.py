@@ -119,7 +119,7 @@ async def test_the_judges_of_a_server_with_its_own_vllm(tmp_path: Path) -> None:
     await factory.close()
     await server.stop()
     both = JudgeSettings(vllm="m", llm_url="http://127.0.0.1:1/v1")
-    with pytest.raises(InvalidInputError, match="set vllm to start a server"):
+    with pytest.raises(InvalidInputError, match="vllm is 'm', which starts a server"):
         vllm_server(both, environ=environ, data_folder=tmp_path, progress=told.append)
 
 
