@@ -57,9 +57,12 @@ class TorchWeights:
                 self._model.to(device).eval()
         except (OSError, ValueError, KeyError, RuntimeError, AssertionError) as err:
             # transformers lists every architecture that it knows after the first line.
-            reason = (str(err).splitlines() or [type(err).__name__])[0]
+            reason = (str(err).splitlines() or [type(err).__name__])[0].rstrip(".")
+            if isinstance(err, KeyError):
+                reason = f"its file has no {reason}"
             raise InvalidInputError(
-                f"transformers cannot load the model {model.name} on {device}: {reason}",
+                f"transformers cannot load the model {model.name} on {device}: {reason}; give "
+                "the model that this judge is made for, with all its files",
                 metadata={"model": model.name},
             ) from err
         self._config = model.config
