@@ -83,10 +83,13 @@ class Tally:
         Raises:
             MergeError: The other tally's metric or groups differ.
         """
-        if other._metric is not self._metric or list(self._groups) != list(other._groups):
+        if other._metric is not self._metric:
             mine, theirs = str(self._metric.signature), str(other._metric.signature)
-            if mine != theirs or list(self._groups) != list(other._groups):
+            if mine != theirs:
                 raise MergeError(f"can't merge tallies of {theirs} into tallies of {mine}")
+        if list(self._groups) != list(other._groups):
+            groups = [", ".join(each._groups) or "nothing" for each in (other, self)]
+            raise MergeError("can't merge tallies grouped by {} into tallies by {}".format(*groups))
         theirs_here = [
             codes.translated(other._groups[key], numbers)
             for (key, codes), numbers in zip(self._groups.items(), other._rows.codes, strict=True)

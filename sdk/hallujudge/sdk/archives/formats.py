@@ -173,7 +173,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> byte
     if info.file_size > _MAX_MEMBER_BYTES:
         raise ArchiveError(
             f"{place}: the sample unpacks to {info.file_size:,} bytes; the limit is "
-            f"{_MAX_MEMBER_BYTES:,}"
+            f"{_MAX_MEMBER_BYTES:,}. Leave it out of the log"
         )
     try:
         # Inspect AI packs with zstd, which Python's zipfile reads from 3.14 on.
