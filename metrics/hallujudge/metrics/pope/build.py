@@ -243,7 +243,7 @@ def _asked(template: str, name: str) -> str:
 
 def _drawn_images(chosen: Sequence[str], images: int, seed: int) -> list[str]:
     if images < 0:
-        raise OptionError("pope", "images", f"{images} is negative")
+        raise OptionError("pope", "images", f"{images} is negative; give 1 or more")
     if images > len(chosen):
         problem = f"{images} are requested, but only {len(chosen)} have enough objects"
         raise OptionError("pope", "images", problem)

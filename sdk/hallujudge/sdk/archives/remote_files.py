@@ -189,6 +189,8 @@ def _reason(err: Exception, url: str) -> str:
     told = str(err)
     if told in ("", url) and err.__cause__ is not None:
         told = str(err.__cause__)
+    elif isinstance(err, FileNotFoundError):
+        told = "no such file"
     return told or type(err).__name__
 
 

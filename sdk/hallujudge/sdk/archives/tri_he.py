@@ -135,7 +135,7 @@ class _Answers:
         hint = ""
         if not met:
             some = named(list(islice(self._scenes or (), 3)))
-            hint = f" No image is known; images in the references look like {some}."
+            hint = f" None of the images is in the references, whose images look like {some}."
         raise refuse(
             "images without a scene graph",
             unknown,

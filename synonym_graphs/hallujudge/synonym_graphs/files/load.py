@@ -45,6 +45,8 @@ def load_graph(name_or_path: str | os.PathLike[str]) -> SynonymGraph:
     value = os.fspath(name_or_path)
     if isinstance(name_or_path, str) and value in shipped_graphs():
         return _shipped(value)
+    if not value:
+        raise GraphNotFoundError(value, shipped=shipped_graphs())
     return graph_from_bytes(_read(Path(value), value), name=Path(value).stem or value, source=value)
 
 

@@ -265,7 +265,7 @@ def test_a_run_behind_a_url_is_scored_by_another_variant(
     with pytest.raises(ArchiveError, match="the responses have changed since the run"):
         rescore_run(run.folder, tmp_path / "other", variant="corrected")
     files.store.clear()
-    with pytest.raises(ArchiveError, match=f"{given}: reading failed: "):
+    with pytest.raises(ArchiveError, match=f"{given}: reading failed: no such file"):
         rescore_run(run.folder, tmp_path / "other", variant="corrected")
 
 
