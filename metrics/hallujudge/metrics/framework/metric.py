@@ -158,7 +158,7 @@ def ratio(
         import numpy as np
 
         top, bottom = _added(sums, upper), _added(sums, lower)
-        return top / np.where(bottom != 0, bottom, np.nan)
+        return top / np.where(bottom, bottom, np.nan)
 
     return value
 

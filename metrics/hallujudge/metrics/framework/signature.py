@@ -19,12 +19,10 @@ CARD_MARK = ",card="
 CARD_NOTE = "The report card"
 """How the note with a card's main figures begins."""
 
-_RESERVED = str.maketrans({"|": "/", "\n": " ", "\r": " "})
-
 
 def signature_value(text: str) -> str:
     """Return a field's value as signatures print it."""
-    return text.translate(_RESERVED)
+    return text.replace("|", "/").replace("\n", " ").replace("\r", " ")
 
 
 def signature_field(signature: str, key: str) -> str:

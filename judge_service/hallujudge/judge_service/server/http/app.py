@@ -18,7 +18,7 @@ from .document import openapi_document
 from .exchange import JSON, LINES, PROTO, Exchange, Headers, Scope, Send
 from .job_results import all_results
 from .json_form import to_json
-from .refusals import GZIP, coding_of, foreign_host, kind_of, refusal_of
+from .refusals import GZIP, coding_of, crowded, foreign_host, kind_of, refusal_of
 from .statuses import name_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ __all__ = ["HttpApp"]
 
 _TIMEOUT = "connect-timeout-ms"
 _MAX_TIMEOUT_DIGITS = 10
+# Clients keep connections open between calls, so that there are more of them than calls.
+_CONNECTIONS_BY_CALL, _MORE_CONNECTIONS = 4, 1000
 
 
 class HttpApp:
@@ -55,6 +57,8 @@ class HttpApp:
         self._routes = routes
         self._recorder = recorder
         self._limit = settings.max_message_bytes
+        most = settings.max_running_calls + settings.max_waiting_calls
+        self._most_connections = _CONNECTIONS_BY_CALL * most + _MORE_CONNECTIONS
         self._door = door
         self._open = describes_itself(settings, settings.http_host)
         # Callers without a key are trusted because they are on this machine.
@@ -63,7 +67,8 @@ class HttpApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         exchange, path = Exchange.of(scope, send), scope["path"]
-        refusal = refusal_of(exchange, scope["method"], path, self._routes)
+        refusal = crowded(len(scope["state"]["connections"]), self._most_connections)
+        refusal = refusal or refusal_of(exchange, scope["method"], path, self._routes)
         if refusal is None and self._local:
             refusal = foreign_host(exchange)
         if refusal is not None:

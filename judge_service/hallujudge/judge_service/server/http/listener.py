@@ -62,7 +62,6 @@ class HttpListener:
         self._socket = _listening(settings)
         host, port = settings.http_host, self._socket.getsockname()[1]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        most = settings.max_running_calls + settings.max_waiting_calls
         config = uvicorn.Config(
             app,
             http=_protocol(settings.first_message_seconds, recorder),
@@ -76,7 +75,6 @@ class HttpListener:
             # Headers of clients must not change their address.
             proxy_headers=False,
             timeout_keep_alive=max(1, int(settings.keepalive_seconds)),
-            limit_concurrency=4 * most + 1000,
             ssl_context_factory=(lambda *_: tls) if tls is not None else None,
         )
         self._server = _Server(config)
@@ -132,7 +130,10 @@ def _protocol(seconds: float, recorder: Recorder) -> type[H11Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.app_state = {"certificate": _certificate_of(transport)}
+            self.app_state = {
+                "certificate": _certificate_of(transport),
+                "connections": self.connections,
+            }
             self._expect()
 
         def connection_lost(self, exc: Exception | None) -> None:

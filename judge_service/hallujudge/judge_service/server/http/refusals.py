@@ -12,7 +12,7 @@ from ..door import is_loopback
 from .exchange import JSON, LINES, PROTO, Exchange, Headers
 from .routes import Route
 
-__all__ = ["GZIP", "Refusal", "coding_of", "foreign_host", "kind_of", "refusal_of"]
+__all__ = ["GZIP", "Refusal", "coding_of", "crowded", "foreign_host", "kind_of", "refusal_of"]
 
 DOCUMENT = "/openapi.json"
 GZIP = "gzip"
@@ -61,6 +61,20 @@ def refusal_of(
         problem = f"the content encoding is {coding!r:.80}; send {GZIP}, or the body as it is"
         return _refusal(415, problem, ("accept-encoding", GZIP))
     return None
+
+
+def crowded(connections: int, limit: int) -> Refusal | None:
+    """Refuse a request while too many connections are open; this one is closed then.
+
+    Args:
+        connections: How many are open.
+        limit: How many may be open.
+    """
+    if connections < limit:
+        return None
+    problem = f"{connections} connections are open; use fewer, and try again in a second"
+    headers = (("connection", "close"), ("retry-after", "1"))
+    return _refusal(503, problem, *headers, code=grpc.StatusCode.UNAVAILABLE)
 
 
 def foreign_host(exchange: Exchange) -> Refusal | None:
