@@ -163,7 +163,7 @@ def _claim(entry: object, number: int) -> Triplet:
     try:
         return triplet_of([entry[name] for name in _CLAIM_KEYS])
     except TripletError as err:
-        raise ValueError(f"claim {number}: {err}") from err
+        raise ValueError(f"claim {number}: {err.problem}") from err
 
 
 def _keywords(lists: Mapping[str, object], side: str, text: str) -> Keywords:
