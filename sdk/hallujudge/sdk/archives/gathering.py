@@ -79,7 +79,7 @@ def _nothing(
     ]
     found = [text for role, text in known if role == "responses"]
     plain = [archive.file.name for archive in opened if archive.reader is None]
-    if not found and len(plain) > 1:
+    if not known and len(plain) > 1:
         return ArchiveError(
             f"{given}: {len(plain)} files hold records of no known tool, {named(plain)}, and may "
             f"be of different runs. Give one of them with `hallujudge score {metric} --responses "

@@ -348,6 +348,16 @@ def test_white_space_is_not_called_an_empty_file(tmp_path: Path) -> None:
     assert "the file is empty or holds white space only" in refused(tmp_path / "a.jsonl")
 
 
+def test_a_run_beside_tables_is_told_to_be_a_run(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text(json.dumps({"id": 1, "score": 2}) + "\n")
+    manifest = dict.fromkeys(("format", "release", "signature", "inputs", "settings", "run"), 1)
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    said = refused(tmp_path)
+    assert "manifest.json is a manifest.json that hallujudge score wrote" in said
+    assert "known tool" not in said
+
+
 BY_COLUMNS: dict[str, dict[str, object]] = {
     "question_id": {"0": 1, "1": 2},
     "response": {"0": "Yes", "1": "No"},

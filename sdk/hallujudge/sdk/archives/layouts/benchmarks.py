@@ -138,7 +138,7 @@ READERS = (
         _GIVE_RESPONSES,
     ),
     _unread(
-        "a report.json that hallujudge score wrote",
+        "a report that hallujudge wrote",
         "metric variant signature scores",
         _GIVE_RESPONSES,
     ),
