@@ -280,7 +280,8 @@ class CacheFile:
                 raise
             self._unusable(f"{err}; check that its folder exists, is writable and has room", err)
         except sqlite3.DatabaseError as err:
-            self._unusable(f"it is damaged ({err}); move it away and start anew", err)
+            problem = f"it is not a verdict cache, or it is damaged ({err})"
+            self._unusable(f"{problem}; name another file, or move this one away", err)
 
     def _unusable(self, problem: str, cause: Exception | None = None) -> NoReturn:
         raise InvalidInputError(

@@ -79,7 +79,7 @@ async def refused(path: Path, words: str) -> None:
 
 async def test_files_that_are_not_a_cache(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello, I am a text file that is long enough to be read\n" * 50)
-    await refused(tmp_path / "text", "damaged.*start anew")
+    await refused(tmp_path / "text", "damaged.*move this one away")
     other = sqlite3.connect(tmp_path / "other")
     other.execute("CREATE TABLE t (a)")
     other.close()
