@@ -167,3 +167,50 @@ def test_a_judge_that_never_answers_ends_the_run(
     assert run.returncode == 1
     assert "503" in run.stderr
     assert not (tmp_path / "out" / "report.json").exists()
+
+
+def planted(_number: int, body: llm.Body) -> llm.Reply:
+    text = blocks_of(body)["DESCRIPTION"]
+    if text == "REFUSE":
+        return llm.completion(None, refusal="I'd rather not.")
+    return llm.stating({"yes": 0.8, "no": 0.2} if "runs" in text else {"no": 0.6, "yes": 0.3})
+
+
+def test_descriptions_count_by_their_probability(tmp_path: Path) -> None:
+    archive(tmp_path)
+    with scripted(planted) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", "--soft")
+        run = score(tmp_path, "out", *flags)
+    assert run.returncode == 0, run.stderr
+    report = report_of(tmp_path / "out")
+    found = report["scores"]["description_accuracy"]["value"]
+    # What fails counts as wrong in `published`.
+    assert found == pytest.approx((0.8 + 1 / 3 + 0.8 + 0 + 0 + 1 / 3) / 6, abs=1e-6)
+    assert report["scores"]["question_accuracy"]["value"] == 1
+    assert "judgements:llm|soft:yes|judge:tiny" in report["signature"]
+    note = "2 of 6 descriptions have no probability and count by their verdict"
+    assert any(note in each for each in report["notes"])
+    lines = read_rows(tmp_path / "out" / "items.jsonl")
+    probabilities = [line["evidence"].get("probability") for line in lines]
+    assert probabilities == [0.8, 0.333333, 0.8, None, None, 0.333333]
+    assert lines[1]["scores"]["description_accuracy"] == 0.333333
+    assert here("label", "plan", tmp_path / "out", "-n", "3").returncode == 0
+    labels = tmp_path / "labels.jsonl"
+    rows = [{"item": line["id"], "claim": 1, "label": "supported"} for line in lines]
+    labels.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    told = here("calibrate", tmp_path / "out", "--labels", labels, "--format", "json")
+    calibrated = json.loads(told.stdout)["scores"]["description_accuracy"]
+    assert calibrated["raw"]["value"] == found
+    assert calibrated["corrected"]["value"] == 1
+
+
+def test_probabilities_need_a_judge_that_states_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive(tmp_path)
+    given = ("--responses", tmp_path / "predictions.json", "--out", tmp_path / "out", "--soft")
+    run = here("score", "event-hallusion", *given)
+    assert_refused(run, "--soft is about a judge, but no judge is asked", "--judgements")
+    monkeypatch.setenv("HALLUJUDGE_LLM_OMIT", "top_logprobs")
+    run = score(tmp_path, "out", "--llm-url", "http://127.0.0.1:9/v1", "--llm-model", "m", "--soft")
+    assert_refused(run, "--soft needs probabilities, and the judge 'llm' gives none; use a lang")

@@ -235,3 +235,40 @@ def test_the_client_takes_the_same_options(tmp_path: Path) -> None:
         report = client.score("hallusion-bench", responses=path, options={"correctness": "llm"})
     assert report["question_accuracy"].value == 0.5
     assert json.loads(json.dumps(report.settings))["judge_model"] == "tiny (vllm 0.32.0)"
+
+
+def test_answers_count_by_their_probability(tmp_path: Path) -> None:
+    stated = {
+        "Perhaps": llm.stating({"unclear": 0.5, "incorrect": 0.3, "correct": 0.2}),
+        "Never": llm.stating({"incorrect": 0.6, "correct": 0.3, "unclear": 0.1}),
+        "Sure": llm.completion("correct"),
+    }
+
+    def planted(_number: int, body: llm.Body) -> llm.Reply:
+        return stated[blocks_of(body)["PREDICTION"].split()[0].strip(".")]
+
+    archive(tmp_path, ROWS[:3])
+    with scripted(planted) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny")
+        kept = (*flags, "--verdict-cache", str(tmp_path / "verdicts.sqlite"))
+        assert score(tmp_path, "hard", *kept).returncode == 0
+        assert score(tmp_path, "soft", *kept, "--soft").returncode == 0
+        assert server.chats == 3, "both ask the same questions"
+    hard, soft = values_of(tmp_path / "hard"), values_of(tmp_path / "soft")
+    # Without a figure an unclear answer is right; one answer has no log-probabilities.
+    assert soft.pop("question_accuracy") == pytest.approx((0.7 + 0.3 + 1) / 3)
+    assert hard.pop("question_accuracy") == pytest.approx(2 / 3)
+    assert soft == hard
+    report = report_of(tmp_path / "soft")
+    assert "correctness:llm|soft:yes|judge:tiny" in report["signature"]
+    note = "1 of 3 answers have no probability and count by their verdict"
+    assert any(note in each for each in report["notes"])
+    lines = read_rows(tmp_path / "soft" / "items.jsonl")
+    assert [line["evidence"]["probability"] for line in lines] == [0.7, 0.3, None]
+    assert [line["scores"]["question_accuracy"] for line in lines] == [0.7, 0.3, 1]
+
+
+def test_probabilities_need_a_judge(tmp_path: Path) -> None:
+    archive(tmp_path, ROWS[:3])
+    run = score(tmp_path, "out", "--soft", source="strict")
+    assert_refused(run, "--soft is about a judge, but no judge is asked", "--correctness")

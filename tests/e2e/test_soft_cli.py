@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ SAID = {
     "sure": {"supported": 0.9, "relation": 0.06, "object1": 0.04},
     "doubted": {"supported": 0.55, "object2": 0.4, "Yes": 0.05},
     "wrong": {"relation": 0.7, "supported": 0.2, "object1": 0.1},
-    "silent": {"object1": 1.0},
 }
 """Subject of a claim -> what the model might have said, the likeliest first."""
 WRONG = {"sure": 0.1, "doubted": 0.4 / 0.95, "wrong": 0.8, "silent": 1.0}
@@ -37,10 +35,7 @@ def planted(_number: int, body: llm.Body) -> llm.Reply:
     subject = llm.claims_of(body)[0][0].split()[0]
     if subject == "lost":
         return llm.completion("Well, it depends.")
-    choices = SAID[subject]
-    top = [{"token": word, "logprob": math.log(share)} for word, share in choices.items()]
-    content = None if subject == "silent" else [top[0] | {"top_logprobs": top}]
-    return llm.completion(next(iter(choices)), logprobs=content and {"content": content})
+    return llm.completion("object1") if subject == "silent" else llm.stating(SAID[subject])
 
 
 def answers() -> list[dict[str, Any]]:
@@ -101,7 +96,7 @@ def test_claims_count_by_their_probability(tmp_path: Path) -> None:
 
 def test_trends_count_probabilities(tmp_path: Path) -> None:
     texts = [{"image_id": "a", "response": "A sure man rides a horse."}]
-    reply = llm.completion("supported", logprobs={"content": [_token(0.75)]})
+    reply = llm.stating({"supported": 0.75, "relation": 0.25})
     with scripted(llm.always(reply)) as server:
         ran = score(tmp_path, texts, *flags(server), "--soft", kind="--responses")
     assert ran.returncode == 0, ran.stderr
@@ -141,14 +136,6 @@ def test_labels_correct_probabilities_as_they_correct_verdicts(tmp_path: Path) -
     assert here("label", "plan", tmp_path / "soft" / "out", "-n", "10").returncode == 0
 
 
-def _token(supported: float) -> dict[str, Any]:
-    top = [
-        {"token": "supported", "logprob": math.log(supported)},
-        {"token": "relation", "logprob": math.log(1 - supported)},
-    ]
-    return top[0] | {"top_logprobs": top}
-
-
 def test_a_judge_without_probabilities_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +151,7 @@ def test_a_judge_without_probabilities_is_refused(
 
 
 def test_from_python() -> None:
-    reply = llm.completion("supported", logprobs={"content": [_token(0.6)]})
+    reply = llm.stating({"supported": 0.6, "relation": 0.4})
     with (
         scripted(llm.always(reply)) as server,
         Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client,

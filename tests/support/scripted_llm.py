@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -70,6 +71,13 @@ def completion(
             "usage": usage or {"prompt_tokens": 100, "completion_tokens": words},
         }
     )
+
+
+def stating(shares: Mapping[str, float]) -> Reply:
+    """Return the reply of a model with known probabilities, the likeliest choice first."""
+    top = [{"token": word, "logprob": math.log(share)} for word, share in shares.items()]
+    content = [top[0] | {"top_logprobs": top}]
+    return completion(next(iter(shares)), logprobs={"content": content})
 
 
 def as_json(value: object, status: int = 200, **headers: str) -> Reply:

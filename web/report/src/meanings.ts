@@ -3,7 +3,7 @@
 const MEANINGS: Record<string, string> = {
   "token probability":
     "By the language model's log-probabilities of its answer's tokens: how probable this answer is "
-    + "among all offered verdicts (Tri-HE), or beside the runner-up (others). It is not calibrated.",
+    + "among all offered ones. It is not calibrated.",
 };
 
 /** Return what a reason's name means; empty for plain ones. */

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.probabilities import SOFT, YES
 
 from ..access.turns import map_cpu
 from ..errors import InvalidInputError
@@ -17,6 +18,7 @@ from .entry import LLM_JUDGES, MetricEntry
 from .escalating import ESCALATION_OPTIONS, escalation_of
 from .items import checked
 from .pipelines import MetricT, TextPipeline
+from .probabilities import check_probabilities
 from .responses import ResponseCheck
 
 if TYPE_CHECKING:
@@ -146,9 +148,14 @@ def choice_judge(
     if entry.asks_llm(spec):
         templates = [_template(spec, name, own, slots) for name, own in prompts.items()]
         name = spec.options[entry.judge_option]
+        if spec.options.get(SOFT) == YES:
+            check_probabilities(resources.judges, name, others="")
         return resources.judges.choice_judge(name, templates, escalation_of(spec))
-    about = (*ESCALATION_OPTIONS, CARD_OPTION)
-    if given := [each.name for each in about if spec.options.get(each.name)]:
+    about = [each.name for each in (*ESCALATION_OPTIONS, CARD_OPTION)]
+    given = [name for name in about if spec.options.get(name)]
+    if spec.options.get(SOFT) == YES:
+        given.append(SOFT)
+    if given:
         raise InvalidInputError(
             f"the option {given[0]} is about a judge, but no judge is asked; set the "
             f"option {entry.judge_option} to {' or '.join(LLM_JUDGES)}"

@@ -62,7 +62,10 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
         problem = self.problem(item)
         if problem is not None:
             return unscored(item, *problem)
-        made = self.score(item)
+        return self.result_of(item, self.score(item))
+
+    def result_of(self, item: _ItemT, made: ScoredItem[Evidence]) -> ItemResult:
+        """Return the result of an item with its statistics."""
         if made.readable:
             return scored(item, made.statistics, made.scores, made.evidence)
         result = unscored(item, *self.unread(item), made.evidence)

@@ -14,20 +14,23 @@ if TYPE_CHECKING:
 __all__ = ["check_probabilities"]
 
 
-def check_probabilities(factory: JudgeFactory, name: str) -> None:
+def check_probabilities(
+    factory: JudgeFactory, name: str, others: str = "a small judge, or "
+) -> None:
     """Refuse a judge that states no probabilities; no model is loaded for it.
 
     Args:
         factory: Knows the judges.
         name: The judge's name; of ``router``, one judge that states some is enough.
+        others: Judges of the family that are no language models and state some, for the message.
 
     Raises:
         InvalidInputError: It states none, is unknown or is not configured.
     """
     if not any(_states_probabilities(factory, part) for part in judges_of(factory.settings, name)):
         raise InvalidInputError(
-            f"the option soft needs probabilities, and the judge {name!r} gives none; use a small "
-            "judge, or a language model whose server reports log-probabilities"
+            f"the option soft needs probabilities, and the judge {name!r} gives none; use "
+            f"{others}a language model whose server reports log-probabilities"
         )
 
 

@@ -20,7 +20,7 @@ from .llm import LlmJudge
 from .prompts import Question
 from .reading import ReadAnswer
 from .records import ReadReply
-from .values import Asked, Declined, JudgeIdentity, joined_identity
+from .values import DIGITS, Asked, Declined, JudgeIdentity, joined_identity
 
 __all__ = ["ChoiceJudge", "Chosen"]
 
@@ -33,6 +33,8 @@ class Chosen:
     """The choice; empty: no judge made one."""
     margin: float | None = None
     """Its log-probability minus that of the best other choice, if reported."""
+    probabilities: tuple[float, ...] | None = None
+    """The probability of each offered choice among all of them, in their order, if reported."""
     reason: str = ""
     """Why there is no choice: the reason of the first judge that failed, or a small margin."""
     detail: str = ""
@@ -214,6 +216,8 @@ def _chosen(judge: str, reply: ReadReply, passed: Sequence[_Passed]) -> Chosen:
     return Chosen(
         choice=answer.choice,
         margin=answer.margin,
+        probabilities=answer.probabilities
+        and tuple(round(number, DIGITS) for number in answer.probabilities),
         asked=(*_declined(passed), Asked(judge=judge, answered=1, usage=reply.usage)),
     )
 

@@ -25,6 +25,7 @@ from .prompts import WRONG_PARTS, Question, questions_of
 from .reading import ReadAnswer
 from .records import ReadReply, reading_of
 from .values import (
+    DIGITS,
     Asked,
     Declined,
     JudgedItem,
@@ -41,7 +42,6 @@ PARSER = "parser-2"
 
 _CHOICE_TOKENS = 32
 _ENTRY_TOKENS = 32
-_DIGITS = 6
 
 
 @dataclass(slots=True)
@@ -276,7 +276,7 @@ class LlmJudge:
             triplet=claim,
             verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
             part=WRONG_PARTS.get(answer.choice),
-            score=None if answer.probability is None else round(answer.probability, _DIGITS),
+            score=round(answer.probabilities[0], DIGITS) if answer.probabilities else None,
             margin=answer.margin,
             judge=self.name,
         )

@@ -41,8 +41,8 @@ class ReadAnswer(NamedTuple):
     """Why there is no choice."""
     detail: str = ""
     """The reason in words."""
-    probability: float | None = None
-    """Probability of the first offered choice among all of them, if reported."""
+    probabilities: tuple[float, ...] | None = None
+    """Probability of each offered choice among all of them, in their order, if reported."""
 
 
 def read_choice(
@@ -123,7 +123,7 @@ def _read(reply: ChatReply, start: int, answer: str, choices: Sequence[str]) -> 
     return ReadAnswer(
         answer,
         _margin(found, answer, choices),
-        probability=_first_probability(found, answer, choices),
+        probabilities=_probabilities(found, answer, choices),
     )
 
 
@@ -193,8 +193,10 @@ def _margin(found: _Followed, answer: str, choices: Sequence[str]) -> float:
     return found.logprob - max(rivals, default=min(0.0, least, found.logprob))
 
 
-def _first_probability(found: _Followed, answer: str, choices: Sequence[str]) -> float | None:
-    """Return the probability of the first choice, among all that were offered.
+def _probabilities(
+    found: _Followed, answer: str, choices: Sequence[str]
+) -> tuple[float, ...] | None:
+    """Return the probability of each choice, among all that were offered.
 
     Every reported token that begins a choice adds its probability to that choice; what is not
     reported has none. None: no token was reported beside those of the answer.
@@ -206,8 +208,11 @@ def _first_probability(found: _Followed, answer: str, choices: Sequence[str]) ->
     for told, logprob in found.others:
         begun += [(choice, logprob) for choice in order if _leads(told, choice)][:1]
     most = max(logprob for _, logprob in begun)
-    shares = [(choice == choices[0], math.exp(logprob - most)) for choice, logprob in begun]
-    return math.fsum(s for first, s in shares if first) / math.fsum(s for _, s in shares)
+    shares = [(choice, math.exp(logprob - most)) for choice, logprob in begun]
+    total = math.fsum(share for _, share in shares)
+    return tuple(
+        math.fsum(share for each, share in shares if each == choice) / total for choice in choices
+    )
 
 
 def _alternatives(token: TokenChoice, skipped: int, written: str) -> list[tuple[str, float]]:

@@ -72,7 +72,7 @@ def _record_of(reply: ReadReply) -> Record | None:
         str(position): {
             "choice": answer.choice,
             "margin": answer.margin,
-            "probability": answer.probability,
+            "probabilities": list(answer.probabilities) if answer.probabilities else None,
             "fallback_history": [list(declined) for declined in history],
         }
         for position, (answer, history) in enumerate(
@@ -103,11 +103,20 @@ def _entry(entry: object, question: Question) -> tuple[ReadAnswer | None, tuple[
         answer = ReadAnswer(
             str(entry["choice"]),
             _number(entry["margin"]),
-            probability=_number(entry["probability"]),
+            probabilities=_numbers(entry["probabilities"], len(question.choices)),
         )
     except (KeyError, TypeError, ValueError):
         return None, ()
     return (answer, history) if answer.choice in question.choices else (None, ())
+
+
+def _numbers(values: Any, count: int) -> tuple[float, ...] | None:
+    if values is None:
+        return None
+    numbers = tuple(map(float, values))
+    if len(numbers) != count:
+        raise ValueError(f"{len(numbers)} probabilities of {count} choices")
+    return numbers
 
 
 def _number(value: Any) -> float | None:

@@ -14,6 +14,7 @@ from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
 from ..llm.usage import Usage
 
 __all__ = [
+    "DIGITS",
     "Asked",
     "Declined",
     "Judge",
@@ -25,6 +26,10 @@ __all__ = [
     "joined_identity",
     "unscored_claim",
 ]
+
+
+DIGITS = 6
+"""Digits of probabilities in evidence."""
 
 
 class Declined(NamedTuple):

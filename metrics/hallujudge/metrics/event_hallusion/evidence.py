@@ -37,6 +37,8 @@ class EventHallusionEvidence:
     """The parsed judgement that came with the video, where another judge was asked."""
     margin: float | None = None
     """The judge's log-probability of its choice minus that of the runner-up."""
+    probability: float | None = None
+    """The judge's probability that the description is right."""
     judging: tuple[dict[str, JsonValue], ...] = field(default=())
     """The judges that were called, in order; empty: none was."""
 
@@ -48,5 +50,10 @@ class EventHallusionEvidence:
             "description_correct": self.description_correct,
         }
         if self.judging:
-            line |= {"given": self.given, "margin": self.margin, "judging": list(self.judging)}
+            line |= {
+                "given": self.given,
+                "margin": self.margin,
+                "probability": self.probability,
+                "judging": list(self.judging),
+            }
         return line

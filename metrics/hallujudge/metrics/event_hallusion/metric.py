@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from ..framework.base import MetricBase
 from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, JudgedColumn, ScoreDefinition, share
+from ..framework.probabilities import SOFT, YES, probabilities_note, soft_option
 from ..framework.result import ScoredItem
 from .answers import parse_answer, parse_judgement
 from .evidence import EventHallusionEvidence, EventVerdict
@@ -42,6 +43,9 @@ class EventHallusionMetric(MetricBase):
     (answers only). Unparsed answers and judgements count neither in the numerator nor in the
     denominator, and neither do missing answers and failure texts.
 
+    With ``soft``, a judged description adds P(right) to the right ones instead of 0 or 1, the
+    probability that its judge states. One without it adds 0 or 1 by its verdict.
+
     A description without a judgement counts in neither variant; the script stops there. Labels may
     end with a full stop; the script accepts only "Yes." and "No.".
 
@@ -49,6 +53,7 @@ class EventHallusionMetric(MetricBase):
         variant: ``published`` or ``corrected``.
         judgements: Where judgements of descriptions come from: ``given``, or a judge.
         judge: The judge, its prompts and its parameters, for the signature; empty: none is asked.
+        soft: ``yes`` counts probabilities of descriptions instead of verdicts.
     """
 
     name: ClassVar[Literal["event-hallusion"]] = "event-hallusion"
@@ -80,6 +85,11 @@ class EventHallusionMetric(MetricBase):
             meaning="Judgements of descriptions.",
             details="given uses those of the file; llm and router are judges.",
         ),
+        soft_option(
+            "P(right)",
+            "Needs a judge of descriptions with log-probabilities. Descriptions without a "
+            "probability count by their verdict.",
+        ),
     )
     unit: ClassVar[Literal["videos"]] = "videos"
     unresolved: ClassVar[str] = "open"
@@ -90,8 +100,9 @@ class EventHallusionMetric(MetricBase):
         Column(name="unparsed", meaning="answers that could not be parsed"),
         Column(name="judged", meaning="judged descriptions"),
         Column(name="decided", meaning="judged descriptions that count in the accuracy"),
-        Column(name="approved", meaning="descriptions that are right"),
+        Column(name="approved", meaning="descriptions that are right", integral=False),
         Column(name="undecided", meaning="judgements that could not be parsed"),
+        Column(name="without_probability", meaning="soft: descriptions that count by verdict"),
         Column(name="open", meaning="answers and judgements of scored videos that do not count"),
         Column(name="open_judgements", meaning="judgements of scored videos that do not count"),
     )
@@ -128,32 +139,71 @@ class EventHallusionMetric(MetricBase):
 
     judgements: str = ""
     judge: str = ""
+    soft: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return where judgements come from: the archive or a judge."""
+        """Return where judgements come from, the archive or a judge, and whether they are soft."""
+        soft = ((SOFT, YES),) if self.is_soft else ()
         judge = (("judge", self.judge),) if self.judge else ()
-        return (("judgements", self.judgements), *judge)
+        return (("judgements", self.judgements), *soft, *judge)
 
-    def score_video(self, item: EventHallusionItem) -> ScoredItem[EventHallusionEvidence]:
-        """Return the statistics of a video whose labels are ``yes`` or ``no``."""
+    @property
+    def is_soft(self) -> bool:
+        """Return whether probabilities count instead of verdicts."""
+        return self.soft == YES
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return how many descriptions count by their verdict, if probabilities count."""
+        if not self.is_soft:
+            return ()
+        return probabilities_note(
+            "in description_accuracy a description counts P(right) instead of 0 or 1",
+            "descriptions",
+            known=int(totals["decided"]),
+            missing=int(totals["without_probability"]),
+        )
+
+    def score_video(
+        self, item: EventHallusionItem, probability: float | None = None
+    ) -> ScoredItem[EventHallusionEvidence]:
+        """Return the statistics of a video whose labels are ``yes`` or ``no``.
+
+        Args:
+            item: The video.
+            probability: Probability that the description is right, if its judge states one.
+        """
         answers = tuple(self._verdict(question) for question in item.questions)
         judgement = parse_judgement(item.judgement, self.variant)
         correct = None if item.judgement is None else self._counted(judgement, "yes")
         judged = [] if item.judgement is None else [correct]
         about_answers = _counts([verdict.answer for verdict in answers], [v[3] for v in answers])
         about_judged = _counts([judgement] * len(judged), judged)
+        right, without = self._share(correct, probability)
         readable = bool(about_answers[1] + about_judged[1])
         left_out = [about_answers[0] - about_answers[1], about_judged[0] - about_judged[1]]
         # An unscored video has bounds of its own.
         still_open = (sum(left_out), left_out[1]) if readable else (0, 0)
         return ScoredItem(
-            statistics=(*about_answers, *about_judged, *still_open),
-            scores=_own_scores(about_answers, correct),
+            statistics=(
+                *about_answers,
+                *about_judged[:2],
+                right,
+                about_judged[3],
+                without,
+                *still_open,
+            ),
+            scores=_own_scores(about_answers, None if correct is None else right),
             evidence=EventHallusionEvidence(
                 answers=answers, judgement=judgement, description_correct=correct
             ),
             readable=readable,
         )
+
+    def _share(self, correct: bool | None, probability: float | None) -> tuple[float, int]:
+        """Return what a description adds to the right ones, and whether it does by its verdict."""
+        if not self.is_soft or correct is None:
+            return int(correct is True), 0
+        return (int(correct), 1) if probability is None else (probability, 0)
 
     def _verdict(self, question: EventQuestion) -> EventVerdict:
         answer = parse_answer(question.response, self.variant)
@@ -205,7 +255,7 @@ def _counts(
 
 
 def _own_scores(
-    answers: tuple[int, int, int, int], description: bool | None
+    answers: tuple[int, int, int, int], description: float | None
 ) -> dict[str, float | None]:
     scores: dict[str, float | None] = {}
     if answers[1]:

@@ -27,6 +27,8 @@ class HallusionBenchEvidence:
     """The correctness that came with the answer, where another source was chosen."""
     margin: float | None = None
     """The judge's log-probability of its choice minus that of the runner-up."""
+    probability: float | None = None
+    """The judge's probability that the answer counts as right."""
     judging: tuple[dict[str, JsonValue], ...] = field(default=())
     """The judges that were called, in order; empty: none was."""
 
@@ -42,5 +44,9 @@ class HallusionBenchEvidence:
         if self.given is not None:
             line["given"] = self.given
         if self.judging:
-            line |= {"margin": self.margin, "judging": list(self.judging)}
+            line |= {
+                "margin": self.margin,
+                "probability": self.probability,
+                "judging": list(self.judging),
+            }
         return line

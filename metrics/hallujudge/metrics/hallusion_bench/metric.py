@@ -10,6 +10,7 @@ from ..answers import yes_no_parser
 from ..framework.base import MetricBase
 from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, ScoreDefinition
+from ..framework.probabilities import SOFT, YES, probabilities_note, soft_option
 from ..framework.result import ScoredItem
 from .evidence import HallusionBenchEvidence
 from .groups import MADE, NO_VERDICT, UNKNOWN, key_of, made_columns, place_code
@@ -57,6 +58,11 @@ class HallusionBenchMetric(MetricBase):
     bounds show what it could change. Causes need figure 0, and either ``same`` or parsed answers;
     if one is missing, the shares are None.
 
+    With ``soft``, an answer adds P(right) to ``question_accuracy`` instead of 0 or 1, from the
+    probabilities that its judge states: P(correct), and without a figure also P(unclear). One
+    without them adds 0 or 1 by its verdict. The other scores count verdicts: how probable it is
+    that all answers of a pair are right does not follow from the probabilities of each.
+
     Difference from the released script: it stops at duplicate questions, and if figure 0 is
     missing.
 
@@ -65,6 +71,7 @@ class HallusionBenchMetric(MetricBase):
         correctness: Where correctness comes from: ``given``, an answer parser, or one of
             :data:`JUDGES`.
         judge: The judge, its prompt and its parameters, for the signature; empty: none is asked.
+        soft: ``yes`` counts probabilities instead of verdicts.
     """
 
     name: ClassVar[Literal["hallusion-bench"]] = "hallusion-bench"
@@ -96,6 +103,11 @@ class HallusionBenchMetric(MetricBase):
             details="vlmevalkit and strict parse the answer; given uses labels of the file; llm "
             "and router are judges.",
         ),
+        soft_option(
+            "P(right)",
+            "Needs a judge with log-probabilities, and concerns question_accuracy alone. Answers "
+            "without a probability count by their verdict.",
+        ),
     )
     unit: ClassVar[Literal["questions"]] = "questions"
     folds: ClassVar[bool] = False
@@ -105,11 +117,29 @@ class HallusionBenchMetric(MetricBase):
 
     correctness: str = ""
     judge: str = ""
+    soft: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the source of correctness."""
+        """Return the source of correctness, and whether probabilities count."""
+        soft = ((SOFT, YES),) if self.is_soft else ()
         judge = (("judge", self.judge),) if self.judge else ()
-        return (("correctness", self.correctness), *judge)
+        return (("correctness", self.correctness), *soft, *judge)
+
+    @property
+    def is_soft(self) -> bool:
+        """Return whether probabilities count instead of verdicts."""
+        return self.soft == YES
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return how many answers count by their verdict, if probabilities count."""
+        if not self.is_soft:
+            return ()
+        return probabilities_note(
+            "in question_accuracy an answer counts P(right) instead of 0 or 1",
+            "answers",
+            known=int(totals["answered"]),
+            missing=int(totals["without_probability"]),
+        )
 
     def counts(self, item: HallusionBenchItem) -> bool:
         """Return whether this variant counts a question."""
@@ -121,23 +151,32 @@ class HallusionBenchMetric(MetricBase):
         return (*category, item.subcategory, item.set_id)
 
     def score_answer(
-        self, item: HallusionBenchItem, judged: int | None = None
+        self,
+        item: HallusionBenchItem,
+        judged: int | None = None,
+        probability: float | None = None,
     ) -> ScoredItem[HallusionBenchEvidence]:
         """Statistics of one answer, which has a correctness, or a response and a label.
 
         Args:
             item: The answer.
             judged: The judge's verdict, where one is asked.
+            probability: Probability that the answer counts as right, if the judge states one.
         """
         answer, verdict = self._verdict(item, judged)
         correct = verdict == RIGHT or (verdict == UNCLEAR and item.without_figure)
+        right = probability if self.is_soft and probability is not None else int(correct)
+        answered, _, *others = _counts(item, verdict, correct=correct)
         return ScoredItem(
             statistics=(
-                *_counts(item, verdict, correct=correct),
+                answered,
+                right,
+                *others,
+                int(self.is_soft and probability is None),
                 0,
                 *self._labels(item, verdict, self._said(item, answer, verdict)),
             ),
-            scores={"question_accuracy": float(correct), "unclear_rate": float(verdict == UNCLEAR)},
+            scores={"question_accuracy": float(right), "unclear_rate": float(verdict == UNCLEAR)},
             evidence=HallusionBenchEvidence(
                 answer=answer,
                 label=item.label,
@@ -145,6 +184,7 @@ class HallusionBenchMetric(MetricBase):
                 correct=correct,
                 how=self.correctness,
                 given=None if self.correctness == "given" else item.correctness,
+                probability=probability,
             ),
         )
 

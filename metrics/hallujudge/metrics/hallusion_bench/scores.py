@@ -16,7 +16,9 @@ __all__ = ["COLUMNS", "SCORES"]
 
 COLUMNS: tuple[Column, ...] = (
     Column(name="answered", meaning="answers with a correctness"),
-    Column(name="right", meaning="right answers; also unclear ones without a figure"),
+    Column(
+        name="right", meaning="right answers; also unclear ones without a figure", integral=False
+    ),
     Column(name="unclear", meaning="unclear answers"),
     Column(name="labelled", meaning="answers to questions with a label"),
     Column(name="yes_labels", meaning="of these, with the label yes"),
@@ -26,6 +28,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(name="question_language_hallucination", meaning="wrong without a figure"),
     Column(name="question_visual_illusion", meaning="wrong because of the figure"),
     Column(name="question_mixed", meaning="wrong with a figure, for either reason"),
+    Column(name="without_probability", meaning="soft: answers that count by verdict"),
     Column(name="unscored", meaning="answers without a correctness"),
     Column(name="pair", meaning="question and set, as a number", integral=False, label=True),
     Column(name="figure", meaning="figure and set, as a number", integral=False, label=True),

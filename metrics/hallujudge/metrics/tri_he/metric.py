@@ -11,6 +11,7 @@ from ..framework.base import MetricBase
 from ..framework.claims import ClaimVerdict, Verdict, support_probability
 from ..framework.definitions import PUBLISHED, OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, JudgedColumn, ScoreDefinition, share
+from ..framework.probabilities import SOFT, YES, probabilities_note, soft_option
 from ..framework.reasons import UnscoredReason
 from ..framework.result import ScoredItem
 
@@ -124,13 +125,10 @@ class TriHeMetric(MetricBase):
         ),
     )
     options: ClassVar[tuple[OptionDefinition, ...]] = (
-        OptionDefinition(
-            name="soft",
-            default="no",
-            choices=("no", "yes"),
-            meaning="Count 1 - P(supported) instead of verdicts.",
-            details="Needs a small judge, or a language model with log-probabilities. Claims "
-            "without a probability count by their verdict.",
+        soft_option(
+            "1 - P(supported)",
+            "Needs a small judge, or a language model with log-probabilities. Claims without a "
+            "probability count by their verdict.",
         ),
     )
     unit: ClassVar[Literal["questions"]] = "questions"
@@ -163,28 +161,24 @@ class TriHeMetric(MetricBase):
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the extractor, the judge, and which claims and probabilities count."""
         omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
-        soft = (("soft", self.soft),) if self.is_soft else ()
+        soft = ((SOFT, YES),) if self.is_soft else ()
         return (("extract", self.extractor), *omitted, *soft, ("judge", self.judge))
 
     @property
     def is_soft(self) -> bool:
         """Return whether probabilities count instead of verdicts."""
-        return self.soft == "yes"
+        return self.soft == YES
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return how many claims count by their verdict, if probabilities count."""
         unscored = totals["unscored_claims"] if self.variant == "published" else 0
-        known, missing = int(totals["claims"] - unscored), int(totals["without_probability"])
-        if not self.is_soft or not known:
+        if not self.is_soft:
             return ()
-        counted = (
-            f"{missing:,} of {known:,} claims have no probability and count by their verdict"
-            if missing
-            else f"all {known:,} claims with a verdict have a probability"
-        )
-        return (
-            "Soft: in hallu_q and hallu_i a claim counts 1 - P(supported) instead of 0 or 1; "
-            f"{counted}. The other scores count verdicts.",
+        return probabilities_note(
+            "in hallu_q and hallu_i a claim counts 1 - P(supported) instead of 0 or 1",
+            "claims",
+            known=int(totals["claims"] - unscored),
+            missing=int(totals["without_probability"]),
         )
 
     def unscored_reason(

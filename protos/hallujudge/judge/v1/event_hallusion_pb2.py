@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from hallujudge.judge.v1 import scoring_pb2 as hallujudge_dot_judge_dot_v1_dot_scoring__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)hallujudge/judge/v1/event_hallusion.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\"\xb3\x01\n\x12\x45ventHallusionTask\x12\r\n\x05split\x18\x01 \x01(\t\x12\x35\n\tquestions\x18\x02 \x03(\x0b\x32\".hallujudge.judge.v1.EventQuestion\x12\x15\n\x08response\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tjudgement\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05\x65vent\x18\x05 \x01(\tB\x0b\n\t_responseB\x0c\n\n_judgement\"T\n\rEventQuestion\x12\x10\n\x08question\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\x12\x15\n\x08response\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_response\"\x9b\x02\n\x16\x45ventHallusionEvidence\x12\x32\n\x07\x61nswers\x18\x01 \x03(\x0b\x32!.hallujudge.judge.v1.EventVerdict\x12\x16\n\tjudgement\x18\x02 \x01(\tH\x00\x88\x01\x01\x12 \n\x13\x64\x65scription_correct\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12\x12\n\x05given\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x06margin\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12/\n\x07judging\x18\x06 \x03(\x0b\x32\x1e.hallujudge.judge.v1.JudgePartB\x0c\n\n_judgementB\x16\n\x14_description_correctB\x08\n\x06_givenB\t\n\x07_margin\"q\n\x0c\x45ventVerdict\x12\x10\n\x08question\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\x12\x13\n\x06\x61nswer\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07\x63orrect\x18\x04 \x01(\x08H\x01\x88\x01\x01\x42\t\n\x07_answerB\n\n\x08_correctb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)hallujudge/judge/v1/event_hallusion.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\"\xb3\x01\n\x12\x45ventHallusionTask\x12\r\n\x05split\x18\x01 \x01(\t\x12\x35\n\tquestions\x18\x02 \x03(\x0b\x32\".hallujudge.judge.v1.EventQuestion\x12\x15\n\x08response\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tjudgement\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05\x65vent\x18\x05 \x01(\tB\x0b\n\t_responseB\x0c\n\n_judgement\"T\n\rEventQuestion\x12\x10\n\x08question\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\x12\x15\n\x08response\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\x0b\n\t_response\"\xc5\x02\n\x16\x45ventHallusionEvidence\x12\x32\n\x07\x61nswers\x18\x01 \x03(\x0b\x32!.hallujudge.judge.v1.EventVerdict\x12\x16\n\tjudgement\x18\x02 \x01(\tH\x00\x88\x01\x01\x12 \n\x13\x64\x65scription_correct\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12\x12\n\x05given\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x06margin\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12/\n\x07judging\x18\x06 \x03(\x0b\x32\x1e.hallujudge.judge.v1.JudgePart\x12\x18\n\x0bprobability\x18\x07 \x01(\x01H\x04\x88\x01\x01\x42\x0c\n\n_judgementB\x16\n\x14_description_correctB\x08\n\x06_givenB\t\n\x07_marginB\x0e\n\x0c_probability\"q\n\x0c\x45ventVerdict\x12\x10\n\x08question\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\x12\x13\n\x06\x61nswer\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07\x63orrect\x18\x04 \x01(\x08H\x01\x88\x01\x01\x42\t\n\x07_answerB\n\n\x08_correctb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,7 +37,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EVENTQUESTION']._serialized_start=283
   _globals['_EVENTQUESTION']._serialized_end=367
   _globals['_EVENTHALLUSIONEVIDENCE']._serialized_start=370
-  _globals['_EVENTHALLUSIONEVIDENCE']._serialized_end=653
-  _globals['_EVENTVERDICT']._serialized_start=655
-  _globals['_EVENTVERDICT']._serialized_end=768
+  _globals['_EVENTHALLUSIONEVIDENCE']._serialized_end=695
+  _globals['_EVENTVERDICT']._serialized_start=697
+  _globals['_EVENTVERDICT']._serialized_end=810
 # @@protoc_insertion_point(module_scope)

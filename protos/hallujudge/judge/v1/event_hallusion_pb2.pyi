@@ -100,6 +100,7 @@ class EventHallusionEvidence(google.protobuf.message.Message):
     GIVEN_FIELD_NUMBER: builtins.int
     MARGIN_FIELD_NUMBER: builtins.int
     JUDGING_FIELD_NUMBER: builtins.int
+    PROBABILITY_FIELD_NUMBER: builtins.int
     judgement: builtins.str
     """The parsed judgement, yes or no. Absent: unparsed, or no judgement."""
     description_correct: builtins.bool
@@ -108,6 +109,8 @@ class EventHallusionEvidence(google.protobuf.message.Message):
     """The given judgement, parsed, if another judge was chosen. Absent: unparsed, or not given."""
     margin: builtins.float
     """The judge's lead over the second-best choice, in log-probability. Absent: not reported."""
+    probability: builtins.float
+    """The judge's probability that the description is right. Absent: not reported."""
     @property
     def answers(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___EventVerdict]:
         """One verdict for each question."""
@@ -125,9 +128,10 @@ class EventHallusionEvidence(google.protobuf.message.Message):
         given: builtins.str | None = ...,
         margin: builtins.float | None = ...,
         judging: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.JudgePart] | None = ...,
+        probability: builtins.float | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_given", b"_given", "_judgement", b"_judgement", "_margin", b"_margin", "description_correct", b"description_correct", "given", b"given", "judgement", b"judgement", "margin", b"margin"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_given", b"_given", "_judgement", b"_judgement", "_margin", b"_margin", "answers", b"answers", "description_correct", b"description_correct", "given", b"given", "judgement", b"judgement", "judging", b"judging", "margin", b"margin"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_given", b"_given", "_judgement", b"_judgement", "_margin", b"_margin", "_probability", b"_probability", "description_correct", b"description_correct", "given", b"given", "judgement", b"judgement", "margin", b"margin", "probability", b"probability"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_description_correct", b"_description_correct", "_given", b"_given", "_judgement", b"_judgement", "_margin", b"_margin", "_probability", b"_probability", "answers", b"answers", "description_correct", b"description_correct", "given", b"given", "judgement", b"judgement", "judging", b"judging", "margin", b"margin", "probability", b"probability"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_description_correct", b"_description_correct"]) -> typing.Literal["description_correct"] | None: ...
     @typing.overload
@@ -136,6 +140,8 @@ class EventHallusionEvidence(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_judgement", b"_judgement"]) -> typing.Literal["judgement"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_probability", b"_probability"]) -> typing.Literal["probability"] | None: ...
 
 Global___EventHallusionEvidence: typing_extensions.TypeAlias = EventHallusionEvidence
 

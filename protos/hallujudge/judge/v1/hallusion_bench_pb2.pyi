@@ -102,6 +102,7 @@ class HallusionBenchEvidence(google.protobuf.message.Message):
     GIVEN_FIELD_NUMBER: builtins.int
     MARGIN_FIELD_NUMBER: builtins.int
     JUDGING_FIELD_NUMBER: builtins.int
+    PROBABILITY_FIELD_NUMBER: builtins.int
     answer: builtins.str
     """The parsed answer. Absent: unparsed."""
     label: builtins.str
@@ -116,6 +117,8 @@ class HallusionBenchEvidence(google.protobuf.message.Message):
     """The given correctness, if another source was chosen. Absent: not given."""
     margin: builtins.float
     """The judge's lead over the second-best choice, in log-probability. Absent: not reported."""
+    probability: builtins.float
+    """The judge's probability that the answer counts as right. Absent: not reported."""
     @property
     def judging(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.JudgePart]:
         """The judges that were called, in order."""
@@ -131,14 +134,17 @@ class HallusionBenchEvidence(google.protobuf.message.Message):
         given: builtins.int | None = ...,
         margin: builtins.float | None = ...,
         judging: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.JudgePart] | None = ...,
+        probability: builtins.float | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_answer", b"_answer", "_given", b"_given", "_margin", b"_margin", "answer", b"answer", "given", b"given", "margin", b"margin"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_answer", b"_answer", "_given", b"_given", "_margin", b"_margin", "answer", b"answer", "correct", b"correct", "correctness", b"correctness", "given", b"given", "how", b"how", "judging", b"judging", "label", b"label", "margin", b"margin"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_answer", b"_answer", "_given", b"_given", "_margin", b"_margin", "_probability", b"_probability", "answer", b"answer", "given", b"given", "margin", b"margin", "probability", b"probability"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_answer", b"_answer", "_given", b"_given", "_margin", b"_margin", "_probability", b"_probability", "answer", b"answer", "correct", b"correct", "correctness", b"correctness", "given", b"given", "how", b"how", "judging", b"judging", "label", b"label", "margin", b"margin", "probability", b"probability"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_answer", b"_answer"]) -> typing.Literal["answer"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_given", b"_given"]) -> typing.Literal["given"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_probability", b"_probability"]) -> typing.Literal["probability"] | None: ...
 
 Global___HallusionBenchEvidence: typing_extensions.TypeAlias = HallusionBenchEvidence

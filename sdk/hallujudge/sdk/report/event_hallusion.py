@@ -16,9 +16,6 @@ from .views import ANSWER_WORDS, View
 
 __all__ = ["VIEWS"]
 
-# The judge says yes or no: the description has the event, or not.
-_ANSWERS = 2
-
 
 def _shade(correct: bool | None) -> Shade:
     if correct is None:
@@ -42,9 +39,7 @@ def _claims(evidence: EventHallusionEvidence) -> Iterator[Claim]:
             ("judgement", evidence.judgement or "unreadable"),
             ("given judgement", evidence.given or ""),
             ("margin", "" if evidence.margin is None else f"{evidence.margin:.4f}"),
-            *token_probability(
-                "right", evidence.margin, given=evidence.description_correct, answers=_ANSWERS
-            ),
+            *token_probability("right", evidence.probability),
             *declined_facts(evidence.judging),
         ]
         yield Claim(text="description", shade=_shade(evidence.description_correct), reasons=reasons)

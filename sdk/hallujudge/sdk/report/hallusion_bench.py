@@ -44,7 +44,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         ("label", evidence.label),
         ("verdict of", evidence.how),
         ("margin", "" if evidence.margin is None else f"{evidence.margin:.4f}"),
-        *token_probability("right", evidence.margin, given=word == "right", answers=len(_WORDS)),
+        *token_probability("right", evidence.probability),
         ("given label", "" if evidence.given is None else _WORDS[evidence.given]),
         *declined_facts(evidence.judging),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 __all__ = ["percent_of", "token_probability"]
@@ -11,31 +10,15 @@ __all__ = ["percent_of", "token_probability"]
 _LEAST = 0.001
 
 
-def token_probability(
-    answer: str, margin: float | None, *, given: bool, answers: int
-) -> Iterator[tuple[str, str]]:
-    """Yield the reason that tells how probable an answer is, if the margin is known.
-
-    The margin is the log-probability of the given answer minus that of the runner-up, so that the
-    two share a probability of 1. An answer that was not given is the runner-up if there are only
-    two answers; among more it is at most as probable as the runner-up.
+def token_probability(answer: str, share: float | None) -> Iterator[tuple[str, str]]:
+    """Yield the reason that tells how probable an answer is, if that is known.
 
     Args:
-        answer: The answer whose probability is wanted, such as ``supported``.
-        margin: The margin of the answer that the model gave; None if it reported none.
-        given: Whether the model gave this answer.
-        answers: How many answers it could give.
+        answer: The answer, such as ``right``.
+        share: Its probability; None if the judge reported none.
     """
-    if margin is None:
-        return
-    share = _logistic(margin if given else -margin)
-    bound = "at most " if not given and answers > 2 and share >= _LEAST else ""
-    yield "token probability", f"{answer}: {bound}{percent_of(share)}"
-
-
-def _logistic(value: float) -> float:
-    small = math.exp(-abs(value))
-    return (1.0 if value >= 0 else small) / (1.0 + small)
+    if share is not None:
+        yield "token probability", f"{answer}: {percent_of(share)}"
 
 
 def percent_of(share: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hallujudge.metrics.framework.claims import certainty, stated_probability
+from hallujudge.metrics.framework.probabilities import SOFT, YES
 
 from .values import DecidedClaim
 
@@ -19,7 +20,7 @@ def claims_of(
     settings: Mapping[str, str],
 ) -> Iterator[DecidedClaim]:
     """Yield the claims of an answer."""
-    soft = settings.get("soft") == "yes"
+    soft = settings.get(SOFT) == YES
     for index, claim in enumerate(evidence["claims"]):
         span, margin = claim.get("span"), claim.get("margin")
         verdict = _VERDICTS[claim["verdict"]]

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from hallujudge.judge_service.judges.prompts import SENTENCE_CHOICES, TRIPLET_CHOICES
-from hallujudge.judge_service.judges.reading import read_choice, read_keyed
+from hallujudge.judge_service.judges.reading import ReadAnswer, read_choice, read_keyed
 from hallujudge.judge_service.llm.chat import ChatReply, TokenChoice, parse_reply
 
 
@@ -121,6 +121,11 @@ def test_keyed_answers_are_read_entry_by_entry(
     assert [one.reason for one in read] == reasons
 
 
+def supported_of(answer: ReadAnswer) -> float | None:
+    """Return the probability of the first choice, ``supported``."""
+    return answer.probabilities[0] if answer.probabilities else None
+
+
 def tokens(*entries: tuple[str, dict[str, float]]) -> tuple[TokenChoice, ...]:
     return tuple(
         TokenChoice(text, math.log(top[text]), tuple((t, math.log(p)) for t, p in top.items()))
@@ -168,7 +173,7 @@ def test_margins_inside_json() -> None:
     assert [one.choice for one in read] == ["relation", "supported"]
     assert read[0].margin == pytest.approx(math.log(2))
     assert read[1].margin == pytest.approx(math.log(8))
-    assert [one.probability for one in read] == [pytest.approx(0.25), pytest.approx(0.8)]
+    assert [supported_of(one) for one in read] == [pytest.approx(0.25), pytest.approx(0.8)]
 
 
 def test_tokens_that_do_not_make_the_text_give_no_margin() -> None:
@@ -209,27 +214,34 @@ def test_absent_counts_are_not_printed(count: str) -> None:
     assert (reply.content, reply.prompt_tokens, reply.completion_tokens) == ("supported", 0, 3)
 
 
+def test_every_choice_has_a_probability() -> None:
+    said = {"incorrect": 0.5, "cor": 0.2, "un": 0.1, "The": 0.2}
+    choices = ("correct", "incorrect", "unclear")
+    read = read_choice(reply("incorrect", tokens=tokens(("incorrect", said))), choices)
+    assert read.probabilities == pytest.approx((0.25, 0.625, 0.125))
+
+
 def test_the_probability_of_supported_is_its_share_among_the_choices() -> None:
     said = {"supported": 0.6, "Supported": 0.1, "relation": 0.1, "object": 0.1, "The": 0.1}
     read = read_choice(reply("supported", tokens=tokens(("supported", said))), TRIPLET_CHOICES)
-    assert read.probability == pytest.approx(0.7 / 0.9)
+    assert supported_of(read) == pytest.approx(0.7 / 0.9)
     wrong = tokens(("object", {"object": 0.5, "sup": 0.2, "rel": 0.1}), ("1", {"1": 0.6, "2": 0.4}))
     read = read_choice(reply("object1", tokens=wrong), TRIPLET_CHOICES)
-    assert read.probability == pytest.approx(0.2 / (0.5 * 0.6 + 0.5 * 0.4 + 0.2 + 0.1))
+    assert supported_of(read) == pytest.approx(0.2 / (0.5 * 0.6 + 0.5 * 0.4 + 0.2 + 0.1))
 
 
 def test_what_is_not_reported_has_no_probability() -> None:
     sure = tokens(("supported", {"supported": 0.9, "Yes": 0.1}))
-    assert read_choice(reply("supported", tokens=sure), TRIPLET_CHOICES).probability == 1.0
+    assert supported_of(read_choice(reply("supported", tokens=sure), TRIPLET_CHOICES)) == 1.0
     wrong = tokens(("relation", {"relation": 0.9, "object": 0.1}))
-    assert read_choice(reply("relation", tokens=wrong), TRIPLET_CHOICES).probability == 0.0
+    assert supported_of(read_choice(reply("relation", tokens=wrong), TRIPLET_CHOICES)) == 0.0
     alone = tokens(("supported", {"supported": 0.9}))
     for told in (alone, ()):
         read = read_choice(reply("supported", tokens=told), TRIPLET_CHOICES)
-        assert (read.choice, read.probability) == ("supported", None)
+        assert (read.choice, read.probabilities) == ("supported", None)
 
 
 def test_a_forced_choice_that_was_hardly_possible_has_a_probability() -> None:
     forced = (TokenChoice("supported", -9_000.0, (("The", -0.1), ("relation", -8_999.0))),)
     read = read_choice(reply("supported", tokens=forced), TRIPLET_CHOICES)
-    assert read.probability == pytest.approx(1 / (1 + math.e))
+    assert supported_of(read) == pytest.approx(1 / (1 + math.e))

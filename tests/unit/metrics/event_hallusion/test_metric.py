@@ -58,7 +58,10 @@ def counts(variant: str, item: EventHallusionItem) -> dict[str, float]:
 
 def test_what_cannot_be_parsed_is_wrong_or_left_out() -> None:
     item = video("No.", "Perhaps", None, judgement="")
-    both = {"asked": 3, "right": 1, "unparsed": 2, "judged": 1, "approved": 0, "undecided": 1}
+    both = {
+        **{"asked": 3, "right": 1, "unparsed": 2, "judged": 1, "approved": 0, "undecided": 1},
+        "without_probability": 0,
+    }
     assert counts("published", item) == {
         **both,
         "answered": 3,
@@ -78,3 +81,26 @@ def test_what_cannot_be_parsed_is_wrong_or_left_out() -> None:
 def test_a_description_without_a_judgement_counts_in_neither_variant() -> None:
     for variant in EventHallusionMetric.variant_names():
         assert counts(variant, video("No.", judgement=None))["judged"] == 0
+
+
+def test_soft_descriptions_count_by_their_probability() -> None:
+    metric = EventHallusionMetric(variant="published", judgements="llm", judge="j", soft="yes")
+    names = [column.name for column in metric.columns]
+    found = {}
+    for probability in (0.4, None):
+        made = metric.score_video(video("No.", judgement="yes"), probability)
+        row = dict(zip(names, made.statistics, strict=True))
+        found[probability] = row["approved"], row["without_probability"]
+        assert made.scores["description_accuracy"] == row["approved"]
+    assert found == {0.4: (0.4, 0), None: (1, 1)}
+    assert "|judgements:llm|soft:yes|judge:j" in str(metric.signature)
+    [note] = metric.notes_on(row)
+    assert "1 of 1 descriptions have no probability and count by their verdict" in note
+    nothing = dict.fromkeys(names, 0.0)
+    assert metric.notes_on(nothing) == ()
+
+    hard = EventHallusionMetric(variant="published", judgements="llm", judge="j")
+    made = hard.score_video(video("No.", judgement="yes"), 0.4)
+    assert made.scores["description_accuracy"] == 1
+    assert "soft" not in str(hard.signature)
+    assert hard.notes_on(row) == ()

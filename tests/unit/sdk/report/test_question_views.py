@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,13 +89,14 @@ def test_a_chosen_caption_is_marked_among_the_options() -> None:
 
 def test_judges_of_answers_and_descriptions_tell_their_token_probability() -> None:
     answered = HallusionBenchEvidence(
-        answer="yes", label="no", correctness=0, correct=False, how="llm", margin=math.log(3)
+        answer="yes", label="no", correctness=0, correct=False, how="llm", probability=0.2
     )
     described = EventHallusionEvidence(
-        answers=(), judgement="yes", description_correct=True, margin=math.log(3)
+        answers=(), judgement="yes", description_correct=True, probability=0.75
     )
-    assert reasons_of(answered)["token probability"] == "right: at most 25.0 %"
+    assert reasons_of(answered)["token probability"] == "right: 20.0 %"
     assert reasons_of(described)["token probability"] == "right: 75.0 %"
+    assert "token probability" not in reasons_of(replace(described, probability=None))
 
 
 def test_a_video_of_event_hallusion() -> None:

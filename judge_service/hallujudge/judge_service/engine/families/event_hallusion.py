@@ -55,8 +55,7 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
 
     def result(self, item: EventHallusionItem) -> ItemResult:
         """Return the result of one video, with its split among the fields."""
-        fields = {"split": item.split, **item.fields} if item.split else item.fields
-        return replace(super().result(item), fields=fields)
+        return _with_split(item, super().result(item))
 
     def question(self, item: EventHallusionItem) -> Question | None:
         """Return the question about a description; None: there is none, or it failed."""
@@ -77,9 +76,12 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
         choice: str | None = chosen.choice if chosen is not None else ""
         if item.response is None or (self.metric.variant == "published" and _is_left(chosen)):
             choice = None
-        result = self.result(replace(item, judgement=choice))
+        said = replace(item, judgement=choice)
         if chosen is None:
-            return result
+            return self.result(said)
+        # The first choice is yes: the description is right.
+        probability = chosen.probabilities[0] if chosen.probabilities else None
+        result = _with_split(item, self.result_of(said, self.score(said, probability)))
         if result.outcome is Outcome.UNSCORED and not choice:
             result = replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
         assert isinstance(result.evidence, EventHallusionEvidence), "every judged video has it"
@@ -89,6 +91,7 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
                 result.evidence,
                 given=parse_judgement(item.judgement, self.metric.variant),
                 margin=chosen.margin,
+                probability=probability,
                 judging=chosen.judging(),
             ),
         )
@@ -106,11 +109,18 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
                 return UnscoredReason.LABEL_INVALID, f"the label is {shown!r}; give yes or no"
         return None
 
-    def score(self, item: EventHallusionItem) -> ScoredItem[EventHallusionEvidence]:
-        """Return the statistics of a video; in ``corrected`` without its failed responses."""
+    def score(
+        self, item: EventHallusionItem, probability: float | None = None
+    ) -> ScoredItem[EventHallusionEvidence]:
+        """Return the statistics of a video; in ``corrected`` without its failed responses.
+
+        Args:
+            item: The video.
+            probability: Probability that its description is right, if a judge states one.
+        """
         if self.metric.variant == "corrected":
             item = replace(item, questions=tuple(map(self._without_failed, item.questions)))
-        return self.metric.score_video(item)
+        return self.metric.score_video(item, probability)
 
     def _without_failed(self, question: EventQuestion) -> EventQuestion:
         failed = self.responses.problem(question.response) is not None
@@ -121,6 +131,11 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
         said = [text or "" for text in self.texts(item)]
         shown = next((text[:80] for text in said if text), "")
         return UnscoredReason.ANSWER_UNPARSED, f"no answer or judgement can be parsed: {shown!r}"
+
+
+def _with_split(item: EventHallusionItem, result: ItemResult) -> ItemResult:
+    fields = {"split": item.split, **item.fields} if item.split else item.fields
+    return replace(result, fields=fields)
 
 
 def _is_left(chosen: Chosen | None) -> bool:

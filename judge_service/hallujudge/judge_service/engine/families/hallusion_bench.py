@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["ENTRIES", "HallusionBenchPipeline"]
 
 _CHOICES = {"correct": RIGHT, "incorrect": WRONG, "unclear": UNCLEAR}
+_DIGITS = 6  # As many as judges state.
 _SLOTS = ("question", "reference", "prediction")
 
 
@@ -73,7 +74,8 @@ class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchM
         if not chosen.choice:
             failed = unscored(item, UnscoredReason(chosen.reason), chosen.detail)
             return self._placed(item, failed)
-        made = self.metric.score_answer(item, _CHOICES[chosen.choice])
+        right = _right(item, chosen)
+        made = self.metric.score_answer(item, _CHOICES[chosen.choice], right)
         evidence = replace(made.evidence, margin=chosen.margin, judging=chosen.judging())
         return self._placed(item, scored(item, made.statistics, made.scores, evidence))
 
@@ -116,6 +118,14 @@ class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchM
     def score(self, item: HallusionBenchItem) -> ScoredItem[HallusionBenchEvidence]:
         """Return the statistics of an answer."""
         return self.metric.score_answer(item)
+
+
+def _right(item: HallusionBenchItem, chosen: Chosen) -> float | None:
+    """Return the probability that an answer counts as right: without a figure unclear ones do."""
+    if chosen.probabilities is None:
+        return None
+    stated = dict(zip(_CHOICES, chosen.probabilities, strict=True))
+    return round(1.0 - stated["incorrect"], _DIGITS) if item.without_figure else stated["correct"]
 
 
 def _correctness_problem(item: HallusionBenchItem) -> Problem | None:
