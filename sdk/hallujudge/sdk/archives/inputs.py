@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckedArchive",
     "CheckedReader",
+    "CheckedSlice",
     "InputOptions",
     "ItemSlices",
     "ItemSource",
@@ -76,15 +77,42 @@ class InputOptions:
     ``order``, or ``auto``: by id, and by text where answers have none; never by order."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSlice:
+    """What one slice of an archive holds, as far as the check of the whole archive needs it."""
+
+    start: Mark
+    """Where it begins."""
+    ids: Sequence[str]
+    """The id of each record."""
+    names: frozenset[str]
+    """Names in references that the records carry."""
+    marks: Marks
+    """Its places; values and lines are counted from where it begins."""
+
+
 class SliceReader(Protocol):
-    """Reads items from the middle of an archive that was checked. It can be sent to a process."""
+    """Reads a part of an archive. It can be sent to a process."""
 
     def items(self, start: Mark, size: int = 0) -> Iterator[Item]:
-        """Yield the items from a mark on.
+        """Yield the items from a mark on, of an archive that was checked.
 
         Args:
             start: Where to begin.
-            size: How many bytes are read at a time; 0 for a MiB.
+            size: How many bytes to read; 0 for all.
+        """
+        ...
+
+    def check(self, start: Mark, size: int) -> CheckedSlice | None:
+        """Return what a slice holds.
+
+        Args:
+            start: Where to begin.
+            size: How many bytes to read.
+
+        Returns:
+            None if the slice holds an error or a value of several lines: the archive must be
+            checked as a whole, which also tells the first error.
         """
         ...
 

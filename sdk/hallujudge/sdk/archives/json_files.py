@@ -13,11 +13,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO
 
 from ..errors import ArchiveError
 from .json_lines import LineReader, Mark, Marks, Placed
-from .local_files import open_binary, open_text
+from .local_files import is_plain, open_binary, open_text
 
 __all__ = [
     "Mark",
@@ -44,7 +44,12 @@ _SPACE = re.compile(r"\s*")
 
 
 def read_values(
-    path: Path, *, chunk_chars: int = _CHUNK, start: Mark = _BEGINNING, marks: Marks | None = None
+    path: Path,
+    *,
+    chunk_chars: int = _CHUNK,
+    start: Mark = _BEGINNING,
+    size: int = 0,
+    marks: Marks | None = None,
 ) -> Iterator[Placed]:
     """Yield the top-level values of a file, and the entries of a top-level list one by one.
 
@@ -52,6 +57,7 @@ def read_values(
         path: The file.
         chunk_chars: How many characters are read at a time.
         start: Where to begin in a file that is not packed.
+        size: How many bytes to read from there; 0 for all.
         marks: Where to note places to begin.
 
     Raises:
@@ -59,7 +65,12 @@ def read_values(
     """
     try:
         with open_binary(path) as file:
-            yield from _values_of(file, path, chunk_chars, start, marks)
+            if start.offset:
+                file.seek(start.offset)
+            lines = LineReader(file, start, _line_value, chunk_chars, size)
+            yield from _values_of(lines, path, chunk_chars, marks)
+            if lines.ended and marks is not None:
+                marks.complete = is_plain(file)
     except OSError as err:
         raise ArchiveError(
             f"{path}: {err.strerror or err}; check the path", metadata={"path": str(path)}
@@ -72,16 +83,10 @@ def read_values(
 
 
 def _values_of(
-    file: BinaryIO, path: Path, chunk_chars: int, start: Mark, marks: Marks | None
+    lines: LineReader, path: Path, chunk_chars: int, marks: Marks | None
 ) -> Iterator[Placed]:
-    plain = isinstance(getattr(file, "raw", None), io.FileIO)
-    if start.offset:
-        file.seek(start.offset)
-    lines = LineReader(file, start, _line_value, chunk_chars)
     yield from lines.values(marks)
     if lines.ended:
-        if marks is not None:
-            marks.complete = plain
         return
     # Values of several lines, several in a line, a list, damaged or oversized ones.
     with io.TextIOWrapper(lines.rest(), encoding="utf-8", newline="") as stream:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import struct
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from functools import partial
 from operator import itemgetter
 from typing import BinaryIO, NamedTuple, cast
 
-__all__ = ["LineReader", "Mark", "Marks", "Placed"]
+__all__ = ["LineReader", "Mark", "Marks", "Placed", "Span"]
 
 _BOM = b"\xef\xbb\xbf"
 _MARK = struct.Struct("<QQQ")
@@ -48,6 +49,15 @@ class Mark(NamedTuple):
     """Number of the line after it."""
 
 
+class Span(NamedTuple):
+    """A part of a file that consists of whole lines."""
+
+    start: Mark
+    """Where it begins."""
+    size: int
+    """Number of its bytes."""
+
+
 @dataclass(slots=True)
 class Marks:
     """Places from which the values of a file can be read, without those before."""
@@ -58,6 +68,8 @@ class Marks:
     """Whether the file is not packed, and each of its values has a line of its own."""
     nested: bool = False
     """Whether the first value holds records."""
+    end: Mark = field(default=Mark(), compare=False)
+    """The place after the last line that was read."""
 
     @property
     def usable(self) -> bool:
@@ -67,6 +79,21 @@ class Marks:
     def before(self, position: int) -> Mark:
         """Return the last mark that is not after a value."""
         return self.marks[bisect_right(self.marks, position, key=itemgetter(0)) - 1]
+
+    def extend(self, later: Marks, start: Mark) -> None:
+        """Add the marks of the lines that follow.
+
+        Args:
+            later: Their marks.
+            start: Where they begin, as they were counted.
+        """
+        values, lines = self.end.values - start.values, self.end.line - start.line
+        *moved, self.end = (
+            Mark(mark.values + values, mark.offset, mark.line + lines)
+            for mark in (*later.marks, later.end)
+        )
+        self.marks += moved
+        self.complete = later.complete
 
     def to_bytes(self) -> bytes:
         """Return the marks as bytes, for :meth:`of`."""
@@ -93,12 +120,19 @@ class LineReader:
         start: Where the file is.
         strict: Decodes a line that msgspec does not; raises ValueError if it is not one value.
         piece: How many bytes are read at a time; a longer line is left to another reader.
+        size: How many bytes are read in all; 0 for the whole file.
     """
 
     def __init__(
-        self, file: BinaryIO, start: Mark, strict: Callable[[bytes], object], piece: int
+        self,
+        file: BinaryIO,
+        start: Mark,
+        strict: Callable[[bytes], object],
+        piece: int,
+        size: int = 0,
     ) -> None:
         self._file = file
+        self._left = size or sys.maxsize
         self._strict = strict
         self._piece = piece
         # Imported here because clients of a server start without it.
@@ -116,7 +150,7 @@ class LineReader:
         self.line = start.line
         """Number of that line."""
         self.ended = False
-        """Whether all of the file was read."""
+        """Whether everything was read."""
 
     def values(self, marks: Marks | None = None) -> Iterator[Placed]:
         """Yield the values.
@@ -145,18 +179,27 @@ class LineReader:
                 line += 1
         self.count, self.line = count, line
         self.ended = self._read and count > 0
+        if marks is not None:
+            # What follows the last line feed was counted as a line, too.
+            marks.end = Mark(count, offset - 1, line - 1)
 
     def rest(self) -> BinaryIO:
         """Return a file of what was not read."""
-        return io.BufferedReader(_Rest(self._held, self._file))
+        return io.BufferedReader(_Rest(self._held, self._taken))
+
+    def _taken(self, size: int) -> bytes:
+        """Return the next bytes of the file, up to a number, as far as they are to be read."""
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
 
     def _lines(self) -> Iterator[list[bytes]]:
         """Yield whole lines, a piece of the file at a time."""
         if self._start.offset == 0:
-            start = self._file.read(len(_BOM))
+            start = self._taken(len(_BOM))
             self._held = start.removeprefix(_BOM)
             self._bom = len(start) - len(self._held)
-        while piece := self._file.read(self._piece):
+        while piece := self._taken(self._piece):
             lines = (self._held + piece).split(b"\n")
             self._held = lines.pop()
             yield lines
@@ -207,16 +250,16 @@ def _texts(value: object) -> int:
 class _Rest(io.RawIOBase):
     """What was read of a file already, then the rest of the file."""
 
-    def __init__(self, held: bytes, file: BinaryIO) -> None:
+    def __init__(self, held: bytes, more: Callable[[int], bytes]) -> None:
         self._held = held
-        self._file = file
+        self._more = more
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
-        data = self._held[: len(view)] or self._file.read(len(view))
+        data = self._held[: len(view)] or self._more(len(view))
         self._held = self._held[len(data) :]
         view[: len(data)] = data
         return len(data)

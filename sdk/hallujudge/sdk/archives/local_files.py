@@ -19,6 +19,7 @@ __all__ = [
     "DamagedError",
     "copy_of_stdin",
     "copy_to_file",
+    "is_plain",
     "open_binary",
     "open_text",
     "read_bytes",
@@ -69,6 +70,11 @@ def open_binary(path: Path) -> BinaryIO:
         file.close()
         raise
     return file
+
+
+def is_plain(file: BinaryIO) -> bool:
+    """Return whether a file that :func:`open_binary` opened is not packed."""
+    return isinstance(getattr(file, "raw", None), io.FileIO)
 
 
 def open_text(path: Path) -> IO[str]:

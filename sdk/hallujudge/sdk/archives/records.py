@@ -33,7 +33,6 @@ __all__ = [
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _TEXT = {str}
-_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,21 +95,21 @@ def read_records(
     Args:
         source: Where the records come from.
         start: Where to begin in a file; None for the beginning.
-        size: How many bytes of a file are read at a time; 0 for a MiB.
+        size: How many bytes of a file to read from there; 0 for all.
         marks: Where to note places of a file to begin.
 
     Raises:
         ArchiveError: The file can't be read, or an entry is not a record.
     """
     if isinstance(source, (str, Path)):
-        return _of_file(Path(source), start or Mark(), size or _PIECE, marks)
+        return _of_file(Path(source), start or Mark(), size, marks)
     return _of_values(_entries(source))
 
 
 def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterator[Record]:
     before = f"{path} line "
     held: Iterator[tuple[str, object]] | None
-    values = read_values(path, chunk_chars=size, start=start, marks=marks)
+    values = read_values(path, start=start, size=size, marks=marks)
     more = 0
     for index, (value, line) in enumerate(values, start.values):
         if index == 0 and (held := _held(value, f"{before}{line}")) is not None:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.engine.ordered import ordered_map
 
+from ..archives.spreading import spread_by
 from ..errors import InternalError
 from .groups import ATTEMPTS, Group, died, groups_of
 from .parts import Part
 from .processes import DiedError, Processes, Work
-from .worker import WorkerSettings, make_parts, prepare
+from .worker import SliceCheck, WorkerSettings, do, prepare
 from .workers import early_count
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
 
     from ..archives import ItemSource
+    from ..archives.inputs import CheckedSlice, SliceReader
+    from ..archives.json_lines import Span
     from ..score_run import ScoreRun
 
 __all__ = ["PoolParts", "early_workers"]
@@ -51,7 +55,8 @@ def early_workers(
     pool.start()
     token = _early.set(pool)
     try:
-        yield
+        with spread_by(pool):
+            yield
     finally:
         _early.reset(token)
         pool.close()
@@ -67,9 +72,10 @@ class PoolParts:
 
     def __init__(self, settings: WorkerSettings, workers: int) -> None:
         self._settings = settings
-        self._workers = workers
-        self._processes = Processes(
-            Work(prepare, settings, make_parts),
+        self._ahead = _GROUPS_AHEAD * workers
+        self._starting: Future[None] | None = None
+        self._processes: Processes[WorkerSettings, Any, Any] = Processes(
+            Work(prepare, settings, do),
             count=workers,
             attempts=ATTEMPTS,
             # The second is what the command's own script imports; every worker runs it again.
@@ -84,14 +90,29 @@ class PoolParts:
 
     def start(self) -> None:
         """Start the workers now, rather than with the first items, and return at once."""
-        self._processes.start_soon()
+        self._starting = self._processes.start_soon()
+
+    def check(self, reader: SliceReader, spans: Iterable[Span]) -> Iterator[CheckedSlice | None]:
+        """Yield what slices of an archive hold; see :class:`Spread`.
+
+        Until the workers have started, this process checks slices itself.
+        """
+        left = iter(spans)
+        while self._starting is not None and not self._starting.done():
+            if (span := next(left, None)) is None:
+                return
+            yield reader.check(*span)
+        tasks = (SliceCheck(reader, span) for span in left)
+        try:
+            yield from self._processes.results(tasks, ahead=self._ahead)
+        except DiedError:
+            yield None
 
     async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
         """Yield the parts of items; see :class:`PartSource`."""
-        limit = _GROUPS_AHEAD * self._workers
         try:
             async with aclosing(
-                ordered_map(groups_of(items, first), self._made, limit=limit)
+                ordered_map(groups_of(items, first), self._made, limit=self._ahead)
             ) as done:
                 async for parts in done:
                     for part in parts:

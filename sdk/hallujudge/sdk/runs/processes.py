@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import multiprocessing
 import traceback
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.reduction import ForkingPickler
@@ -81,13 +83,13 @@ class Processes(Generic[Settings, Task, Result]):
             while len(self._all) < self._count:
                 self._add()
 
-    def start_soon(self) -> None:
+    def start_soon(self) -> Future[None]:
         """Start the processes in a thread, and return at once.
 
         The start waits until the process that they are forked from has imported its modules. What
         fails here fails again in :meth:`result`.
         """
-        self.threads.submit(self.start)
+        return self.threads.submit(self.start)
 
     def result(self, task: Task) -> Result:
         """Return the result of a task, which a process does; wait for one that is idle.
@@ -108,6 +110,27 @@ class Processes(Generic[Settings, Task, Result]):
             result: Result = _unpacked(reply)
             return result
         raise DiedError
+
+    def results(self, tasks: Iterable[Task], *, ahead: int) -> Iterator[Result]:
+        """Yield the results of tasks in their order.
+
+        Args:
+            tasks: The tasks.
+            ahead: How many are begun before the result of the first is taken.
+
+        Raises:
+            DiedError: The processes died again and again, or were closed.
+            Exception: What a task ended with.
+        """
+        left = iter(tasks)
+        begun = deque(self.threads.submit(self.result, task) for task in islice(left, ahead))
+        try:
+            while begun:
+                yield begun.popleft().result()
+                begun.extend(self.threads.submit(self.result, task) for task in islice(left, 1))
+        finally:
+            for future in begun:
+                future.cancel()
 
     def close(self) -> None:
         """End the processes, whatever they do."""

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.llm.shared import SharedCalls
 
-__all__ = ["Worker", "WorkerSettings", "make_parts", "prepare"]
+    from ..archives.inputs import CheckedSlice, SliceReader
+    from ..archives.json_lines import Span
+
+__all__ = ["SliceCheck", "Worker", "WorkerSettings", "do", "prepare"]
 
 _NEW_OBJECTS = 50_000
 
@@ -38,6 +41,15 @@ class WorkerSettings:
     """Whether responses are kept."""
     html: bool = False
     """Whether an HTML page is made."""
+
+
+class SliceCheck(NamedTuple):
+    """A slice of an archive that a worker checks."""
+
+    reader: SliceReader
+    """Reads the archive."""
+    span: Span
+    """The slice."""
 
 
 class Worker:
@@ -83,6 +95,10 @@ class Worker:
             first += len(batch)
         return parts
 
+    def check(self, task: SliceCheck) -> CheckedSlice | None:
+        """Return what a slice of an archive holds."""
+        return self._readers.of(task.reader).check(*task.span)
+
 
 class _OnlyWorker(NamedTuple):
     """The worker of this process."""
@@ -106,10 +122,12 @@ def prepare(settings: WorkerSettings) -> None:
     _workers["only"] = _OnlyWorker(worker, loop)
 
 
-def make_parts(group: Group) -> list[Part]:
-    """Return the parts of a group of items; see :meth:`Worker.parts`."""
+def do(task: Group | SliceCheck) -> list[Part] | CheckedSlice | None:
+    """Return the parts of a group of items, or what a slice of an archive holds."""
     worker, loop = _workers["only"]
-    return loop.run_until_complete(worker.parts(group))
+    if isinstance(task, SliceCheck):
+        return worker.check(task)
+    return loop.run_until_complete(worker.parts(task))
 
 
 def _end_with_parent() -> None:

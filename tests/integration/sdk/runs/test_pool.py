@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import multiprocessing
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.process_tasks import DeadlyReader
 
 from hallujudge.sdk import Client, RunFolder, ScoreRun
+from hallujudge.sdk.archives.spreading import spans_of, spread_by
 from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.runs.pool import PoolParts
+from hallujudge.sdk.runs.worker import WorkerSettings
 
 COUNT = 6_000
 FILES = ("items.jsonl", "report.json", "report.html")
@@ -102,6 +107,25 @@ def test_workers_read_their_own_slices_of_a_file(
     # The page names its input files.
     for name in ("items.jsonl", "report.json"):
         assert contents(tmp_path / "out")[name] == whole[name]
+
+
+def test_workers_check_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    row = {"caption": "A dog." + 3000 * " ", "objects": ["dog"]}
+    path.write_text("".join(json.dumps({"id": n, **row}) + "\n" for n in range(2000)))
+    run = ScoreRun("chair", responses=path)
+    whole = run.items()
+    settings = WorkerSettings(spec=run.spec(), judges={}, keep_text=True)
+    with closing(PoolParts(settings, 2)) as pool:
+        with spread_by(pool):
+            items = run.items()
+        # A process that dies leaves the check to this one.
+        assert list(pool.check(DeadlyReader(), spans_of(path))) == [None]
+    assert list(items) == list(whole)
+    assert items.slices is not None
+    assert whole.slices is not None
+    assert items.slices.marks.end == whole.slices.marks.end
+    assert items.slices.marks != whole.slices.marks
 
 
 class StoppedError(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -17,6 +17,7 @@ from ...errors import ArchiveError
 from ..coco import coco_number
 from ..inputs import (
     CheckedArchive,
+    CheckedSlice,
     InputOptions,
     ItemSlices,
     ItemSource,
@@ -37,6 +38,7 @@ from ..records import (
     response_value,
     well_formed,
 )
+from ..spreading import spans_of, spread
 from .references import ID_KEYS, OBJECT_KEYS, Objects, read_objects, shared_names
 
 __all__ = ["read_chair", "read_checked"]
@@ -61,13 +63,15 @@ def read_chair(
     """
     known = None if references is None else read_objects(references)
     captions = _Captions(responses, known, options, group_by)
-    marks = Marks()
-    source = captions.checked(marks)
     # Ids of duplicates depend on those before.
-    if not marks.usable or options.allow_duplicates or not _is_readable_again(references):
-        return source
+    if options.allow_duplicates or not _is_readable_again(references):
+        return captions.source(captions.found())
     reader = _CaptionReader(responses, references, options, group_by, captions)
-    return replace(source, slices=ItemSlices(reader=reader, marks=marks))
+    found = _found_by_slices(reader, known) or captions.found()
+    source = captions.source(found)
+    if not found.marks.usable:
+        return source
+    return replace(source, slices=ItemSlices(reader=reader, marks=found.marks))
 
 
 def read_checked(
@@ -85,6 +89,27 @@ def read_checked(
         slices=ItemSlices(reader=reader, marks=checked.marks),
         reference_names=lambda: reader.names(checked.marks.before(0)),
     )
+
+
+def _found_by_slices(reader: _CaptionReader, known: Mapping[str, Objects] | None) -> _Found | None:
+    """Return what several processes find in an archive; None if it must be checked as a whole.
+
+    Args:
+        reader: Reads the archive.
+        known: The references, if they were given apart from the captions.
+    """
+    checking, path = spread(), reader.responses
+    # An entry of an id map may be found by its position in the whole archive.
+    if checking is None or not isinstance(path, (str, Path)) or reader.options.id_map is not None:
+        return None
+    found = _Found(known=known)
+    for piece in checking.check(reader, spans_of(Path(path))):
+        if piece is None:
+            return None
+        found.add(piece.ids)
+        found.names.update(piece.names)
+        found.marks.extend(piece.marks, piece.start)
+    return found if found.marks.usable else None
 
 
 def _names(objects: Iterable[Objects | None]) -> frozenset[str]:
@@ -117,6 +142,31 @@ class _Keys:
     objects: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What an archive of captions holds."""
+
+    known: Mapping[str, Objects] | None
+    """The references, if they were given apart from the captions."""
+    ids: IdCheck = field(default_factory=IdCheck)
+    """The image ids."""
+    met: set[str] = field(default_factory=set)
+    """Image ids that have a reference."""
+    unknown: dict[str, None] = field(default_factory=dict)
+    """Image ids that have none, in their order."""
+    names: set[str] = field(default_factory=set)
+    """Names of the objects that captions carry."""
+    marks: Marks = field(default_factory=Marks)
+    """Places of the archive."""
+
+    def add(self, identifiers: Sequence[str]) -> None:
+        """Add the image ids of captions."""
+        self.ids.extend(identifiers)
+        if self.known is not None:
+            self.met.update(self.known.keys() & identifiers)
+            self.unknown.update((image, None) for image in identifiers if image not in self.known)
+
+
 class _Captions:
     """An archive of captions, read once to check it and once to score it."""
 
@@ -135,37 +185,45 @@ class _Captions:
         self._shared: dict[tuple[object, ...], Objects] = {}
         self._keys = self._find_keys()
 
-    def checked(self, marks: Marks | None = None) -> ItemSource:
-        """Return the items after checking every id.
-
-        Args:
-            marks: Where to note places of the archive.
-        """
-        ids = IdCheck()
-        unknown: dict[str, None] = {}
-        met: set[str] = set()
-        names: set[str] = set()
-        captions = self._captions(marks=marks)
-        if self._known is None:
-            captions = self._noting(names, captions)
+    def found(self) -> _Found:
+        """Return what the whole archive holds."""
+        found = _Found(known=self._known)
+        captions = self._noting(found.names, self._captions(marks=found.marks))
         while identifiers := [image for image, _, _ in islice(captions, _CHECKED)]:
-            ids.extend(identifiers)
-            if self._known is not None:
-                met.update(self._known.keys() & identifiers)
-                unknown.update((image, None) for image in identifiers if image not in self._known)
-        self._refuse_duplicates(ids)
-        self._refuse_unknown(list(unknown), len(met))
-        names.update(_names((self._known or {}).values()))
+            found.add(identifiers)
+        return found
+
+    def slice(self, start: Mark, size: int) -> CheckedSlice | None:
+        """Return what a slice of the archive holds; see :class:`SliceReader`."""
+        names: set[str] = set()
+        marks = Marks()
+        try:
+            captions = self._noting(names, self._captions(start, size, marks))
+            ids = [image for image, _, _ in captions]
+        except ArchiveError:
+            return None
+        if not marks.usable:
+            return None
+        return CheckedSlice(start=start, ids=ids, names=frozenset(names), marks=marks)
+
+    def source(self, found: _Found) -> ItemSource:
+        """Return the items after checking what was found."""
+        self._refuse_duplicates(found.ids)
+        self._refuse_unknown(list(found.unknown), len(found.met))
+        names = _names((self._known or {}).values()) | found.names
         return ItemSource(
-            count=len(ids),
+            count=len(found.ids),
             make=self._items,
-            notes=self._notes(met),
-            reference_names=lambda: frozenset(names),
+            notes=self._notes(found.met),
+            reference_names=lambda: names,
         )
 
     def _noting(self, names: set[str], captions: Iterator[_Caption]) -> Iterator[_Caption]:
-        """Yield captions, and note the names of the objects that they carry."""
-        assert self._keys.objects is not None, "_find_keys made sure of it"
+        """Return captions; the names of objects that they carry as references are noted."""
+        return captions if self._keys.objects is None else self._naming(names, captions)
+
+    def _naming(self, names: set[str], captions: Iterator[_Caption]) -> Iterator[_Caption]:
+        assert self._keys.objects is not None, "the caller made sure of it"
         for caption in captions:
             # What can be read only once is left for the scoring.
             if not isinstance(caption.record.values.get(self._keys.objects), Iterator):
@@ -331,6 +389,9 @@ class _CaptionReader:
 
     def items(self, start: Mark, size: int = 0) -> Iterator[ChairItem]:
         return self._opened().from_mark(start, size)
+
+    def check(self, start: Mark, size: int) -> CheckedSlice | None:
+        return self._opened().slice(start, size)
 
     def names(self, start: Mark) -> frozenset[str]:
         """Return the names of the objects in the references, or in the responses without them."""

@@ -1,0 +1,145 @@
+"""An archive that is checked in slices is read, or refused, as one that is checked as a whole."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hallujudge.sdk import InputOptions
+from hallujudge.sdk.archives import read_items
+from hallujudge.sdk.archives.inputs import CheckedSlice, ItemSource, SliceReader
+from hallujudge.sdk.archives.json_files import read_values
+from hallujudge.sdk.archives.json_lines import Span
+from hallujudge.sdk.archives.spreading import spans_of, spread_by
+from hallujudge.sdk.errors import ArchiveError
+
+COUNT = 1300
+
+
+class InSlices:
+    """Checks slices as another process does, which is sent the reader."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.spans = list(spans_of(path, size))
+        self.told: list[CheckedSlice | None] = []
+
+    def check(self, reader: SliceReader, _spans: Iterable[Span]) -> Iterator[CheckedSlice | None]:
+        sent = pickle.loads(pickle.dumps(reader))  # what a pool does
+        for span in self.spans:
+            self.told.append(sent.check(*span))
+            yield self.told[-1]
+
+
+def lines() -> list[str]:
+    """Return captions that carry objects, some of them with quotes or in other alphabets."""
+    texts = ("A dog.", 'A "cat".', "Ein Hündchen.", None)
+    names = (["dog"], ["cat", "dog"], [f"cup {COUNT}"])
+    rows = ({"image_id": n, "caption": texts[n % 4], "objects": names[n % 3]} for n in range(COUNT))
+    return [json.dumps(row, ensure_ascii=n % 2 == 0) for n, row in enumerate(rows)]
+
+
+def whole_and_in_slices(path: Path, references: Path | None) -> tuple[ItemSource, ItemSource]:
+    whole = read_items("chair", path, references)
+    with spread_by(spread := InSlices(path, 10_000)):
+        in_slices = read_items("chair", path, references)
+    assert len(spread.told) > 5
+    assert None not in spread.told
+    return whole, in_slices
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text,
+        lambda text: text.rstrip("\n"),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: "\n\n" + text.replace("7}\n", "7}\n\n   \n"),
+        lambda text: text + "\n" * 30_000,
+    ],
+    ids=["plain", "cut", "windows", "mark", "blank", "long end"],
+)
+@pytest.mark.parametrize("apart", [False, True], ids=["carried", "apart"])
+def test_what_is_read(tmp_path: Path, change: Callable[[str], str], apart: bool) -> None:
+    path, references = tmp_path / "captions.jsonl", tmp_path / "objects.json"
+    path.write_text(change("".join(f"{line}\n" for line in lines())), encoding="utf-8", newline="")
+    # Two images have no caption, which is noted.
+    references.write_text(json.dumps({str(n): [f"cup {n % 9}"] for n in range(COUNT + 2)}))
+    whole, in_slices = whole_and_in_slices(path, references if apart else None)
+    assert list(in_slices) == list(whole)
+    assert len(in_slices) == len(whole) == COUNT
+    assert in_slices.notes == whole.notes
+    assert bool(whole.notes) == apart
+    assert in_slices.reference_names() == whole.reference_names()
+    assert in_slices.slices is not None
+    values = list(read_values(path))
+    for mark in in_slices.slices.marks.marks:
+        assert list(read_values(path, start=mark)) == values[mark.values :]
+        assert list(in_slices.start_at(mark.values)) == list(whole)[mark.values :]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {800: lines()[3]},
+        {800: lines()[3], 1200: lines()[2]},
+        {900: '{"image_id": 99999, "caption": "A cup.", "objects": []}'},
+        {900: '{"caption": "A cup.", "objects": []}'},
+        {900: '{"image_id": 900, "caption": 5, "objects": []}'},
+        {900: '{"image_id": 900, "image_id": 901, "caption": "A cup.", "objects": []}'},
+        {500: '{"image_id": null, "caption": "A cup.", "objects": []}', 3: "[1, 2]"},
+        {1000: '{"image_id": 1000, "capt'},
+        {COUNT - 1: '{"image_id": 1000, "capt'},
+        {1000: "no JSON", 1100: '{"caption": "no id"}'},
+        {1000: "\udcff"},
+    ],
+)
+def test_the_first_error_is_told(tmp_path: Path, faults: dict[int, str]) -> None:
+    path, references = tmp_path / "captions.jsonl", tmp_path / "objects.json"
+    written = lines()
+    for number, fault in faults.items():
+        written[number] = fault
+    path.write_text("\n".join(written), encoding="utf-8", errors="surrogateescape")
+    references.write_text(json.dumps({str(n): ["cup"] for n in range(COUNT)}))
+    with pytest.raises(ArchiveError) as whole:
+        read_items("chair", path, references)
+    with pytest.raises(ArchiveError) as sliced, spread_by(InSlices(path, 10_000)):
+        read_items("chair", path, references)
+    assert str(sliced.value) == str(whole.value)
+    assert sliced.value.metadata == whole.value.metadata
+
+
+@pytest.mark.parametrize("layout", ["list", "indented", "two in a line", "long", "held", "gzip"])
+def test_other_layouts_are_checked_as_a_whole(tmp_path: Path, layout: str) -> None:
+    written, path = lines(), tmp_path / "captions.json"
+    values = [json.loads(line) for line in written]
+    texts = {
+        "list": json.dumps(values),
+        "indented": "\n".join(json.dumps(value, indent=1) for value in values),
+        "two in a line": "\n".join([*written[:-2], " ".join(written[-2:])]),
+        "long": "\n".join([json.dumps({**values[0], "more": "x" * (1 << 21)}), *written[1:]]),
+        "held": json.dumps({"data": values}),
+    }
+    if layout == "gzip":
+        path.write_bytes(gzip.compress("\n".join(written).encode()))
+    else:
+        path.write_text(texts[layout], encoding="utf-8")
+    whole = read_items("chair", path, None)
+    with spread_by(InSlices(path, 10_000)):
+        in_slices = read_items("chair", path, None)
+    assert list(in_slices) == list(whole)
+    assert (in_slices.slices is None) == (whole.slices is None)
+
+
+def test_places_in_an_id_map_are_those_in_the_whole_archive(tmp_path: Path) -> None:
+    path, id_map = tmp_path / "captions.jsonl", tmp_path / "ids.json"
+    path.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
+    id_map.write_text(json.dumps([f"image {n}" for n in range(COUNT)]))
+    with spread_by(InSlices(path, 10_000)):
+        items = list(read_items("chair", path, None, options=InputOptions(id_map=id_map)))
+    assert [item.id for item in items] == [f"image {n}" for n in range(COUNT)]
