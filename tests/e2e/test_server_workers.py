@@ -53,7 +53,7 @@ def test_workers_have_no_secret_and_end_with_the_server() -> None:
         code, errors = running.stop()
     assert code == 0, errors
     assert "Traceback" not in errors
-    assert not any(map(is_running, workers))
+    assert eventually(lambda: not any(map(is_running, workers)))
 
 
 def test_workers_end_with_a_killed_server() -> None:
