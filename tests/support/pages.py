@@ -17,7 +17,7 @@ TAGS = VOID.union(
     ("html", "head", "title", "style", "script", "noscript", "body", "main", "header", "section"),
     ("details", "summary", "h1", "h2", "p", "b", "small", "code", "span", "div", "ul", "li"),
     ("table", "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "button"),
-    ("svg", "rect", "circle", "line", "text", "a", "progress"),
+    ("svg", "rect", "circle", "line", "text", "a", "nav", "progress"),
 )
 PLAIN_TAGS = {"form", "input"}
 """What pages without a script have besides."""

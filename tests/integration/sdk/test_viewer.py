@@ -5,9 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,8 +18,9 @@ import pytest
 from support.pages import Page
 
 from hallujudge.sdk import Client
-from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.runs.names import ITEMS, JOURNAL, MANIFEST, partial
+from hallujudge.sdk.errors import InvalidInputError, OutputError
+from hallujudge.sdk.runs.lock import FolderLock
+from hallujudge.sdk.runs.names import ITEMS, JOURNAL, MANIFEST, REPORT, partial
 from hallujudge.sdk.viewer import Viewer
 
 OBJECTS = {"1": ["dog"], "2": ["cat"]}
@@ -70,7 +74,7 @@ def address(runs: Path) -> Iterator[str]:
         yield served
 
 
-def test_the_overview_has_every_run_and_what_differs(address: str) -> None:
+def test_the_overview_has_every_run_and_what_differs(address: str, runs: Path) -> None:
     status, page = get(address, "/")
     assert status == 200
     text = Page(page, plain=True).text
@@ -80,13 +84,18 @@ def test_the_overview_has_every_run_and_what_differs(address: str) -> None:
     assert "<b>run<" not in page
     assert "var:corrected" in text
     assert "connect-src" not in Page(page, plain=True).policy
+    day = datetime.fromtimestamp((runs / "llava" / REPORT).stat().st_mtime, tz=UTC)
+    assert f"llava{day:%Y-%m-%d}" in text
 
 
 def test_a_run_and_a_comparison_are_shown(address: str) -> None:
     status, page = get(address, "/run?name=poor")
     assert (status, Page(page).head["count"]) == (200, 2)
+    assert Page(page).head["runs"][0]["title"] == "poor", "the name that the overview has"
+    assert '<a href="/">All runs</a>' in page
     status, page = get(address, "/compare?a=llava&b=poor")
     assert status == 200
+    assert '<a href="/">All runs</a>' in page
     assert [run["title"] for run in Page(page).head["runs"]] == ["llava", "poor"]
 
 
@@ -119,7 +128,7 @@ def test_runs_under_way_and_unreadable_ones_are_listed(runs: Path, tmp_path: Pat
     with serving(tmp_path) as served:
         _, page = get(served, "/")
     text = Page(page, plain=True).text
-    assert "live 0 of 2 items" in text
+    assert "live 0 of 2 items – stopped" in text
     assert "Update hallujudge" in text
     assert "connect-src 'self'" in Page(page, plain=True).policy, "the page looks for newer content"
 
@@ -145,12 +154,52 @@ def test_a_run_under_way_has_a_page_of_what_it_holds(stopped: Path) -> None:
         assert "is not complete" in get(served, "/compare?a=stopped&b=stopped")[1]
 
 
+def test_a_run_that_goes_on_is_told_from_one_that_stopped(stopped: Path) -> None:
+    def told(served: str) -> str:
+        return " ".join(Page(get(served, "/run?name=stopped")[1]).text.split())
+
+    with serving(stopped.parent) as served:
+        assert "Stopped: 2 of 2 items scored" in told(served)
+        assert "repeat its command with --resume" in told(served)
+        lock = FolderLock(stopped)
+        assert "Under way: 2 of 2 items scored" in told(served)
+        assert "--resume" not in told(served)
+        assert "stopped 2 of 2 items – under way" in " ".join(
+            Page(get(served, "/")[1], plain=True).text.split()
+        )
+        lock.release()
+
+
+def test_a_browser_that_goes_away_leaves_no_traceback(
+    address: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    host, _, port = address.removeprefix("http://").rstrip("/").partition(":")
+    for _ in range(3):
+        with socket.create_connection((host, int(port)), timeout=60) as gone:
+            # Closing without linger resets the connection, as a closed tab does.
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            gone.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n")
+    assert get(address, "/")[0] == 200
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_folder_that_is_looked_at_can_be_locked(tmp_path: Path) -> None:
+    held = FolderLock(tmp_path)
+    FolderLock(tmp_path, wait=lambda _seconds: held.release()).release()
+    held = FolderLock(tmp_path)
+    with pytest.raises(OutputError, match="another run writes"):
+        FolderLock(tmp_path, wait=lambda _seconds: None)
+    held.release()
+
+
 def test_a_run_without_items_yet_has_a_page(stopped: Path) -> None:
     partial(stopped, JOURNAL).write_bytes(b"")
     with serving(stopped.parent) as served:
         status, source = get(served, "/run?name=stopped")
     assert status == 200
     assert "0 of 2 items scored" in Page(source).text
+    assert "Items are shown once scored." in Page(source).text
+    assert "The scores are of these items" not in Page(source).text
 
 
 def test_a_run_with_a_torn_journal_has_a_page_of_what_is_whole(stopped: Path) -> None:

@@ -16,7 +16,12 @@ __all__ = ["page_of_two"]
 
 
 def page_of_two(
-    first: Path, second: Path, *, images: Images | None = None, allow: tuple[str, ...] = ()
+    first: Path,
+    second: Path,
+    *,
+    images: Images | None = None,
+    allow: tuple[str, ...] = (),
+    overview: str = "",
 ) -> str:
     """Return the page of two complete runs: their differences, and their items side by side.
 
@@ -25,6 +30,7 @@ def page_of_two(
         second: Folder of the other run.
         images: Where pictures come from; None for no pictures.
         allow: Fields of the signature that may differ.
+        overview: Address of the page of all runs; empty for a page that stands alone.
 
     Raises:
         InvalidInputError: The runs were scored in different ways, or have no item in common.
@@ -44,4 +50,5 @@ def page_of_two(
         sides[1],
         Differences(rows=found.pairs[0].differences, method=found.method, notes=found.notes),
         images=images,
+        overview=overview,
     )

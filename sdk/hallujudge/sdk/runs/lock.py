@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import OutputError
 
 __all__ = ["FolderLock", "is_locked"]
 
+_TRIES = 4
+_SECONDS = 0.05
+
 
 class FolderLock:
     """Holds a folder until it is released, or this process ends.
 
+    A lock that is held is tried again for a moment: :func:`is_locked` holds it that long, as when
+    the page of a run looks whether the run goes on.
+
     Args:
         folder: The folder.
+        wait: Waits between two tries.
 
     Raises:
         OutputError: Another run holds the lock.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, wait: Callable[[float], object] = time.sleep) -> None:
+        for _ in range(_TRIES - 1):
+            try:
+                self._descriptor = _locked(folder)
+            except OutputError:
+                wait(_SECONDS)
+            else:
+                return
         self._descriptor = _locked(folder)
 
     def release(self) -> None:
@@ -30,14 +46,17 @@ class FolderLock:
             self._descriptor = None
 
 
-def is_locked(folder: Path) -> bool:
-    """Return whether a run writes to a folder now."""
+def is_locked(folder: Path) -> bool | None:
+    """Return whether a run writes to a folder now; None where the system can't tell."""
     try:
-        FolderLock(folder).release()
+        descriptor = _locked(folder)
     except OutputError:
         return True
     except OSError:
-        return False
+        return None
+    if descriptor is None:
+        return None
+    os.close(descriptor)
     return False
 
 

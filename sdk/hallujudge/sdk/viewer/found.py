@@ -11,6 +11,7 @@ from hallujudge.metrics import Report
 
 from ..errors import HallujudgeError, InvalidInputError
 from ..runs.kept import read_kept
+from ..runs.lock import is_locked
 from ..runs.manifest import Manifest
 from ..runs.names import ITEMS, JOURNAL, MANIFEST, REPORT, partial
 from ..runs.read import read_run
@@ -35,6 +36,10 @@ class FoundRun:
     """How many items a run under way has scored."""
     items: int = 0
     """How many items it has."""
+    writing: bool | None = None
+    """Whether a process writes to it now; None where the system can't tell."""
+    date: str = ""
+    """Day on which its report was written."""
     problem: str = ""
     """Why it can't be read; empty if it can."""
 
@@ -42,6 +47,18 @@ class FoundRun:
     def under_way(self) -> bool:
         """Whether the run is still being scored, or was stopped before its end."""
         return self.report is None and not self.problem
+
+    @property
+    def title(self) -> str:
+        """Name on a page; empty for the folder itself."""
+        return "" if self.name == "." else self.name
+
+    @property
+    def state(self) -> str:
+        """What a run without a report does."""
+        if self.writing is None:
+            return "Not complete"
+        return "Under way" if self.writing else "Stopped"
 
 
 def find_runs(folder: Path) -> list[FoundRun]:
@@ -75,8 +92,17 @@ def _read(run: Path, folder: Path) -> FoundRun:
         if partial(run, MANIFEST).exists():
             manifest = Manifest.read(partial(run, MANIFEST))
             kept = read_kept(partial(run, JOURNAL), partial(run, ITEMS), trust=True)
-            return FoundRun(name=name, folder=run, scored=kept.items, items=manifest.items)
-        report = read_run(run).report
-        return FoundRun(name=name, folder=run, report=report, items=report.coverage.items)
+            return FoundRun(
+                name=name,
+                folder=run,
+                scored=kept.items,
+                items=manifest.items,
+                writing=is_locked(run),
+            )
+        stored = read_run(run)
+        items = stored.report.coverage.items
+        return FoundRun(
+            name=name, folder=run, report=stored.report, items=items, date=stored.date()
+        )
     except (HallujudgeError, OSError) as err:
         return FoundRun(name=name, folder=run, problem=str(err))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from ..report.markup import Markup, element
-from ..report.page.document import document, first, render_parts
+from ..report.markup import Content, Markup, element
+from ..report.page.document import document, first, links, render_parts
 from ..report.page.images import Images
 from ..report.text import counted
 from ..runs.under_way import RunUnderWay, read_under_way
 from .found import FoundRun
+from .pages import OVERVIEW
 
 __all__ = ["live_page"]
 
@@ -24,24 +27,35 @@ def live_page(run: FoundRun) -> str:
         FileNotFoundError: The run was completed meanwhile.
     """
     held = read_under_way(run.folder)
-    progress = _progress(held)
+    about = replace(held.about, title=run.title or held.about.title, overview=OVERVIEW)
+    progress = _progress(run, held)
     if held.report is None:
-        body = [element("h1", run.name), progress]
-        return document(f"{run.name} – Hallujudge", [first(*body, live=True)], scripts=("live.js",))
-    return render_parts(held.parts, held.report, held.about, Images(), live=progress)
+        body = [links(OVERVIEW, items=False), progress, element("h1", about.title)]
+        title = f"{about.title} – Hallujudge"
+        return document(title, [first(*body, live=True)], scripts=("live.js",))
+    return render_parts(held.parts, held.report, about, Images(), live=progress)
 
 
-def _progress(held: RunUnderWay) -> Markup:
+def _progress(run: FoundRun, held: RunUnderWay) -> Markup:
     total = held.manifest.items
-    told = f"{held.items:,} of {counted(total, 'item')} scored; last written {_ago(held)}. "
-    told += "The scores are of these items."
     return element(
         "section",
-        element("p", element("b", "Under way: "), told, id="live-state", role="status"),
+        element("p", *_told(run, held), id="live-state", role="status"),
         element("progress", value=str(held.items), max=str(max(total, 1)), aria_label="Progress"),
         _class="under-way",
         aria_label="Progress of the run",
     )
+
+
+def _told(run: FoundRun, held: RunUnderWay) -> Iterator[Content]:
+    yield element("b", f"{run.state}: ")
+    yield f"{held.items:,} of {counted(held.manifest.items, 'item')} scored; "
+    yield f"last written {_ago(held)}. "
+    yield "The scores are of these items. " if held.items else "Items are shown once scored. "
+    if not run.writing:
+        yield "To go on with a run that stopped, repeat its command with "
+        yield element("code", "--resume")
+        yield "."
 
 
 def _ago(held: RunUnderWay) -> str:

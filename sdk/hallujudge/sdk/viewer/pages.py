@@ -7,16 +7,19 @@ from urllib.parse import quote
 
 from hallujudge.metrics import Report
 
-from ..report.markup import Content, Markup, element
+from ..report.markup import Content, Markup, element, joined
 from ..report.page.document import document, first
 from ..report.page.scale import bar
 from ..report.text import counted, cut, shown
 from .found import FoundRun
 
-__all__ = ["message_page", "overview_page"]
+__all__ = ["OVERVIEW", "message_page", "overview_page"]
+
+OVERVIEW = "/"
+"""Address of the page of all runs."""
 
 _NAME_CHARS = 120
-_RESUME = "Under way, or stopped before the end. To go on, repeat its command with "
+_RESUME = "To go on with a run that stopped, repeat its command with "
 # Parts of a signature that say nothing about how items were scored.
 _OF_ITEMS = frozenset({"ci", "n", "unscored"})
 
@@ -52,7 +55,7 @@ def message_page(title: str, text: str) -> str:
         title: Its heading.
         text: The sentence.
     """
-    back = element("p", element("a", "All runs", href="/"))
+    back = element("p", element("a", "All runs", href=OVERVIEW))
     body = [element("h1", title), element("p", text), back]
     return document(f"{title} – Hallujudge", body, scripts=())
 
@@ -77,7 +80,7 @@ def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
 def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bool) -> Markup:
     report = run.report
     assert report is not None, "only complete runs have rows"
-    link = _link(run)
+    named = joined([_link(run), element("small", run.date)])
     cells: list[Content] = [_radio(side, run.name) for side in ("a", "b")] if radios else []
     if differing:
         fields = _fields(report)
@@ -87,7 +90,7 @@ def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bo
     cells += [_score(report, name) for name in names]
     data = [element("td", cell) for cell in cells]
     # The key keeps what is chosen in the row when the page is brought up to date.
-    return element("tr", element("th", link, scope="row"), *data, data_key=run.name)
+    return element("tr", element("th", named, scope="row"), *data, data_key=run.name)
 
 
 def _link(run: FoundRun) -> Markup:
@@ -129,7 +132,7 @@ def _live(runs: Sequence[FoundRun]) -> Iterator[Markup]:
         element(
             "li",
             element("b", _link(run)),
-            f" {run.scored:,} of {run.items:,} items",
+            f" {run.scored:,} of {run.items:,} items – {run.state.lower()}",
             element(
                 "progress",
                 value=str(run.scored),

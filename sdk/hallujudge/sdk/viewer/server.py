@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from ..errors import HallujudgeError, InvalidInputError
 from .found import FoundRun, find_runs
-from .pages import message_page, overview_page
+from .pages import OVERVIEW, message_page, overview_page
 
 __all__ = ["Viewer"]
 
@@ -78,6 +80,11 @@ class Viewer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     address_family = socket.AF_INET
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a browser that went away before its page was sent."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # both are passed on
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -146,10 +153,12 @@ def _run_page(run: FoundRun) -> str:
             return live_page(run)
         # The run was completed a moment ago.
     stored = read_run(run.folder)
-    return stored.page(stored.about())
+    about = stored.about()
+    title = run.title or about.title
+    return stored.page(replace(about, title=title, date=stored.date(), overview=OVERVIEW))
 
 
 def _two(first: FoundRun, second: FoundRun) -> str:
     from ..comparison.page import page_of_two
 
-    return page_of_two(first.folder, second.folder)
+    return page_of_two(first.folder, second.folder, overview=OVERVIEW)

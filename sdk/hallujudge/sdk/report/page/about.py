@@ -19,6 +19,8 @@ class PageAbout:
     """Names of the input files, with their SHA-256."""
     date: str = ""
     """Date of the run."""
+    overview: str = ""
+    """Address of the page of all runs; empty for a page that stands alone."""
     card: str = ""
     """The judge's report card, as JSON; empty without one."""
     baseline: tuple[str, dict[str, float]] | None = None

@@ -19,8 +19,8 @@ from .document import (
     document,
     held,
     image_blocks,
+    links,
     page_head,
-    to_items,
 )
 from .images import Images
 from .packing import packed
@@ -108,6 +108,7 @@ def render_comparison(
     differences: Differences,
     *,
     images: Images | None = None,
+    overview: str = "",
 ) -> str:
     """Return the page of two runs. Items are joined by id.
 
@@ -116,6 +117,7 @@ def render_comparison(
         second: The run that is compared with it.
         differences: The differences of the scores.
         images: Where pictures come from; None for no pictures.
+        overview: Address of the page of all runs; empty for a page that stands alone.
     """
     runs = (first, second)
     items = [_read(held(run.parts)) for run in runs]
@@ -127,7 +129,7 @@ def render_comparison(
     pictures = images or Images()
     title = f"{first.title} and {second.title} – Hallujudge"
     body = [
-        to_items(),
+        links(overview),
         *_first_screen(runs, differences, items, len(common)),
         _making(runs, differences.method),
         app(),

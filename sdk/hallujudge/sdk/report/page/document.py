@@ -11,7 +11,7 @@ from typing import Any
 from hallujudge.metrics import Item, ItemResult, Report
 
 from ..limits import MOST_BYTES, MOST_ITEMS
-from ..markup import Markup, element
+from ..markup import Markup, element, joined
 from ..text import clean
 from ..views import ANSWER_WORDS
 from .about import PageAbout
@@ -31,9 +31,9 @@ __all__ = [
     "first",
     "held",
     "image_blocks",
+    "links",
     "page_head",
     "render_parts",
-    "to_items",
 ]
 
 _MEASURES = {"words": "Words of the response", "margin": "Smallest margin of a verdict"}
@@ -113,7 +113,7 @@ def render_parts(
     name = about.title or report.metric
     inputs = "\n".join(value for _, value in about.inputs)
     head = page_head([(name, report)], [columns], inputs or content_digest(parts))
-    screen = [to_items(), *([live] if live else []), *first_screen(report, about)]
+    screen = [links(about.overview), *([live] if live else []), *first_screen(report, about)]
     body = [first(*screen, _more(report, head["count"]), live=live is not None), app()]
     data = [
         *data_blocks(head, columns_json([columns]), map(packed_details, parts)),
@@ -284,9 +284,16 @@ def app() -> Markup:
     )
 
 
-def to_items() -> Markup:
-    """Return a link past the scores, to the items."""
-    return element("a", "To the items", href="#app", _class="to-items")
+def links(overview: str = "", *, items: bool = True) -> Markup:
+    """Return the links at the top of a page.
+
+    Args:
+        overview: Address of the page of all runs; empty for no link to it.
+        items: Whether there is a link past the scores, to the items.
+    """
+    shown = [element("a", "All runs", href=overview)] if overview else []
+    shown += [element("a", "To the items", href="#app")] if items else []
+    return element("nav", joined(shown, " "), _class="links", aria_label="Page")
 
 
 def _more(report: Report, count: int) -> Markup:
