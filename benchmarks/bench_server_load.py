@@ -197,25 +197,32 @@ def share(seconds: list[float], part: float) -> float:
     return sorted(seconds)[min(len(seconds) - 1, int(part * len(seconds)))] * 1e3
 
 
-async def load(calls: dict[str, list[Call]], rounds: int, count: int) -> None:
+async def load(calls: dict[str, list[Call]], pids: dict[str, int], rounds: int, count: int) -> None:
     """Measure each server with 1, 8 and 32 clients, in turns, and print ratios."""
     for clients in _CLIENTS:
         rates: dict[str, list[float]] = {name: [] for name in calls}
         seconds: dict[str, list[float]] = {name: [] for name in calls}
+        used: dict[str, list[float]] = {name: [] for name in calls}
         for _ in range(rounds):
             for name, of in calls.items():
-                begun = time.perf_counter()
+                begun, before = time.perf_counter(), processor_time(pids[name])
                 each = await asyncio.gather(
                     *(timed(call, max(1, count // clients)) for call in of[:clients])
                 )
                 flat = [one for some in each for one in some]
+                used[name].append((processor_time(pids[name]) - before) / len(flat) * 1e6)
                 rates[name].append(len(flat) / (time.perf_counter() - begun))
                 seconds[name] += flat
         score_rate, echo_rate = (statistics.median(rates[name]) for name in ("score", "echo"))
+        # The least disturbed round: other work makes a call take more processor time too.
+        score_used, echo_used = (min(used[name]) for name in ("score", "echo"))
         print(
             f"{clients:3} clients: score {score_rate:6.0f}/s, echo {echo_rate:6.0f}/s, "
             f"{echo_rate / score_rate:.2f} times below echo; "
-            f"p99 {share(seconds['score'], 0.99):.1f} ms, echo's {share(seconds['echo'], 0.99):.1f}"
+            f"p99 {share(seconds['score'], 0.99):.1f} ms, "
+            f"echo's {share(seconds['echo'], 0.99):.1f}; "
+            f"processor time {score_used:.0f} us, echo's {echo_used:.0f}, "
+            f"{score_used / echo_used:.2f} times"
         )
 
 
@@ -332,11 +339,11 @@ async def measure(given: argparse.Namespace, folder: Path) -> None:
     with (
         process(*command, str(given.workers), **state) as server,
         process(*command, "1", **state) as alone,
-        process(sys.executable, __file__, "--echo") as (_, echo_address),
+        process(sys.executable, __file__, "--echo") as echoes,
     ):
-        address = server[1]
+        address, echo_address = server[1], echoes[1]
         if "load" in given.parts:
-            await compare(address, echo_address, one, given)
+            await compare(server, echoes, one, given)
         if "streams" in given.parts:
             await streams({"1": alone, str(given.workers): server}, one, given.rounds)
         if "fairness" in given.parts:
@@ -345,10 +352,12 @@ async def measure(given: argparse.Namespace, folder: Path) -> None:
             await attacks(address, echo_address, other, given.calls)
 
 
-async def compare(address: str, echo_address: str, key: str, given: argparse.Namespace) -> None:
+async def compare(
+    server: tuple[int, str], echoes: tuple[int, str], key: str, given: argparse.Namespace
+) -> None:
     """Measure calls with one caption beside those of an echo."""
-    raw = score(1)
-    async with channel(address) as to, channel(echo_address) as echo_to:
+    raw, pids = score(1), {"score": server[0], "echo": echoes[0]}
+    async with channel(server[1]) as to, channel(echoes[1]) as echo_to:
         scoring: Any = to.unary_unary(_SCORE)
         echoing: Any = echo_to.unary_unary(_ECHO)
         calls: dict[str, list[Call]] = {
@@ -357,7 +366,7 @@ async def compare(address: str, echo_address: str, key: str, given: argparse.Nam
         }
         for of in calls.values():
             await timed(of[0], _WARM_UP)
-        await load(calls, given.rounds, given.calls)
+        await load(calls, pids, given.rounds, given.calls)
 
 
 def main() -> None:
