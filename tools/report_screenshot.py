@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _runs(folder: Path) -> Path:
-    """Return a folder of three runs: of two models, and one under way."""
+    """Return a folder of three runs: of two models, and one that stopped."""
     source = random.Random(7)  # noqa: S311  # made-up captions, the same each time
     scenes: Scenes = {}
     for number in range(1, IMAGES + 1):
