@@ -99,7 +99,7 @@ class Processes(Generic[Settings, Task, Result]):
             Exception: What the task ended with.
         """
         self.start()
-        packed = ForkingPickler.dumps(task)
+        packed = _packed(task)
         for _ in range(self._attempts):
             process = self._idle.get()
             reply = process.reply(packed)
@@ -170,7 +170,7 @@ class _Process:
         # The pipe ends with the process only if no other one has that end of it.
         other.close()
 
-    def reply(self, packed: memoryview) -> bytes | None:
+    def reply(self, packed: bytes) -> bytes | None:
         """Return what the process answers to a task; None: it has died."""
         try:
             self._pipe.send_bytes(packed)
@@ -194,18 +194,24 @@ def _serve(pipe: Connection, work: Work[Settings, Task, Result]) -> None:
     work.prepare(work.settings)
     try:
         while True:
-            pipe.send_bytes(_packed(work.do, pipe.recv_bytes()))
+            pipe.send_bytes(_done(work.do, pipe.recv_bytes()))
     except (EOFError, OSError):
         return
 
 
-def _packed(do: Callable[[Task], Result], task: bytes) -> memoryview:
+def _done(do: Callable[[Task], Result], task: bytes) -> bytes:
     try:
-        return ForkingPickler.dumps(do(ForkingPickler.loads(task)))
+        return _packed(do(ForkingPickler.loads(task)))
     except Exception as err:
         if not isinstance(err, HallujudgeError):
             err.add_note(f"In a worker process:\n{traceback.format_exc()}")
-        return ForkingPickler.dumps(_Failed(err))
+        return _packed(_Failed(err))
+
+
+def _packed(value: object) -> bytes:
+    # A copy: `dumps` returns a view of a buffer, and Python 3.12.1 crashes when it collects a
+    # traceback with such a view.
+    return bytes(ForkingPickler.dumps(value))
 
 
 def _unpacked(reply: bytes) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
@@ -60,6 +61,16 @@ def test_a_defect_says_where_it_was_found() -> None:
         with pytest.raises(ZeroDivisionError) as caught:
             pool.result(None)
         assert "in fail" in caught.value.__notes__[0]
+
+
+def test_the_traceback_of_an_error_can_be_collected() -> None:
+    with closing(processes(process_tasks.fail)) as pool:
+        with pytest.raises(ZeroDivisionError) as caught:
+            pool.result(None)
+        # A cycle with the frames of the traceback; what its collection raises is an error here.
+        caught.value.args = (caught.value,)
+        del caught
+        gc.collect()
 
 
 def test_ended_processes_keep_nobody_waiting(tmp_path: Path) -> None:
