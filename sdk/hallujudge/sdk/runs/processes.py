@@ -78,8 +78,14 @@ class Processes(Generic[Settings, Task, Result]):
         """Threads to call :meth:`result` in."""
 
     def start(self) -> None:
-        """Start the processes, unless that was done."""
+        """Start the processes, unless that was done.
+
+        Raises:
+            DiedError: They were closed.
+        """
         with self._lock:
+            if self._closed:
+                raise DiedError
             while len(self._all) < self._count:
                 self._add()
 

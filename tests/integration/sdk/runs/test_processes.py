@@ -80,3 +80,10 @@ def test_ended_processes_keep_nobody_waiting(tmp_path: Path) -> None:
         assert eventually(lambda: ready.exists() and all(each.running() for each in waiting))
     for future in waiting:
         assert isinstance(future.exception(), DiedError)
+
+
+def test_closed_processes_do_not_start_again() -> None:
+    pool = processes(process_tasks.refuse)
+    pool.close()
+    with pytest.raises(DiedError):
+        pool.result(None)
