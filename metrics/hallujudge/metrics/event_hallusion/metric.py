@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..framework.base import MetricBase
 from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, JudgedColumn, ScoreDefinition, share
-from ..framework.probabilities import SOFT, YES, probabilities_note, soft_option
+from ..framework.probabilities import SoftMetric, soft_option
 from ..framework.result import ScoredItem
 from .answers import parse_answer, parse_judgement
 from .evidence import EventHallusionEvidence, EventVerdict
@@ -22,7 +21,7 @@ __all__ = ["EventHallusionMetric"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventHallusionMetric(MetricBase):
+class EventHallusionMetric(SoftMetric):
     """EventHallusion (Zhang et al., 2024; the released ``eval.py``).
 
     * ``question_accuracy`` = right answers / questions
@@ -91,6 +90,10 @@ class EventHallusionMetric(MetricBase):
             "probability count by their verdict.",
         ),
     )
+    soft_scores: ClassVar[str] = (
+        "in description_accuracy a description counts P(right) instead of 0 or 1"
+    )
+    soft_noun: ClassVar[str] = "descriptions"
     unit: ClassVar[Literal["videos"]] = "videos"
     unresolved: ClassVar[str] = "open"
     columns: ClassVar[tuple[Column, ...]] = (
@@ -139,29 +142,15 @@ class EventHallusionMetric(MetricBase):
 
     judgements: str = ""
     judge: str = ""
-    soft: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return where judgements come from, the archive or a judge, and whether they are soft."""
-        soft = ((SOFT, YES),) if self.is_soft else ()
         judge = (("judge", self.judge),) if self.judge else ()
-        return (("judgements", self.judgements), *soft, *judge)
+        return (("judgements", self.judgements), *self.soft_fields(), *judge)
 
-    @property
-    def is_soft(self) -> bool:
-        """Return whether probabilities count instead of verdicts."""
-        return self.soft == YES
-
-    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return how many descriptions count by their verdict, if probabilities count."""
-        if not self.is_soft:
-            return ()
-        return probabilities_note(
-            "in description_accuracy a description counts P(right) instead of 0 or 1",
-            "descriptions",
-            known=int(totals["decided"]),
-            missing=int(totals["without_probability"]),
-        )
+    def verdicts_in(self, totals: Mapping[str, float]) -> int:
+        """Return the number of judged descriptions that count."""
+        return int(totals["decided"])
 
     def score_video(
         self, item: EventHallusionItem, probability: float | None = None

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ..answers import yes_no_parser
-from ..framework.base import MetricBase
 from ..framework.definitions import OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, ScoreDefinition
-from ..framework.probabilities import SOFT, YES, probabilities_note, soft_option
+from ..framework.probabilities import SoftMetric, soft_option
 from ..framework.result import ScoredItem
 from .evidence import HallusionBenchEvidence
 from .groups import MADE, NO_VERDICT, UNKNOWN, key_of, made_columns, place_code
@@ -30,7 +29,7 @@ _OPPOSITE = {"yes": "no", "no": "yes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HallusionBenchMetric(MetricBase):
+class HallusionBenchMetric(SoftMetric):
     """HallusionBench (Guan et al., 2024; released script ``utils.py``).
 
     An answer is right, wrong or unclear. An unclear answer counts as right if the question has no
@@ -109,6 +108,8 @@ class HallusionBenchMetric(MetricBase):
             "without a probability count by their verdict.",
         ),
     )
+    soft_scores: ClassVar[str] = "in question_accuracy an answer counts P(right) instead of 0 or 1"
+    soft_noun: ClassVar[str] = "answers"
     unit: ClassVar[Literal["questions"]] = "questions"
     folds: ClassVar[bool] = False
     unresolved: ClassVar[str] = "unscored"
@@ -117,29 +118,15 @@ class HallusionBenchMetric(MetricBase):
 
     correctness: str = ""
     judge: str = ""
-    soft: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the source of correctness, and whether probabilities count."""
-        soft = ((SOFT, YES),) if self.is_soft else ()
         judge = (("judge", self.judge),) if self.judge else ()
-        return (("correctness", self.correctness), *soft, *judge)
+        return (("correctness", self.correctness), *self.soft_fields(), *judge)
 
-    @property
-    def is_soft(self) -> bool:
-        """Return whether probabilities count instead of verdicts."""
-        return self.soft == YES
-
-    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return how many answers count by their verdict, if probabilities count."""
-        if not self.is_soft:
-            return ()
-        return probabilities_note(
-            "in question_accuracy an answer counts P(right) instead of 0 or 1",
-            "answers",
-            known=int(totals["answered"]),
-            missing=int(totals["without_probability"]),
-        )
+    def verdicts_in(self, totals: Mapping[str, float]) -> int:
+        """Return the number of scored answers."""
+        return int(totals["answered"])
 
     def counts(self, item: HallusionBenchItem) -> bool:
         """Return whether this variant counts a question."""

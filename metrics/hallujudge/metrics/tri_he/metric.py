@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..framework.base import MetricBase
 from ..framework.claims import ClaimVerdict, Verdict, support_probability
 from ..framework.definitions import PUBLISHED, OptionDefinition, Paper, VariantDefinition
 from ..framework.metric import Column, JudgedColumn, ScoreDefinition, share
-from ..framework.probabilities import SOFT, YES, probabilities_note, soft_option
+from ..framework.probabilities import SoftMetric, soft_option
 from ..framework.reasons import UnscoredReason
 from ..framework.result import ScoredItem
 
@@ -62,7 +61,7 @@ def _image_score(part: str) -> ScoreDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriHeMetric(MetricBase):
+class TriHeMetric(SoftMetric):
     """Tri-HE (Wu et al., Unified Triplet-Level Hallucination Evaluation, arXiv 2410.23114).
 
     Scores over the claims of answers to questions about images:
@@ -131,6 +130,10 @@ class TriHeMetric(MetricBase):
             "probability count by their verdict.",
         ),
     )
+    soft_scores: ClassVar[str] = (
+        "in hallu_q and hallu_i a claim counts 1 - P(supported) instead of 0 or 1"
+    )
+    soft_noun: ClassVar[str] = "claims"
     unit: ClassVar[Literal["questions"]] = "questions"
     folds: ClassVar[bool] = False
     unresolved: ClassVar[str] = "unscored_claims"
@@ -156,30 +159,16 @@ class TriHeMetric(MetricBase):
     judge: str
     extractor: str = "given"
     tentative: str = "keep"
-    soft: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the extractor, the judge, and which claims and probabilities count."""
         omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
-        soft = ((SOFT, YES),) if self.is_soft else ()
-        return (("extract", self.extractor), *omitted, *soft, ("judge", self.judge))
+        return (("extract", self.extractor), *omitted, *self.soft_fields(), ("judge", self.judge))
 
-    @property
-    def is_soft(self) -> bool:
-        """Return whether probabilities count instead of verdicts."""
-        return self.soft == YES
-
-    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return how many claims count by their verdict, if probabilities count."""
+    def verdicts_in(self, totals: Mapping[str, float]) -> int:
+        """Return the number of claims with a verdict."""
         unscored = totals["unscored_claims"] if self.variant == "published" else 0
-        if not self.is_soft:
-            return ()
-        return probabilities_note(
-            "in hallu_q and hallu_i a claim counts 1 - P(supported) instead of 0 or 1",
-            "claims",
-            known=int(totals["claims"] - unscored),
-            missing=int(totals["without_probability"]),
-        )
+        return int(totals["claims"] - unscored)
 
     def unscored_reason(
         self, verdicts: Sequence[ClaimVerdict]
