@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import report_samples as samples
-from support.browser import AXE, Watched, browser, contains, needs_browser, reads
+from support.browser import AXE, Watched, browser, contains, holds, needs_browser, reads
 
 from hallujudge.metrics import Item, ItemResult, MentionVerdict, Outcome
 from hallujudge.metrics.answers.evidence import AnswerEvidence
@@ -103,7 +103,7 @@ def test_page_opens_without_errors_and_without_requests(watched: Watched, report
 def test_hostile_text_stays_text(watched: Watched, report: Path) -> None:
     page = watched.open(report)
     page.fill("input[type=search]", "onerror")
-    page.wait_for_function("document.querySelector('.count').textContent.startsWith('1 of 300')")
+    holds(page, "document.querySelector('.count').textContent.startsWith('1 of 300')")
     page.click(".row")
     contains(page, ".response", HOSTILE)
     assert page.title() == "chair (published) – Hallujudge"
@@ -115,7 +115,7 @@ def test_search_looks_into_responses(watched: Watched, report: Path) -> None:
     page = watched.open(report)
     page.keyboard.press("/")
     page.keyboard.type("number 100")
-    page.wait_for_function("document.querySelector('.count').textContent.startsWith('1 of 300')")
+    holds(page, "document.querySelector('.count').textContent.startsWith('1 of 300')")
     reads(page, ".row-id", "c100")
 
 
@@ -137,7 +137,7 @@ def test_a_click_on_a_bar_filters_and_a_link_opens_the_same_view(
     page.click(".bars button:has-text('dog')")
     contains(page, ".count", "100 of 300 items")
     page.click(".row >> nth=1")
-    page.wait_for_function("location.hash.includes('c3')")
+    holds(page, "location.hash.includes('c3')")
     link = page.evaluate("location.hash")
     page = watched.open(report, link)
     contains(page, ".count", "100 of 300 items")
@@ -158,7 +158,7 @@ def test_a_brush_over_a_histogram_filters(watched: Watched, report: Path) -> Non
     page.mouse.move(box["x"] + box["width"] * 0.75, middle)
     page.mouse.up()
     contains(page, ".count", "of 300 items")
-    page.wait_for_function("location.hash.includes('r.words=')")
+    holds(page, "location.hash.includes('r.words=')")
 
 
 def test_keys_move_through_items_and_label_them(watched: Watched, report: Path) -> None:
@@ -181,7 +181,8 @@ def test_arrows_move_in_the_list(watched: Watched, report: Path) -> None:
     for key in ("ArrowDown", "ArrowDown"):
         page.keyboard.press(key)
     reads(page, "#detail-id", "c3")
-    assert page.evaluate("document.activeElement.id") == "items-list", "the list keeps the focus"
+    # The list keeps the focus.
+    holds(page, "document.activeElement.id === 'items-list'")
     page.keyboard.press("End")
     page.wait_for_selector(".row.selected[aria-posinset='300']")
 
@@ -196,14 +197,15 @@ def test_the_reason_is_in_sight_beside_a_long_response(watched: Watched, tmp_pat
     for word in ("dog", "couch"):
         page.keyboard.press("c")
         contains(page, ".why", word)
-        page.wait_for_function(
+        holds(
+            page,
             """() => {
                 const [box, why, mark] = [".pane", ".why", "mark.active"].map(
                     (name) => document.querySelector(name).getBoundingClientRect());
                 return why.bottom <= box.bottom + 1
                     && mark.top >= box.top && mark.bottom <= box.bottom
                     && (mark.bottom <= why.top || mark.top >= why.bottom);
-            }"""
+            }""",
         )
 
 
@@ -287,7 +289,7 @@ def test_pictures_are_shown_beside_items(watched: Watched, tmp_path: Path) -> No
     path = write(tmp_path / "report.html", samples.caption("c1"), images=images)
     page = watched.open(path, "#item=c1")
     assert page.get_attribute(".picture", "alt") == "Picture of item c1"
-    page.wait_for_function("document.querySelector('.picture').naturalWidth === 1")
+    holds(page, "document.querySelector('.picture').naturalWidth === 1")
     assert watched.said == []
 
 
@@ -308,7 +310,7 @@ def test_two_runs_are_shown_side_by_side(watched: Watched, tmp_path: Path) -> No
     reads(page, ".row-score", "A right, B wrong, +1")
     page.click(".bars button:has-text('A right, B wrong')")
     contains(page, ".count", "1 of 3 items")
-    assert page.get_by_text("None in the items shown").is_visible(), "A hallucinates nothing here"
+    page.wait_for_selector("text=None in the items shown")
     page.click(".row")
     reads(page, ".side >> nth=0 >> h4", "A: first")
     reads(page, ".side >> nth=1 >> h4", "B: second")
@@ -412,9 +414,8 @@ def test_on_a_phone_a_tap_opens_the_item_and_shows_where_to_label(
     Watched(page).open(report)
     page.click(".row")
     page.wait_for_selector(".detail")
-    box = page.locator(".detail").bounding_box()
-    assert box
-    assert box["y"] < 300, "it is in sight"
+    # It is in sight.
+    holds(page, "document.querySelector('.detail').getBoundingClientRect().top < 300")
     claim = page.locator(".claims tbody tr").first
     claim.get_by_text("label", exact=True).click()
     claim.get_by_text("disagree").click()

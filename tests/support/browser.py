@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.threads import eventually
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-__all__ = ["AXE", "CHROMIUM", "Watched", "browser", "contains", "needs_browser", "reads"]
+__all__ = ["AXE", "CHROMIUM", "Watched", "browser", "contains", "holds", "needs_browser", "reads"]
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -70,3 +71,12 @@ def reads(page: Page, selector: str, text: str) -> None:
     from playwright.sync_api import expect
 
     expect(page.locator(selector).first).to_have_text(text, timeout=30_000)
+
+
+def holds(page: Page, condition: str) -> None:
+    """Wait until a JavaScript condition is true.
+
+    ``wait_for_function`` has the page evaluate a text again and again, which the page's policy
+    forbids: it fails whenever the first look comes too early.
+    """
+    assert eventually(lambda: bool(page.evaluate(condition))), condition
