@@ -22,6 +22,7 @@ _RUN_FOLDER = re.compile(r"T\d{8}([-_]\w+)*")
 # lmms-eval: 20260102_030405_samples_pope.jsonl; before 0.2.4: samples_pope_20260102.jsonl.
 # lmms-eval until 0.2.3: DATE_TIME_MODEL_model_args_HASH.
 _OLD_FOLDER = re.compile(r"\d{4}_\d{4}_(?P<model>.+)_model_args_[0-9a-f]+")
+_PLACE = re.compile(r"-?\d{1,9}", re.ASCII)
 _SAMPLES = re.compile(r"(?:^|_)samples_(?P<task>.+?)(?:_\d{4}[-_T\d.]*)?$")
 
 
@@ -60,9 +61,7 @@ class ArchiveFile:
     def records(self) -> Iterator[Record]:
         """Yield the records, with the common keys where the reader converts them."""
         records = read_records(self.content.source)
-        if self.reader is None or self.reader.convert is None:
-            return records
-        return self.reader.convert(records)
+        return records if self.reader is None else self.reader.converted(records)
 
     def _folder(self) -> str:
         """Return the folder of the file that a model is named by, below the one that was given."""
@@ -109,15 +108,19 @@ def first_values(source: Path | Records | list[Record]) -> Iterator[Mapping[str,
 
 
 def value_at(values: Mapping[str, object], path: str) -> object:
-    """Return the value of a key, or at the end of a path such as ``doc.answer`` or ``resps.0``."""
+    """Return the value of a key, or at the end of a path such as ``doc.answer`` or ``resps.0``.
+
+    ``messages.-1`` is the last one of a list.
+    """
     if path in values:
         return values[path]
     value: object = values
     for part in path.split("."):
         if isinstance(value, Mapping):
             value = value.get(part)
-        elif isinstance(value, (list, tuple)) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
+        elif isinstance(value, (list, tuple)) and _PLACE.fullmatch(part):
+            place = int(part)
+            value = value[place] if -len(value) <= place < len(value) else None
         else:
             return None
     return value

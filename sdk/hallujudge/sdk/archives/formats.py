@@ -25,6 +25,17 @@ _PARQUET = b"PAR1"
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_WEB_PAGE = re.compile(rb"<(!doctype\s+html|html)\b", re.IGNORECASE)
+# Programs that pack files in ways that are not read here, by the first bytes of their files.
+_PACKERS = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"7z\xbc\xaf\x27\x1c": "7-Zip",
+    b"\x1f\x8b": "gzip inside another packed file",
+    b"\x28\xb5\x2f\xfd": "zstd inside another packed file",
+}
+_TAR_MARK = slice(257, 262)
 # Method of zip members, and size of the fixed part of their headers (APPNOTE 4.3.7 and 4.4.5).
 _ZSTD = 93
 _HEADER_BYTES = 30
@@ -74,6 +85,7 @@ def read_format(path: Path) -> Content:
         raise ArchiveError(f"{path}: UTF-32 text; save it as UTF-8")
     if head.startswith(_UTF16):
         raise ArchiveError(f"{path}: UTF-16 text; save it as UTF-8")
+    _refuse_packed(path, head)
     if b"\0" in head:
         raise ArchiveError(
             f"{path}: binary data of an unknown format; give JSON, JSON lines, CSV, TSV, XLSX or "
@@ -92,19 +104,35 @@ def _head(path: Path) -> bytes:
         ) from err
 
 
+def _refuse_packed(path: Path, head: bytes) -> None:
+    """Refuse files of other packers, and files that are packed twice.
+
+    Raises:
+        ArchiveError: It names the packer.
+    """
+    packer = next((name for magic, name in _PACKERS.items() if head.startswith(magic)), "")
+    if packer or head[_TAR_MARK] == b"ustar":
+        raise ArchiveError(f"{path}: packed with {packer or 'tar'}; unpack it")
+
+
 def _text_content(path: Path, head: bytes) -> Content:
     suffix = suffix_of(path)
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    start = text[:1]
     if suffix == ".xlsx":
         return _workbook(path)
+    if _WEB_PAGE.match(text):
+        raise ArchiveError(
+            f"{path}: a web page, such as of a login or an error; download the file itself"
+        )
     header = head.partition(b"\n")[0]
-    separated = b"\t" in header or b"," in header
+    separated = any(mark in header for mark in (b"\t", b",", b";"))
     # A table's first column may begin with a bracket only if its file is named as a table.
     if suffix in _TABLE_SUFFIXES or (
         start not in (b"{", b"[", b"") and suffix not in (*_JSON_SUFFIXES, ".txt") and separated
     ):
         records, notes = read_csv(path)
-        kind = "tsv" if suffix == ".tsv" or b"," not in header else "csv"
+        kind = "tsv" if suffix == ".tsv" or not (b"," in header or b";" in header) else "csv"
         return Content(format=kind, source=records, notes=notes)
     return Content(format="text" if suffix == ".txt" else "json", source=path)
 

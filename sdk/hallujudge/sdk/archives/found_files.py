@@ -14,7 +14,10 @@ from ..errors import ArchiveError
 from .local_files import STDIN, copy_of_stdin
 from .remote_files import fetched, fetched_tree, is_tree, is_url, public_url
 
-__all__ = ["FoundFile", "found_files", "is_pattern", "with_given_name"]
+__all__ = ["STDIN_NAME", "FoundFile", "found_files", "is_pattern", "with_given_name"]
+
+STDIN_NAME = "standard input"
+"""Name of standard input in messages."""
 
 _MAX_FILES = 20_000
 _MAX_DEPTH = 12
@@ -63,7 +66,7 @@ def found_files(source: str | Path) -> list[FoundFile]:
     """
     text = str(source)
     if text == STDIN:
-        return [FoundFile(path=copy_of_stdin(), name="standard input")]
+        return [FoundFile(path=copy_of_stdin(), name=STDIN_NAME)]
     if is_url(text):
         return _behind_url(text)
     path = Path(source)
@@ -99,7 +102,8 @@ def _matching(pattern: str) -> list[FoundFile]:
     found = sorted(Path(name) for name in glob.glob(pattern, recursive=True))  # noqa: PTH207  # a pattern may be absolute
     files: list[Path] = []
     for path in found:
-        files += _walked(path) if path.is_dir() else [path]
+        # A link that leads nowhere, or around in a circle, is not a file.
+        files += _walked(path) if path.is_dir() else [path] if path.is_file() else []
     paths = _unique(files)
     if not paths:
         raise ArchiveError(f"{pattern}: no file matches the pattern; check it")
@@ -132,12 +136,12 @@ def _refuse(err: OSError) -> None:
 
 
 def _unique(paths: Iterable[Path]) -> list[Path]:
-    """Return paths without links to files that are in the list themselves, as VLMEvalKit makes."""
-    paths = list(paths)
-    real = {path for path in paths if not path.is_symlink()}
-    resolved = {path.resolve() for path in real}
-    links: dict[Path, Path] = {}
-    for path in paths:
-        if path.is_symlink() and path.resolve() not in resolved:
-            links.setdefault(path.resolve(), path)
-    return sorted({*real, *links.values()})
+    """Return each file once, without links to files in the list, as VLMEvalKit makes.
+
+    Links to folders, too, let a pattern find a file several times, without end if they go around
+    in a circle. Of several paths the shortest one without a link as its last part is kept.
+    """
+    by_file: dict[Path, Path] = {}
+    for path in sorted(paths, key=lambda path: (path.is_symlink(), len(path.parts), path)):
+        by_file.setdefault(path.resolve(), path)
+    return sorted(by_file.values())

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from ..errors import ArchiveError, HallujudgeError
 from .archive_files import ArchiveFile, open_file, value_at
-from .found_files import FoundFile, found_files
+from .found_files import STDIN_NAME, FoundFile, found_files
 from .joins import IdCheck
 from .layouts import ArchiveReader
 from .layouts.reader import yes_or_no
-from .records import Record, canonical_id
+from .local_files import STDIN
+from .records import Record, canonical_id, response_value
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.responses import ResponseCheck
@@ -176,13 +177,19 @@ def _metrics_of(values: Mapping[str, object]) -> tuple[str, ...]:
 def _command(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
     if not metrics:
         return ""
+    name = _argument(archive)
     if archive.reader is not None:
-        command = archive.reader.command(archive.file.name)
+        command = archive.reader.command(name)
     else:
-        command = f"hallujudge score {metrics[0]} --responses {quote(archive.file.name)}"
+        command = f"hallujudge score {metrics[0]} --responses {quote(name)}"
         command += "".join(f" --map {quote(pair)}" for pair in _unknown_keys(archive))
     given = "ARCHIVE" if archive.reader and archive.reader.role == "references" else ""
     return f"{command} {f'--responses {given}' if given else ''} --out results".replace("  ", " ")
+
+
+def _argument(archive: ArchiveFile) -> str:
+    """Return what names the archive on the command line."""
+    return STDIN if archive.file.name == STDIN_NAME else archive.file.name
 
 
 def _why(archive: ArchiveFile) -> tuple[str, ...]:
@@ -216,7 +223,7 @@ def _next_step(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
     if archive.reader is None and not metrics and not _unknown_keys(archive):
         return (
             "give it to its metric with the references: `hallujudge score METRIC --responses "
-            f"{quote(archive.file.name)} --references FILE`"
+            f"{quote(_argument(archive))} --references FILE`"
         )
     if archive.reader is None and not metrics:
         return (
@@ -281,10 +288,10 @@ class _Counts:
         key = self._key("response", record, _RESPONSE_KEYS)
         if not key:
             return
-        value = record.values.get(key)
+        value = response_value(record, key)
         if value is None or (isinstance(value, str) and not value.strip()):
             self.missing += 1
-        elif isinstance(value, Mapping) or _is_failure(value):
+        elif _is_failure(value):
             self.failures += 1
         elif _is_cut_off(record, value):
             self.truncated += 1

@@ -180,9 +180,10 @@ def _opened_records(records: list[object] | Records, metric: str) -> Opened:
     if reader is None or reader.convert is None:
         return Opened(source=records, reader=reader)
     _refuse_other(reader, "The archive of responses", metric)
-    convert = reader.convert
     return Opened(
-        source=Records(lambda: convert(read_records(records))), reader=reader, converted=True
+        source=Records(lambda: reader.converted(read_records(records))),
+        reader=reader,
+        converted=True,
     )
 
 

@@ -37,6 +37,15 @@ _PROTOCOLS = frozenset(
     ]
 )
 
+_SECONDS_WITHOUT_DATA = 60
+# What errors of aiohttp mean, by the names of their classes: their texts are objects of Python.
+_HTTP_PROBLEMS = {
+    "ClientPayloadError": "the connection ended early",
+    "TooManyRedirects": "it redirects too often",
+    "NonHttpUrlRedirectClientError": "it redirects to a URL that is not HTTP",
+    "SocketTimeoutError": f"no data for {_SECONDS_WITHOUT_DATA} seconds",
+}
+
 _COPIES: dict[str, Path] = {}
 # Copy -> its URL, and the URL of the folder that names within a copied folder belong to.
 _ORIGINS: dict[Path, tuple[str, str]] = {}
@@ -162,7 +171,7 @@ def _copied(fsspec: object, url: str, name: str, folder: Path | None = None) -> 
     received = 0
     expected: int | None = None
     try:
-        with fsspec.open(url, "rb") as stream:  # type: ignore[attr-defined]  # the package fsspec
+        with fsspec.open(url, "rb", **_options(url)) as stream:  # type: ignore[attr-defined]  # the package fsspec
             expected = getattr(stream, "size", None)
 
             def read(size: int) -> bytes:
@@ -184,14 +193,32 @@ def _copied(fsspec: object, url: str, name: str, folder: Path | None = None) -> 
     return path
 
 
-def _reason(err: Exception, url: str) -> str:
+def _options(url: str) -> dict[str, Any]:
+    """Return options of a file system.
+
+    A file behind HTTP is read as one stream. By default, fsspec asks for its length beforehand and
+    then for ranges; where a server tells a length that is too small, the rest would be lost.
+    """
+    if not url.startswith("http"):
+        return {}
+    from aiohttp import ClientTimeout
+
+    # Large files take longer than aiohttp's five minutes.
+    timeout = ClientTimeout(total=None, sock_connect=30, sock_read=_SECONDS_WITHOUT_DATA)
+    return {"block_size": 0, "client_kwargs": {"timeout": timeout}}
+
+
+def _reason(err: BaseException, url: str) -> str:
     """Return what an error says; some libraries say only the URL, and their cause says more."""
-    told = str(err)
-    if told in ("", url) and err.__cause__ is not None:
-        told = str(err.__cause__)
-    elif isinstance(err, FileNotFoundError):
-        told = "no such file"
-    return told or type(err).__name__
+    absent = isinstance(err, FileNotFoundError)
+    if err.__cause__ is not None and (absent or str(err) in ("", url)):
+        return _reason(err.__cause__, url)
+    name, status = type(err).__name__, getattr(err, "status", 0)
+    if name == "ClientResponseError" and status:
+        # Its text has the URL, and the body where that is what is wrong.
+        message = str(getattr(err, "message", "")).partition("\n")[0].rstrip(":")
+        return f"HTTP status {status}, {message}"
+    return "no such file" if absent else _HTTP_PROBLEMS.get(name) or str(err) or name
 
 
 def _failed(url: str, received: int, expected: int | None, problem: str) -> ArchiveError:
@@ -218,4 +245,6 @@ def _name(url: str) -> str:
 
 def _unquoted(url: str) -> str:
     """Return a URL as fsspec takes it, which does not decode ``%20`` in URLs of files."""
-    return unquote(url) if url.lower().startswith("file:") else url
+    protocol, _, rest = url.partition("://")
+    plain = f"{protocol.lower()}://{rest}"
+    return unquote(plain) if plain.startswith("file:") else plain

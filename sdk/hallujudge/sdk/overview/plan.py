@@ -197,7 +197,12 @@ def _model(named: str, folder: Path, root: Path) -> str:
 def _reason(summary: ArchiveSummary) -> LeftOut:
     why = summary.problem or summary.next_step
     if summary.unknown_keys:
-        why = "its keys are not known; the command guesses them, check the guesses"
+        why = "its keys are not known"
+        why += (
+            "; the command guesses them, check the guesses"
+            if summary.command
+            else f"; {summary.next_step}"
+        )
     if not why:
         metric = summary.metrics[0]
         why = (

@@ -23,8 +23,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         missing = self.path.startswith("/missing")
+        short = self.path.startswith("/short") and self.command == "HEAD"
         self.send_response(404 if missing else 200)
-        self.send_header("Content-Length", str(len(ROWS)))
+        self.send_header("Content-Length", str(ROWS.index(b"\n") + 1 if short else len(ROWS)))
         self.end_headers()
         if self.command == "GET" and not missing:
             self.wfile.write(ROWS[: len(ROWS) // 2] if self.path.startswith("/half") else ROWS)
@@ -50,12 +51,26 @@ def test_http(address: str) -> None:
     assert len(read_items("pope", f"{address}/whole.jsonl?token=1", None)) == 50
 
 
-@pytest.mark.parametrize("path", ["half.jsonl", "missing.jsonl"])
-def test_a_url_that_fails(address: str, path: str) -> None:
+def test_a_length_that_is_told_beforehand_cuts_nothing_off(address: str) -> None:
+    assert len(read_items("pope", f"{address}/short.jsonl", None)) == 50
+
+
+def test_the_protocol_may_be_in_capitals(address: str) -> None:
+    assert len(read_items("pope", f"{address}/whole.jsonl".replace("http", "HTTP"), None)) == 50
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("half.jsonl", "reading failed: the connection ended early. Check the URL"),
+        ("missing.jsonl", "reading failed: HTTP status 404, Not Found. Check the URL"),
+    ],
+)
+def test_a_url_that_fails(address: str, path: str, why: str) -> None:
     with pytest.raises(ArchiveError) as caught:
         read_items("pope", f"{address}/{path}", None)
     message = str(caught.value)
-    assert f"/{path}: reading failed" in message
+    assert f"/{path}: {why}" in message
     assert "secret" not in message
     assert "\n" not in message
 
@@ -63,3 +78,5 @@ def test_a_url_that_fails(address: str, path: str) -> None:
 def test_a_server_that_is_not_there_is_told() -> None:
     with pytest.raises(ArchiveError, match=r"reading failed: Cannot connect to host 127.0.0.1:1"):
         read_items("pope", "http://127.0.0.1:1/a.jsonl", None)
+    with pytest.raises(ArchiveError, match=r"reading failed: Cannot connect to host 127.0.0.1:1"):
+        read_items("pope", "http://127.0.0.1:1/a.jsonl?part=1", None)

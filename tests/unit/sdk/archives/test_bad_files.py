@@ -147,7 +147,11 @@ JUNK = {
         "cut off (File is not a zip file); copy it again",
     ),
     "photo.zip": (b"", "a zip file that is neither"),
-    "page.html.json": (b"<html></html>", "Expecting value"),
+    "page.html.json": (b"<html></html>", "a web page, such as of a login or an error; download"),
+    "page.jsonl": (b"\n<!DOCTYPE html><p>", "a web page, such as of a login or an error; download"),
+    "answers.jsonl.bz2": (b"BZh91AY&SY\0", "packed with bzip2; unpack it"),
+    "twice.gz": (gzip.compress(gzip.compress(b"{}")), "packed with gzip inside another packed"),
+    "folder.tar": (bytes(257) + b"ustar\x0000", "packed with tar; unpack it"),
     "text.txt": (b"just words", "Expecting value"),
 }
 

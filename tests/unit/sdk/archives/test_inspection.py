@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -137,3 +138,15 @@ def test_the_command_prints_a_page_or_json(
     assert row["records"] == len(QUESTIONS)
     assert main(["archive", "inspect", str(tmp_path / "nowhere")]) == 1
     assert main(["archive", "inspect", str(path), "--format", "yaml"]) == 2
+
+
+def test_standard_input_is_named_as_it_is_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"id": 1, "label": "yes", "response": {"text": "Yes."}}
+    stream = io.TextIOWrapper(io.BytesIO(json.dumps(row).encode()))
+    monkeypatch.setattr("sys.stdin", stream)
+    assert main(["archive", "inspect", "-"]) == 0
+    page = capsys.readouterr().out
+    assert "hallujudge score pope --responses - --out results" in page
+    assert "failure texts" not in page

@@ -123,10 +123,27 @@ def _aloha_caption(values: Mapping[str, object]) -> Mapping[str, object]:
 _REFCHECKER = frozenset(
     ["id", "question", "response", "reference", "context", "claims", "Y", "ys", "model"]
 )
+# Keys of a response beside the turns that led to it.
+_ANSWERS = frozenset(["response", "output", "prediction", "answer", "text", "caption", "input"])
 _POPE_ANSWER = frozenset(["question_id", "image", "question", "answer"])
 _GIVE_RESPONSES = "give the responses that it was made from"
 
+
+def _conversation(turns: str, text: str) -> ArchiveReader:
+    """Return a reader that names conversations, whose turns may be references or responses."""
+    return ArchiveReader(
+        name="a list of conversations",
+        keys=(turns,),
+        matches=lambda values: isinstance(values[turns], list) and not _ANSWERS & values.keys(),
+        any_metric=True,
+        remedy="name the turn that is the response with InputOptions(key_map=…), such as the last "
+        f"one: response={turns}.-1.{text}",
+    )
+
+
 READERS = (
+    _conversation("conversations", "value"),
+    _conversation("messages", "content"),
     _unread(
         "an items.jsonl that hallujudge score wrote",
         "outcome scores evidence group_id",

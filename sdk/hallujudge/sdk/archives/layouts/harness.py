@@ -10,6 +10,9 @@ from .reader import ArchiveReader, first_text, mapping_at, only_label, yes_or_no
 
 __all__ = ["READERS"]
 
+# What a filter by a regular expression writes where the expression does not match.
+_NOT_FOUND = "[invalid]"
+
 
 def _convert(records: Iterator[Record]) -> Iterator[Record]:
     """Yield the samples of the first filter: each filter repeats all samples."""
@@ -28,11 +31,17 @@ def _common(values: Mapping[str, object]) -> dict[str, object]:
     common = {
         **{key: value for key, value in doc.items() if key not in ("answer", "label")},
         "id": values.get("doc_id"),
-        "response": first_text(values.get("filtered_resps", values.get("resps"))),
+        "response": _response(values),
         "label": only_label(values.get("target")),
         "question": doc.get("question", first.get("arg_0")),
     }
     return {key: value for key, value in common.items() if value is not None}
+
+
+def _response(values: Mapping[str, object]) -> object:
+    """Return the filter's response, or the model's own one where the filter found nothing."""
+    found = first_text(values.get("filtered_resps"))
+    return first_text(values.get("resps")) if found in (None, _NOT_FOUND) else found
 
 
 _KEYS = ("doc_id", "target", "filtered_resps", "filter")

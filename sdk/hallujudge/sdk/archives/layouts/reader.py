@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import TypeAlias
 
+from ...errors import ArchiveError, HallujudgeError
 from ..records import Record
 
 __all__ = [
@@ -76,6 +77,34 @@ class ArchiveReader:
     def recognises(self, values: Mapping[str, object]) -> bool:
         """Return whether a record has this layout."""
         return all(key in values for key in self.keys) and self.matches(values)
+
+    def converted(self, records: Iterator[Record]) -> Iterator[Record]:
+        """Yield records with the common keys where the reader converts them.
+
+        Raises:
+            ArchiveError: ``convert`` fails, as that of another package may.
+        """
+        return records if self.convert is None else self._guarded(self.convert, records)
+
+    def _guarded(self, convert: Convert, records: Iterator[Record]) -> Iterator[Record]:
+        place = ""
+
+        def placed() -> Iterator[Record]:
+            nonlocal place
+            for record in records:
+                place = record.place
+                yield record
+
+        try:
+            yield from convert(placed())
+        except HallujudgeError:
+            raise
+        except Exception as err:
+            problem = f"{type(err).__name__}: {err}".rstrip(": ")
+            raise ArchiveError(
+                f"{place}: the archive reader of {self.name} failed ({problem:.200}); correct the "
+                "record, or the reader"
+            ) from err
 
     def command(self, path: str, metric: str = "") -> str:
         """Return the command that scores a file of this layout; empty if no metric does."""

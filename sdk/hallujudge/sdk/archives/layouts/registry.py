@@ -7,6 +7,7 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from ...errors import ArchiveError
+from ..json_files import named
 from . import benchmarks, chair_outputs, harness, inspect_ai, lmms_eval, vlmevalkit
 from .reader import ArchiveReader
 
@@ -59,4 +60,17 @@ def _readers_of(found: object, name: str) -> Iterator[ArchiveReader]:
 
 def recognised(values: Mapping[str, object]) -> ArchiveReader | None:
     """Return the reader of a record; None if its layout is not known."""
-    return next((reader for reader in archive_readers() if reader.recognises(values)), None)
+    return next((reader for reader in archive_readers() if _recognises(reader, values)), None)
+
+
+def _recognises(reader: ArchiveReader, values: Mapping[str, object]) -> bool:
+    """Return whether a reader recognises a record; that of another package may fail."""
+    try:
+        return reader.recognises(values)
+    except Exception as err:
+        problem = f"{type(err).__name__}: {err}".rstrip(": ")
+        raise ArchiveError(
+            f"the archive reader of {reader.name} failed to look at a record with the keys "
+            f"{named(sorted(values))} ({problem:.200}). Correct its function matches, or uninstall "
+            "the package that registers it"
+        ) from err

@@ -25,6 +25,7 @@ reader = ArchiveReader(
     ),
 )
 readers = [reader]
+careless = ArchiveReader(name="my lab's file", keys=(), matches=lambda values: values["kind"] == 1)
 wrong = "no reader"
 """
 ROWS = [{"case": n, "said": "Yes", "truth": "yes", "doc_id": n, "target": "no"} for n in range(3)]
@@ -70,3 +71,20 @@ def test_a_wrong_entry_point_is_named(package: Path, value: str, said: str) -> N
     package.write_text(f"[hallujudge.archive_readers]\nmy-lab = {value}\n")
     with pytest.raises(ArchiveError, match=said):
         archive_readers()
+
+
+def test_a_record_that_the_reader_can_not_convert_is_named(package: Path, tmp_path: Path) -> None:
+    package.write_text("[hallujudge.archive_readers]\nmy-lab = my_lab_readers:reader\n")
+    path = write_lines(tmp_path / "answers.jsonl", [*ROWS, {"case": 3, "truth": "yes"}])
+    said = r"line 4: the archive reader of an answer file of my lab failed \(KeyError: 'said'\)"
+    with pytest.raises(ArchiveError, match=said):
+        read_items("pope", path, None)
+    (summary,) = inspect_archives([path])
+    assert "line 4: the archive reader" in summary.problem
+
+
+def test_a_reader_that_can_not_look_at_a_record_is_named(package: Path, tmp_path: Path) -> None:
+    package.write_text("[hallujudge.archive_readers]\nmy-lab = my_lab_readers:careless\n")
+    path = write_lines(tmp_path / "answers.jsonl", ROWS)
+    with pytest.raises(ArchiveError, match=r"reader of my lab's file failed to look at a record"):
+        read_items("pope", path, None)

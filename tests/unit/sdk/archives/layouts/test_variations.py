@@ -11,7 +11,7 @@ import pytest
 from support.archive_samples import write_lines
 
 from hallujudge.metrics import PopeItem
-from hallujudge.sdk.archives import inspect_archives, read_items
+from hallujudge.sdk.archives import InputOptions, inspect_archives, read_items
 from hallujudge.sdk.errors import ArchiveError
 
 
@@ -154,3 +154,39 @@ def test_questions_of_hallusion_bench_are_no_duplicates(tmp_path: Path) -> None:
     write_lines(path, rows)
     (found,) = inspect_archives([path])
     assert (found.records, found.duplicate_count) == (2, 0)
+
+
+def test_where_a_filter_finds_nothing_the_models_own_response_counts(tmp_path: Path) -> None:
+    found = sample(1, resps=[["It is yes."]], filter="strict-match")
+    lost = sample(2, resps=[["No."]], filtered_resps=["[invalid]"], filter="strict-match")
+    other = sample(1, resps=[["It is yes."]], filter="flexible-extract")
+    path = write_lines(tmp_path / "samples_mine.jsonl", [found, lost, other])
+    assert answers(path) == [("1", "Yes.", "yes"), ("2", "No.", "yes")]
+
+
+@pytest.mark.parametrize(
+    ("turns", "author", "text"),
+    [("conversations", "from", "value"), ("messages", "role", "content")],
+)
+def test_a_turn_of_a_conversation_is_the_response(
+    tmp_path: Path, turns: str, author: str, text: str
+) -> None:
+    talk = [{author: "human", text: "Is there?"}, {author: "gpt", text: "Yes."}]
+    rows: list[dict[str, object]] = [
+        {"id": 1, "label": "yes", turns: talk},
+        {"id": 2, "label": "no", turns: [*talk, talk[0], {author: "gpt", text: "No."}]},
+    ]
+    path = write_lines(tmp_path / "answers.jsonl", rows)
+    (summary,) = inspect_archives([path])
+    assert f"such as the last one: response={turns}.-1.{text}" in summary.next_step
+    with pytest.raises(ArchiveError, match="is a list of conversations: name the turn"):
+        answers(path)
+    last = InputOptions(key_map={"response": f"{turns}.-1.{text}"})
+    items = [i for i in read_items("pope", path, None, options=last) if isinstance(i, PopeItem)]
+    assert [item.response for item in items] == ["Yes.", "No."]
+
+
+def test_semicolons_separate_columns_of_a_file_without_a_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "answers"
+    path.write_text("id;label;response\n1;yes;Yes.\n")
+    assert answers(path) == [("1", "Yes.", "yes")]
