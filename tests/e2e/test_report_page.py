@@ -246,7 +246,7 @@ def test_labels_are_exported_and_imported_again(
     assert label.item == "c3", "the file is what calibration reads"
     page.evaluate("localStorage.clear()")
     page = watched.open(report)
-    contains(page, ".label-panel summary", "Labels: 0 labels")
+    contains(page, ".label-panel summary", "none labelled yet")
     page.click(".label-panel summary")
     page.set_input_files("input[type=file]", saved)
     page.wait_for_selector("text=1 label read from labels.jsonl")
@@ -307,7 +307,7 @@ def test_two_runs_are_shown_side_by_side(watched: Watched, tmp_path: Path) -> No
         )
     )
     page = watched.open(path)
-    reads(page, ".row-score", "A right, B wrong, +1")
+    reads(page, ".row-score", "A right, B wrong")
     page.click(".bars button:has-text('A right, B wrong')")
     contains(page, ".count", "1 of 3 items")
     page.wait_for_selector("text=None in the items shown")

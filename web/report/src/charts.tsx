@@ -1,16 +1,16 @@
 // Charts that filter. Each has a table behind it, and controls that work without a mouse.
 import { useRef, useState } from "preact/hooks";
 import type { ComponentChildren, JSX } from "preact";
-import { counted, figure, percent, type Bar, type Bin } from "./summaries.ts";
+import { allZero, counted, figure, percent, type Bar, type Bin } from "./summaries.ts";
 
 const WIDTH = 300, FLOOR = 66;
 
-function Frame(props: { title: string; active: boolean; clear: () => void; children: ComponentChildren }): JSX.Element {
+function Frame(props: { title: string; unit?: string; active: boolean; clear: () => void; children: ComponentChildren }): JSX.Element {
   return (
     <figure class={`chart${props.active ? " active" : ""}`}>
       <figcaption>
         {props.title}
-        {props.active && <button type="button" class="link" onClick={props.clear}>clear</button>}
+        {props.active ? <button type="button" class="link" onClick={props.clear}>clear</button> : props.unit && <span class="unit">{props.unit}</span>}
       </figcaption>
       {props.children}
     </figure>
@@ -20,6 +20,8 @@ function Frame(props: { title: string; active: boolean; clear: () => void; child
 export interface HistogramProps {
   title: string;
   unit: string;
+  /** What the bars count, in the singular. */
+  noun: string;
   all: Bin[];
   shown: Bin[];
   range: [number, number] | null;
@@ -67,7 +69,7 @@ export function Histogram(props: HistogramProps): JSX.Element | null {
           const kept = ((shown[i]?.count ?? 0) / most) * (FLOOR - 4);
           return (
             <g key={i}>
-              <title>{`${figure(bin.low)} to ${figure(bin.high)}: ${counted(shown[i]?.count ?? 0, "item")} of ${bin.count.toLocaleString("en-US")}`}</title>
+              <title>{`${figure(bin.low)} to ${figure(bin.high)}: ${(shown[i]?.count ?? 0).toLocaleString("en-US")} of ${counted(bin.count, props.noun)}`}</title>
               <rect x={i * wide} y={0} width={wide} height={FLOOR} class="hit" />
               <rect x={i * wide + 0.75} y={FLOOR - tall} width={Math.max(wide - 1.5, 1)} height={tall} class="bar-all" />
               <rect x={i * wide + 0.75} y={FLOOR - kept} width={Math.max(wide - 1.5, 1)} height={kept} class="bar-shown" />
@@ -79,7 +81,7 @@ export function Histogram(props: HistogramProps): JSX.Element | null {
       </svg>
       <p class="scale" aria-hidden="true">
         <span>{figure(low)}</span>
-        <span>{`highest bar: ${most.toLocaleString("en-US")}`}</span>
+        <span>{`highest bar: ${counted(most, props.noun)}`}</span>
         <span>{`${figure(high)}${props.unit ? ` ${props.unit}` : ""}`}</span>
       </p>
       <details>
@@ -110,6 +112,8 @@ export interface BarsProps {
   /** Whether bars show the rate of wrong claims; otherwise they show counts. */
   rates: boolean;
   style: string;
+  /** What wrong claims are called. */
+  wrong: string;
   chosen: string[];
   /** Whether the chart stays where the other filters leave nothing to draw, so that nothing moves. */
   stays?: boolean;
@@ -129,7 +133,8 @@ export function Bars(props: BarsProps): JSX.Element | null {
   const most = Math.max(...props.bars.map(value), 1e-9);
   const rated = props.bars.some((bar) => bar.rate !== null);
   return (
-    <Frame title={props.title} active={props.chosen.length > 0} clear={props.clear}>
+    <Frame title={props.title} unit={props.rates ? "share, items" : "items"} active={props.chosen.length > 0} clear={props.clear}>
+      {props.rates && props.bars.length > 0 && allZero(props.bars) && <p class="muted">Nothing is {props.wrong} in the items shown.</p>}
       {!props.bars.length && <p class="muted">None in the items shown.</p>}
       <ul class="bars">
         {props.bars.slice(0, 60).map((bar) => (
@@ -139,7 +144,7 @@ export function Bars(props: BarsProps): JSX.Element | null {
               <svg class="bar-track" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
                 <rect x="0" y="1" height="8" width={Math.max((value(bar) / most) * 100, value(bar) ? 1 : 0)} class={`fill ${props.style}`} />
               </svg>
-              <span class="bar-value">{props.rates && bar.rate !== null ? `${percent(bar.rate)} of ` : ""}{bar.count.toLocaleString("en-US")}</span>
+              <span class="bar-value">{props.rates && bar.rate !== null ? `${percent(bar.rate)}, ` : ""}{bar.count.toLocaleString("en-US")}</span>
             </button>
           </li>
         ))}

@@ -146,7 +146,7 @@ interface ClaimTableProps {
 
 function ClaimTable(props: ClaimTableProps): JSX.Element {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={`Claims${props.of}`}>
+    <div class="scroll claims-box" tabIndex={0} role="region" aria-label={`Claims${props.of}`}>
       <table class="claims">
         <thead><tr><th scope="col">claim</th><th scope="col">verdict</th>{props.labels && <th scope="col">your label</th>}</tr></thead>
         <tbody>

@@ -24,6 +24,11 @@ export function flipOf(columns: Columns, index: number): number {
   return wrongB ? 0 : 1;
 }
 
+/** Return how the list marks an item of two runs: as wrong where the second is worse, as right where it is better. */
+export function flipStyle(columns: Columns, index: number): string {
+  return [" wrong", " right"][flipOf(columns, index)] ?? "";
+}
+
 /** Return the rate of wrong claims of an item; -1 without claims. */
 export function rateOf(side: Side, index: number): number {
   const total = side.total[index] ?? 0;

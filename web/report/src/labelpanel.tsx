@@ -28,7 +28,7 @@ export function LabelPanel(props: LabelPanelProps): JSX.Element {
   };
   return (
     <details class="label-panel">
-      <summary>Labels: {counted(labels.size, "label")} on {counted(labels.itemsLabelled().size, "item")}{view.sample ? ` of a sample of ${view.sample[0]}` : ""}</summary>
+      <summary>{labels.size ? `Labels: ${counted(labels.size, "label")} on ${counted(labels.itemsLabelled().size, "item")}` : "Label items: none labelled yet"}{view.sample ? ` of a sample of ${view.sample[0]}` : ""}</summary>
       <div class="toolbar">
         <label>Annotator <input type="text" value={labels.annotator} size={12} onChange={(event) => { labels.rename(event.currentTarget.value); redraw(); }} /></label>
         <label>Random sample of <input type="number" min={1} max={head.count} value={size}
@@ -41,7 +41,7 @@ export function LabelPanel(props: LabelPanelProps): JSX.Element {
         <button type="button" disabled={!labels.size} onClick={() => save(labels.exported(), "labels.jsonl")}>Export labels</button>
         <label>Import labels <input type="file" accept=".jsonl" onChange={read} /></label>
       </div>
-      <p class="muted" role="status">{told || "Labels stay in this browser until you export them."}</p>
+      <p class="muted" role="status">{told || `${head.runs.length > 1 ? "Labels are of run A. " : ""}Labels stay in this browser until you export them.`}</p>
     </details>
   );
 }

@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { Columns, Head } from "./data.ts";
-import { changeOf, FLIPS, flipOf, rateOf } from "./filter.ts";
+import { changeOf, flipStyle, FLIPS, flipOf, rateOf } from "./filter.ts";
 import { placeAfter } from "./keys.ts";
 import type { Labels } from "./labels.ts";
 import { percent } from "./summaries.ts";
@@ -89,8 +89,8 @@ function Row(props: ListProps & { index: number; place: number }): JSX.Element {
       style={{ top: `${props.place * ROW}px` }} onClick={() => props.open(index)}
     >
       <span class="row-id">{columns.ids[index]}</span>
-      <span class={`row-score${wrong ? " wrong" : ""}`}>
-        {columns.sides.length > 1 ? <Flip columns={columns} index={index} />
+      <span class={`row-score${columns.sides.length > 1 ? flipStyle(columns, index) : wrong ? " wrong" : ""}`}>
+        {columns.sides.length > 1 ? <Flip columns={columns} index={index} wrong={props.head.words[1]} />
           : unscored ? "unscored" : side.total[index] === 1 ? props.head.words[wrong ? 1 : 0]
           : side.total[index] ? `${wrong} of ${side.total[index]}` : "–"}
         {props.labels.touched(columns.ids[index] ?? "") && <span title="labelled"> ✓</span>}
@@ -106,8 +106,11 @@ function Row(props: ListProps & { index: number; place: number }): JSX.Element {
   );
 }
 
-function Flip(props: { columns: Columns; index: number }): JSX.Element {
-  const change = changeOf(props.columns, props.index);
+function Flip(props: { columns: Columns; index: number; wrong: string }): JSX.Element {
+  const { columns, index } = props;
+  // Of a single claim, the words alone say all.
+  const single = columns.sides.every((side) => side.total[index] === 1);
+  const change = single ? 0 : changeOf(columns, index);
   const sign = change > 0 ? `+${change}` : String(change).replace("-", "−");
-  return <>{FLIPS[flipOf(props.columns, props.index)]}{change ? `, ${sign}` : ""}</>;
+  return <>{FLIPS[flipOf(columns, index)]}{change ? `, ${sign} ${props.wrong}` : ""}</>;
 }

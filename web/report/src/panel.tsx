@@ -28,6 +28,7 @@ export function ChartPanel(props: PanelProps): JSX.Element {
   return (
     <details class="charts" open>
       <summary>Charts and filters</summary>
+      <p class="muted hint">Click a bar, or drag over a histogram, to keep only its items.</p>
       <div ref={grid} class="chart-grid">
         {facets.filter((facet) => !last.includes(facet)).map((facet) => <FacetChart key={facet.name} {...props} facet={facet} />)}
         {head.terms.map((kind) => <TermChart key={kind.name} {...props} kind={kind} />)}
@@ -51,7 +52,7 @@ function FacetChart(props: PanelProps & { facet: Facet }): JSX.Element | null {
   const without = { ...view.facets };
   delete without[facet.name];
   return (
-    <Bars title={rates ? `${facet.label}: share ${head.words[1]}` : facet.label} bars={bars} rates={rates} style={rates ? "wrong" : ""} chosen={chosen}
+    <Bars title={rates ? `${facet.label}: share ${head.words[1]}` : facet.label} bars={bars} rates={rates} style={rates ? "wrong" : ""} wrong={head.words[1]} chosen={chosen}
       choose={(value) => set({ facets: toggled(view, facet.name, value).facets })} clear={() => set({ facets: without })} />
   );
 }
@@ -67,7 +68,7 @@ function TermChart(props: PanelProps & { kind: Named }): JSX.Element | null {
   const without = { ...view.terms };
   delete without[kind.name];
   return (
-    <Bars title={kind.label} bars={bars} rates={false} stays={known} style={barStyle(kind.name)} chosen={chosen === undefined ? [] : [chosen]}
+    <Bars title={kind.label} bars={bars} rates={false} stays={known} style={barStyle(kind.name)} wrong={props.head.words[1]} chosen={chosen === undefined ? [] : [chosen]}
       choose={(term) => set({ terms: chosen === term ? without : { ...view.terms, [kind.name]: term } })} clear={() => set({ terms: without })} />
   );
 }
@@ -85,7 +86,7 @@ function MeasureChart(props: PanelProps & { measure: Named }): JSX.Element | nul
   // Two values, such as right and wrong, are what the charts of values are for.
   if (all.length < 2 || new Set(column.filter((v) => v !== null)).size < 3) return null;
   return (
-    <Histogram title={measure.label} unit="" all={all} shown={shown} range={view.ranges[measure.name] ?? null}
+    <Histogram title={measure.label} unit="" noun="item" all={all} shown={shown} range={view.ranges[measure.name] ?? null}
       choose={(range) => set({ ranges: range ? { ...view.ranges, [measure.name]: range } : without })} />
   );
 }
@@ -96,7 +97,7 @@ function PositionChart(props: PanelProps): JSX.Element | null {
   const all = useMemo(() => positionBins(side, columns.ids.map((_, i) => i)), [side]);
   const shown = useMemo(() => positionBins(side, selection.without("at")), [side, selection]);
   return (
-    <Histogram title="Hallucinations by place in the response" unit="%" all={all} shown={shown} range={view.positions}
+    <Histogram title="Hallucinations by place in the response" unit="%" noun="hallucination" all={all} shown={shown} range={view.positions}
       choose={(positions) => set({ positions })} />
   );
 }

@@ -95,6 +95,11 @@ export function figure(value: number): string {
   return String(Number(value.toFixed(3)));
 }
 
+/** Return whether bars of rates have nothing to draw, because nothing is wrong. */
+export function allZero(bars: Bar[]): boolean {
+  return bars.every((bar) => !bar.rate);
+}
+
 export function percent(value: number): string {
   return `${(value * 100).toFixed(1)} %`;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeOf, facetValue, FLIP, FLIPS, flipOf, sampled, Selection, sorted } from "../src/filter.ts";
+import { changeOf, facetValue, FLIP, FLIPS, flipOf, flipStyle, sampled, Selection, sorted } from "../src/filter.ts";
 import { emptyView, type View } from "../src/state.ts";
 import type { Side } from "../src/data.ts";
 import { columns, side } from "./samples.ts";
@@ -52,6 +52,7 @@ test("a comparison says which run is right and by how much they differ", () => {
     ["A wrong, B right", "A right, B wrong", "both wrong", "not scored in both"]);
   assert.deepEqual([0, 1, 2, 3].map((i) => changeOf(both, i)), [-1, 2, 0, 0]);
   assert.equal(facetValue(both, 0, FLIP, 1), "A right, B wrong");
+  assert.deepEqual([0, 1, 2].map((i) => flipStyle(both, i)), [" right", " wrong", ""]);
 });
 
 test("items that only one run has right come first, then the largest changes", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barStyle, byFacet, figure, histogram, positionBins, topTerms } from "../src/summaries.ts";
+import { allZero, barStyle, byFacet, figure, histogram, positionBins, topTerms } from "../src/summaries.ts";
 import { columns, side } from "./samples.ts";
 
 test("bins hold every value once, also the largest", () => {
@@ -27,6 +27,11 @@ test("facets have counts and rates", () => {
   assert.deepEqual(byFacet(columns(), 0, "split", [0, 1, 2]), [
     { label: "random", count: 2, rate: 4 / 5 }, { label: "popular", count: 1, rate: 0 },
   ]);
+});
+
+test("a chart of rates knows that nothing is wrong", () => {
+  const bars = byFacet(columns(), 0, "split", [0, 1, 2]);
+  assert.deepEqual([allZero(bars), allZero(bars.filter((bar) => bar.label === "popular"))], [false, true]);
 });
 
 test("places of hallucinations fall into ten bins", () => {

@@ -13,7 +13,7 @@ from ..framework.result import ScoredItem
 from .answers import RIGHT, UNREAD, WRONG, ParsedRun, outcomes_of, read_run
 from .evidence import InfactEvidence, RunVerdict
 from .items import InfactItem
-from .scores import COLUMNS, SCORES
+from .scores import COLUMNS, SCORES, undefined_note
 from .taxonomy import (
     BASE,
     INVARIANT,
@@ -91,6 +91,11 @@ class InfactMetric(MetricBase):
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the outcome of unparsed answers."""
         return (("unparsed", self.unparsed),)
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return which means of modes have no value, and which operators they lack."""
+        note = undefined_note(totals)
+        return (note,) if note else ()
 
     def score_question(self, item: InfactItem) -> ScoredItem[InfactEvidence]:
         """Return the statistics of a question; all its operators are known, and one is ``base``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ..framework.metric import Column, ScoreDefinition, ratio, share
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..framework.definitions import Direction
     from ..framework.metric import FloatArray, Sums
 
-__all__ = ["COLUMNS", "SCORES"]
+__all__ = ["COLUMNS", "SCORES", "undefined_note"]
 
 
 def _mean_of(*parts: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArray]:
@@ -187,3 +187,33 @@ COLUMNS: tuple[Column, ...] = _columns()
 
 SCORES: tuple[ScoreDefinition, ...] = _scores()
 """The scores, in the order of the report."""
+
+_MODES = {
+    "rr_visual_degradation": VISUAL_DEGRADATION,
+    "rr_evidence_corruption": EVIDENCE_CORRUPTION,
+    "tss": TEMPORAL,
+}
+
+
+def undefined_note(totals: Mapping[str, float]) -> str:
+    """Return why means of modes have no value; empty if all have one.
+
+    Args:
+        totals: The sums of the columns over all questions.
+    """
+    missing = {
+        mode: lacking
+        for mode, operators in _MODES.items()
+        if (lacking := [name for name in operators if not totals[f"asked_{name}"]])
+    }
+    if not missing:
+        return ""
+    scores = ", ".join((*missing, "average"))
+    if not totals["right_base"]:
+        return f"No value: {scores}. No question has a right answer to the clean video."
+    operators = ", ".join(name for lacking in missing.values() for name in lacking)
+    only = " tss counts order-sensitive questions only." if "tss" in missing else ""
+    return (
+        f"No value: {scores}. They are means over operators, and no base-right question has a "
+        f"parsed answer under {operators}.{only}"
+    )

@@ -29,3 +29,13 @@ def test_totals_over_columns_equal_the_formulas(words: dict[str, str]) -> None:
 def test_columns_of_different_lengths_are_refused() -> None:
     with pytest.raises(OptionError, match="1 answers to 2"):
         InfactMetric().total({"base": ["A"]}, ["A", "B"], [True, False])
+
+
+def test_a_mean_without_a_value_says_which_operators_are_missing() -> None:
+    totals = {column.name: 1.0 for column in InfactMetric.columns}
+    assert InfactMetric().notes_on(totals) == ()
+    (note,) = InfactMetric().notes_on({**totals, "asked_motion_blur": 0, "asked_reverse": 0})
+    assert note.startswith("No value: rr_visual_degradation, tss, average.")
+    assert "parsed answer under motion_blur, reverse." in note
+    (note,) = InfactMetric().notes_on(dict.fromkeys(totals, 0.0))
+    assert note.endswith("No question has a right answer to the clean video.")

@@ -126,6 +126,7 @@ def _making(report: Report, about: PageAbout, *, copy: bool) -> Markup:
         element("p", quote, *([_copy_button()] if copy else []), _class="muted"),
         element("p", breakable(signature, "|"), _class="signature", **marked),
         *([_settings(told)] if told else []),
+        _class="making",
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from support import report_samples as samples
 from support.pages import Page
 
-from hallujudge.metrics import MentionVerdict
+from hallujudge.metrics import AnswerEvidence, ItemResult, MentionVerdict, Outcome, PopeItem
 from hallujudge.sdk.report.page import page_part, render_comparison
 from hallujudge.sdk.report.page.compared import Differences, PageRun
 
@@ -22,6 +22,13 @@ def run(title: str, verdicts: Mapping[str, tuple[MentionVerdict, ...]]) -> PageR
     pairs = [samples.caption(name, mentions=of) for name, of in verdicts.items()]
     parts = [page_part(pairs[at : at + 64]) for at in range(0, len(pairs), 64)]
     return PageRun(title=title, report=samples.report(), parts=parts)
+
+
+def answered(name: str, question: str) -> tuple[PopeItem, ItemResult]:
+    evidence = AnswerEvidence(answer="yes", label="no", correct=False, how="word")
+    item = PopeItem(id=name, response="Yes.", question=question, label="no")
+    result = ItemResult(id=name, group_id=name, outcome=Outcome.SCORED, evidence=evidence)
+    return item, result
 
 
 def test_items_are_joined_by_id_whatever_their_order() -> None:
@@ -63,3 +70,15 @@ def test_large_runs_are_joined_in_chunks() -> None:
     assert page.head["count"] == 150
     assert len(page.items()) == 150
     assert page.head["runs"][1]["title"] == "B"
+
+
+def test_ids_that_name_other_questions_are_reported() -> None:
+    def asked(title: str, questions: Sequence[str]) -> PageRun:
+        pairs = [answered(str(n), question) for n, question in enumerate(questions)]
+        return PageRun(title=title, report=samples.report(), parts=[page_part(pairs)])
+
+    first = asked("random", ["Is there a dog?", "Is there a cup?"])
+    second = asked("popular", ["Is there a dog?", "Is there a car?"])
+    other = Page(render_comparison(first, second, FOUND)).text
+    assert "1 of 2 items ask another question in B than in A" in other
+    assert "another question" not in Page(render_comparison(first, first, FOUND)).text
