@@ -10,6 +10,9 @@ from ..errors import DeadlineError, HallujudgeError, UnavailableError
 
 __all__ = ["CallClock", "CallTimes", "RunningCalls"]
 
+# How much later than its time a call may end: all of them share one timer.
+_LATE_SECONDS = 0.05
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTimes:
@@ -39,19 +42,25 @@ class CallClock:
         self._begun = False
         self._stopped = False
         self._end = asyncio.get_running_loop().time() + times.total
-        self._timeout = asyncio.timeout_at(self._soonest(times.first_message))
+        self.due = self._soonest(times.first_message)
+        """When the block is ended."""
+        self._timeout = asyncio.timeout(None)
 
     def stop(self) -> None:
         """End the block now, because the server stops."""
         self._stopped = True
-        self._timeout.reschedule(asyncio.get_running_loop().time())
+        self.over()
+
+    def over(self) -> None:
+        """End the block now."""
+        if not self._timeout.expired():
+            self._timeout.reschedule(asyncio.get_running_loop().time())
 
     def moved(self) -> None:
         """Note that a message arrived, or that the client took one that it waited for."""
-        if self._stopped:
-            return
         self._begun = True
-        self._timeout.reschedule(self._soonest(self._times.idle) if self._many else self._end)
+        self.due = self._soonest(self._times.idle) if self._many else self._end
+        self._running.look_at(self.due)
 
     async def __aenter__(self) -> CallClock:
         """Begin."""
@@ -117,6 +126,8 @@ class RunningCalls:
         self._times = times
         self._clocks: set[CallClock] = set()
         self._stopped = False
+        # One timer: to set and to cancel two for each call took a tenth of a small call's time.
+        self._timer: asyncio.TimerHandle | None = None
 
     def clock(self, *, many: bool) -> CallClock:
         """Return the clock of a call, whose block ends when its time is over or the server stops.
@@ -131,10 +142,29 @@ class RunningCalls:
         self._clocks.add(clock)
         if self._stopped:
             clock.stop()
+        else:
+            self.look_at(clock.due)
 
     def end(self, clock: CallClock) -> None:
         """Note that a call has ended."""
         self._clocks.discard(clock)
+
+    def look_at(self, moment: float) -> None:
+        """Look for calls whose time is over at a moment, or before."""
+        if self._timer is not None:
+            if self._timer.when() <= moment:
+                return
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(moment, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        now = asyncio.get_running_loop().time()
+        for clock in [clock for clock in self._clocks if clock.due <= now]:
+            clock.over()
+        later = [clock.due for clock in self._clocks if clock.due > now]
+        if later:
+            self.look_at(max(min(later), now + _LATE_SECONDS))
 
     def stop(self) -> None:
         """End the calls that are running, and those that begin later."""
