@@ -222,7 +222,9 @@ def _is_record(value: object) -> TypeGuard[Mapping[str, object]]:
 
 
 def canonical_id(value: object, place: str) -> str:
-    """Return an id as text: 42, 42.0 and "42" are the same id.
+    """Return an id as text: 42, 42.0, "42" and "42.0" are the same id.
+
+    Tables have numbers with ``.0`` where pandas wrote a column of numbers that once lacked one.
 
     Raises:
         ArchiveError: The value is not an id: null, an empty text, a boolean or a list.
@@ -230,7 +232,8 @@ def canonical_id(value: object, place: str) -> str:
     if type(value) is int:
         return str(value)
     if isinstance(value, str) and (text := value.strip()):
-        return well_formed(text)
+        whole = text.removesuffix(".0")
+        return whole if whole.isascii() and whole.isdigit() else well_formed(text)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, float) and value.is_integer():

@@ -169,6 +169,10 @@ def _of_table(archive: ArchiveFile, category: str, scores: Sequence[str]) -> dic
     return {}
 
 
+def _is_absent(value: object) -> bool:
+    return str(value).strip().casefold() in ("", "nan", "n/a", "none")
+
+
 def _numbers(
     metric: str,
     values: Mapping[str, object],
@@ -180,7 +184,8 @@ def _numbers(
     found: dict[str, Printed] = {}
     for name, value in values.items():
         ours = _our_name(metric, name)
-        if ours in scores and isinstance(value, (int, float, str)) and str(value).strip():
+        # Tools print nan, or N/A, for a score that is undefined.
+        if ours in scores and isinstance(value, (int, float, str)) and not _is_absent(value):
             try:
                 found[ours] = number_of(str(value).strip(), source, percent=percent)
             except InvalidInputError as err:

@@ -98,13 +98,15 @@ def _by_metric(given: list[str]) -> dict[str, list[str]]:
 
 def _tell(done: ScoredRun | LeftOut) -> None:
     """Print one line on standard error for each archive."""
+    from ..archives.json_files import named
     from ..overview import ScoredRun
 
     if isinstance(done, ScoredRun):
         items = done.report.coverage.items
-        typer.echo(f"scored {done.model}, {done.name}: {items:,} items", err=True)
+        what = named([f"{done.model}, {done.name}"])
+        typer.echo(f"scored {what}: {items:,} items", err=True)
     else:
-        typer.echo(f"not scored {done.archive}: {in_flags(done.reason)}", err=True)
+        typer.echo(f"not scored {named([done.archive])}: {in_flags(done.reason)}", err=True)
 
 
 def _code(overview: Overview) -> ExitCode:

@@ -164,7 +164,8 @@ def _worsening(run: RunData, found: ScoreDifference) -> Score:
         value, low, high = found.difference, found.ci_low, found.ci_high
     else:
         value, low, high = (
-            None if number is None else -number
+            # Not -number, since that of 0.0 is shown as -0.0000.
+            None if number is None else 0.0 - number
             for number in (found.difference, found.ci_high, found.ci_low)
         )
     return Score(name=found.score, value=value, ci_low=low, ci_high=high, n=found.clusters)

@@ -89,15 +89,15 @@ class Overview(Shown):
         )
 
     def _page(self, grids: list[Grid]) -> Page:
-        if self.left_out:
-            keys = ("archive", "reason", "command")
-            rows = tuple((e.archive, e.reason, e.command or ABSENT) for e in self.left_out)
-            grids.append(Grid(title="Not scored", headings=keys, rows=rows, keys=keys, values=rows))
         return Page(
             title="Overview",
             grids=tuple(grids),
             sentences=tuple(self._sentences()),
-            notes=(*_different_sizes(self.runs), *_unscored_notes(self.runs)),
+            notes=(
+                *map(_left_out_note, self.left_out),
+                *_different_sizes(self.runs),
+                *_unscored_notes(self.runs),
+            ),
             sources=_sources(self.runs),
         )
 
@@ -108,6 +108,13 @@ class Overview(Shown):
             f"{counted(len(self.left_out), 'archive')} not scored; "
             f"{counted(self.beside, 'file')} without responses of their own."
         )
+
+
+def _left_out_note(entry: LeftOut) -> str:
+    """Return why an archive was not scored; cells of tables are too small for it."""
+    told = entry.reason.startswith(entry.archive)
+    reason = entry.reason if told else f"{entry.archive}: {entry.reason}"
+    return f"not scored: {reason}" + (f". Command: `{entry.command}`" if entry.command else "")
 
 
 def _run_to_json(run: ScoredRun) -> dict[str, JsonValue]:

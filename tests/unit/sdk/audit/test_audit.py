@@ -142,6 +142,12 @@ def test_lmms_evals_parser_and_its_yes_ratio(tmp_path: Path) -> None:
     assert {each.name for each in found.scores} == {"accuracy", "yes_ratio"}
 
 
+def test_an_undefined_printed_number_is_none(tmp_path: Path) -> None:
+    printed = {"pope_accuracy": 0.5, "pope_precision": float("nan"), "pope_recall": "N/A"}
+    found = audit(lmms_archive(tmp_path, ANSWERS, printed))
+    assert [each.name for each in found.scores if each.printed is not None] == ["accuracy"]
+
+
 @pytest.mark.parametrize("layout", ["A", "A'", "B1", "B2", "C"])
 def test_results_of_every_release_of_lmms_eval_are_found(tmp_path: Path, layout: str) -> None:
     path = QUESTION_LAYOUTS[f"lmms-eval {layout}"](tmp_path, QUESTIONS)

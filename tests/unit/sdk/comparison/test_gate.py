@@ -51,6 +51,12 @@ def test_an_improvement_passes_whichever_end_is_better(good: RunReport, bad: Run
         assert not checked(bad, good, max_regression={score: 0.0}).passed
 
 
+def test_no_difference_is_zero_without_a_sign(good: RunReport) -> None:
+    check = only(checked(good, good, max_regression={"recall": 0.0}))
+    assert check.passed
+    assert [str(n) for n in (check.value, check.ci_low, check.ci_high)] == ["0.0"] * 3
+
+
 def test_the_rule_decides_where_the_interval_holds_the_limit(
     good: RunReport, slightly_worse: RunReport
 ) -> None:

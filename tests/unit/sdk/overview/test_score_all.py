@@ -99,7 +99,13 @@ def test_what_is_not_scored_is_listed_with_a_reason(tree: Path, tmp_path: Path) 
     assert "never opened" in reasons["model.pkl"].reason
     assert "--references chair=FILE" in reasons["captions.json"].reason
     assert "--map response=said_output" in reasons["mine.json"].command
-    assert "captions.json" in (tmp_path / "out" / "overview.md").read_text()
+    page = (tmp_path / "out" / "overview.md").read_text()
+    assert "captions.json" in page
+    # Nothing of a reason or a command is cut.
+    assert "the file ends in the middle of a value; it may be truncated" in page
+    mine = reasons["mine.json"]
+    told = f"not scored: {mine.archive}: {mine.reason}. Command: `{mine.command}`"
+    assert told in overview.narrow_page().notes
 
 
 def test_companions_of_a_table_do_not_count_as_not_scored(tmp_path: Path) -> None:

@@ -186,6 +186,13 @@ def test_a_turn_of_a_conversation_is_the_response(
     assert [item.response for item in items] == ["Yes.", "No."]
 
 
+def test_numbers_that_a_table_holds_as_texts_join_whole_ids(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("question_id,response\n1.0,Yes.\n007,No\n2.50,No\n")
+    questions = [{"question_id": n, "text": "Is it?", "label": "no"} for n in (1, "007", "2.50")]
+    assert [item.id for item in read_items("pope", path, questions)] == ["1", "007", "2.50"]
+
+
 def test_semicolons_separate_columns_of_a_file_without_a_suffix(tmp_path: Path) -> None:
     path = tmp_path / "answers"
     path.write_text("id;label;response\n1;yes;Yes.\n")
