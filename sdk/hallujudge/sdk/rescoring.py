@@ -78,8 +78,8 @@ def scoring_of(run: StoredRun) -> ScoreRun:
     if not repeat or run.manifest is None:
         raise InvalidInputError(
             f"{run.folder}: its items can't be read again, since they were merged, were standard "
-            "input or values in memory, or are behind a URL with a password or a query; rescore each of the merged "
-            "runs and merge these, or score the items with the other variant"
+            "input or values in memory, or are behind a URL with a password or a query; rescore "
+            "each of the merged runs and merge these, or score the items with the other variant"
         )
     inputs = run.manifest.inputs.items()
     again = {str(given.get("path", "")): _same(name, given) for name, given in inputs}
