@@ -88,7 +88,12 @@ def failure_texts() -> tuple[str, ...]:
 
 def _entries(lines: Iterable[str]) -> tuple[str, ...]:
     stripped = (line.strip() for line in lines)
-    return tuple(dict.fromkeys(line for line in stripped if line and not line.startswith("#")))
+    # Errors of spreadsheets, such as #N/A, are not comments.
+    return tuple(
+        dict.fromkeys(
+            line for line in stripped if line not in ("", "#") and not line.startswith("# ")
+        )
+    )
 
 
 class ResponseCheck:

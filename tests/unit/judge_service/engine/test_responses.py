@@ -78,6 +78,7 @@ VARIANTS = [
         (FAILED, UnscoredReason.RESPONSE_FAILED),
         ("failed to obtain  answer via API.\n", UnscoredReason.RESPONSE_FAILED),
         ("nan", UnscoredReason.RESPONSE_FAILED),
+        ("#NAME?", UnscoredReason.RESPONSE_FAILED),
         ("\n" * 600 + FAILED + " " * 600, UnscoredReason.RESPONSE_FAILED),
         ('{"error": {"code": 500}}', UnscoredReason.RESPONSE_FAILED),
     ],
