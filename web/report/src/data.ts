@@ -84,7 +84,8 @@ export interface Facet extends Named {
 }
 
 export interface Head {
-  runs: { title: string; signature: string }[];
+  /** Each with an identity: a hash of its settings and of what it scored. */
+  runs: { title: string; signature: string; id: string }[];
   count: number;
   chunk: number;
   measures: Named[];

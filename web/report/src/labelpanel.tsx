@@ -46,9 +46,10 @@ export function LabelPanel(props: LabelPanelProps): JSX.Element {
   );
 }
 
-function importedText(name: string, { read, refused, unknown }: Imported): string {
+function importedText(name: string, { read, refused, unknown, others }: Imported): string {
   return [
     `${counted(read, "label")} read from ${name}`,
+    ...(others ? [`${others.toLocaleString("en-US")} of them given to another run: check that its responses are the same`] : []),
     ...(unknown ? [`${counted(unknown, "label")} of items that this page lacks, left out`] : []),
     ...(refused ? [`${counted(refused, "line")} without a label, left out`] : []),
   ].join("; ");

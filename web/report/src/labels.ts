@@ -15,6 +15,8 @@ export interface LabelLine {
   label: Answer;
   annotator: string;
   signature: string;
+  /** Identity of the run that was labelled; absent in files of other tools. */
+  run?: string;
 }
 
 /** What became of the lines of a file. */
@@ -25,6 +27,8 @@ export interface Imported {
   refused: number;
   /** Labels of items that the page lacks. */
   unknown: number;
+  /** Labels that were read, but given to another run. */
+  others: number;
 }
 
 export const WHOLE = -1;
@@ -98,6 +102,7 @@ export class Labels {
         label,
         annotator: this.annotator,
         signature: this.signature,
+        run: this.run,
       });
     }
     this.save();
@@ -119,7 +124,7 @@ export class Labels {
 
   /** Add the labels of a file that are of known items. */
   imported(text: string, known: (item: string) => boolean): Imported {
-    const told = { read: 0, refused: 0, unknown: 0 };
+    const told = { read: 0, refused: 0, unknown: 0, others: 0 };
     for (const line of text.split(/\r?\n/).filter((each) => each.trim())) {
       const value = parsed(line);
       if (!value) told.refused += 1;
@@ -127,10 +132,15 @@ export class Labels {
       else {
         this.take(value);
         told.read += 1;
+        if (value.run && value.run !== this.run) told.others += 1;
       }
     }
     this.save();
     return told;
+  }
+
+  private get run(): string {
+    return this.head.runs[0]?.id ?? "";
   }
 
   private take(line: LabelLine): void {

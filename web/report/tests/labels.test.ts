@@ -20,8 +20,8 @@ test("labels are kept in the browser and exported with what the run said", () =>
   assert.equal(again.annotator, "ann");
   assert.equal(again.get("7", 0), "disagree");
   assert.deepEqual(again.exported().trim().split("\n").map((line) => JSON.parse(line)), [
-    { item: "7", verdict: "not_supported", label: "agree", annotator: "ann", signature: "chair|v:1" },
-    { item: "7", claim: 0, text: "dog", verdict: "not_supported", label: "disagree", annotator: "ann", signature: "chair|v:1" },
+    { item: "7", verdict: "not_supported", label: "agree", annotator: "ann", signature: "chair|v:1", run: "r1" },
+    { item: "7", claim: 0, text: "dog", verdict: "not_supported", label: "disagree", annotator: "ann", signature: "chair|v:1", run: "r1" },
   ]);
   assert.deepEqual([...again.itemsLabelled()], ["7"]);
 });
@@ -41,9 +41,16 @@ test("an exported file can be imported; other lines and labels of other items ar
   const other = new Labels(head(), new Store());
   labels.toggle("of another run", WHOLE, "agree", 0);
   const text = `${labels.exported()}not json\n[]\n{"item": 7, "label": "agree"}\n{"item": "x", "label": "maybe"}\n`;
-  assert.deepEqual(other.imported(text, (item) => item === "7"), { read: 1, refused: 4, unknown: 1 });
+  assert.deepEqual(other.imported(text, (item) => item === "7"), { read: 1, refused: 4, unknown: 1, others: 0 });
   assert.equal(other.size, 1);
   assert.equal(other.get("7", 3), "unsure");
+});
+
+test("labels of another run with the same ids are counted", () => {
+  const labels = new Labels(head(), null);
+  labels.toggle("7", WHOLE, "agree", 1);
+  const other = new Labels(head({ runs: [{ title: "other", signature: "chair|v:1", id: "r2" }] }), null);
+  assert.deepEqual(other.imported(labels.exported(), () => true), { read: 1, refused: 0, unknown: 0, others: 1 });
 });
 
 test("a broken or full storage loses no label of the session", () => {

@@ -28,7 +28,7 @@ export function columns(...sides: Side[]): Columns {
 
 export function head(change: Partial<Head> = {}): Head {
   return {
-    runs: [{ title: "model", signature: "chair|v:1" }], count: 4, chunk: 2, measures: [], facets: [],
+    runs: [{ title: "model", signature: "chair|v:1", id: "r1" }], count: 4, chunk: 2, measures: [], facets: [],
     terms: [], words: ["supported", "hallucinated"], key: "labels", ...change,
   };
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..errors import OutputError
 from ..labels import (
+    Label,
     LabelPlan,
     find_labels,
     match_labels,
@@ -17,7 +18,7 @@ from ..labels import (
     read_plan,
 )
 from ..labels.planning import By
-from ..runs.read import read_run
+from ..runs.read import StoredRun, read_run
 from ..verdicts import read_verdicts
 from .stored import LABELS, labels_text
 
@@ -43,7 +44,7 @@ class AddedLabels:
     blank: int
     """Rows of sheets that are not filled in."""
     note: str
-    """Warning about labels that replaced others; empty without any."""
+    """Warnings about labels that replaced others, or are of another run; empty without any."""
 
 
 def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
@@ -72,7 +73,20 @@ def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
         unsure=matched.unsure,
         unknown=matched.unknown,
         blank=found.blank,
-        note=found.changed_note,
+        note=" ".join(filter(None, (found.changed_note, _other_run(labels, run)))),
+    )
+
+
+def _other_run(labels: Sequence[Label], run: StoredRun) -> str:
+    """Return a warning about labels that name another run; empty if there are none."""
+    named = [label.run for label in labels if label.run]
+    own = run.identity() if named else ""
+    others = sum(name != own for name in named)
+    if not others:
+        return ""
+    return (
+        f"{others:,} of {len(labels):,} labels were given to another run: to other responses, "
+        "references or settings. Check that they are about the same responses."
     )
 
 

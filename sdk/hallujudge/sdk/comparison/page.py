@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..runs.page import about_of
 from ..runs.read import read_run
 from .compare import compare
 from .options import CompareOptions
@@ -42,7 +43,12 @@ def page_of_two(
     runs = [read_run(folder) for folder in (first, second)]
     found = compare(first, second, options=CompareOptions(allow=allow))
     sides = [
-        PageRun(title=label.name, report=run.report, parts=run.page_parts())
+        PageRun(
+            title=label.name,
+            report=run.report,
+            parts=run.page_parts(),
+            content=about_of(run.manifest).content,
+        )
         for run, label in zip(runs, found.runs, strict=True)
     ]
     return render_comparison(

@@ -146,6 +146,7 @@ def _label(record: Record) -> Label:
         text=_text(record, "text"),
         annotator=_text(record, "annotator"),
         signature=_text(record, "signature"),
+        run=_text(record, "run"),
     )
 
 

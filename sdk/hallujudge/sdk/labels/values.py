@@ -29,6 +29,8 @@ class Label:
     """Name of the annotator."""
     signature: str = ""
     """Signature of the run that was labelled; empty if the file does not have it."""
+    run: str = ""
+    """Identity of that run, as the page exports it; empty if the file does not have it."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -42,7 +44,7 @@ class Label:
             line["claim"] = self.claim
         if self.span is not None:
             line["start"], line["end"] = self.span
-        for name in ("text", "annotator", "signature"):
+        for name in ("text", "annotator", "signature", "run"):
             if value := getattr(self, name):
                 line[name] = value
         return line

@@ -120,6 +120,18 @@ class StoredRun:
         """
         return replace(about_of(self.manifest), calibration=self.calibration())
 
+    def identity(self) -> str:
+        """Return what the labels of the run's page name it by.
+
+        Raises:
+            ArchiveError: See :meth:`entries`.
+        """
+        from ..report.page.about import run_identity
+        from ..report.page.document import content_digest, held
+
+        content = about_of(self.manifest).content or content_digest(held(self.page_parts()))
+        return run_identity(self.signature, content)
+
     def calibration(self) -> Calibration | None:
         """Return the scores corrected by human labels; None without labels.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 from support.comparison_runs import chair_run, pope_run
+from support.pages import Page
 from support.running import here, read_rows
 
 from hallujudge.metrics.calibration.result import Calibration
@@ -23,6 +24,7 @@ from hallujudge.sdk.calibration import (
 )
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError, UnsupportedError
 from hallujudge.sdk.report.calibrated import calibration_sentences
+from hallujudge.sdk.runs import read_run
 from hallujudge.sdk.schemas import calibration_schema
 
 
@@ -365,3 +367,16 @@ def test_a_run_that_is_labelled_as_a_whole_prefers_no_score(folder: Path, tmp_pa
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda _, __, verdict: verdict)
     score = calibrated(folder, labels)["chair_i"]
     assert (score.raw_error, score.corrected_error, score.raw_is_nearer) == (0, 0, False)
+
+
+def test_labels_of_another_run_with_the_same_ids_have_a_note(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    chair_run(folder, 0.4)
+    page = Page(read_run(folder).page())
+    [own] = [run["id"] for run in page.head["runs"]]
+    file = labels_file(tmp_path / "own.jsonl", folder, lambda _, __, verdict: verdict)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for run, note in ((own, False), ("0123456789abcdef", True)):
+        file.write_text("".join(json.dumps({**line, "run": run}) + "\n" for line in lines))
+        done = here("label", "import", folder, file)
+        assert ("labels were given to another run" in done.stdout) is note, done.stderr

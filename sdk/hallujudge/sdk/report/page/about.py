@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from hallujudge.metrics.calibration.result import Calibration
 
-__all__ = ["PageAbout"]
+from ..text import clean
+
+__all__ = ["PageAbout", "run_identity"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +30,20 @@ class PageAbout:
     """A name and its scores, such as a published row, to compare with."""
     calibration: Calibration | None = None
     """The scores corrected by human labels, which are shown beside the raw ones."""
+
+    @property
+    def content(self) -> str:
+        """The hashes of the input files; empty if they are not known."""
+        return "\n".join(digest for _, digest in self.inputs)
+
+
+def run_identity(signature: str, content: str) -> str:
+    """Return what labels name their run by: a hash of its settings and of what it scored.
+
+    Args:
+        signature: The run's signature.
+        content: What tells the run from those of other responses scored in the same way.
+    """
+    # A run under way has the identity that it will have when it is complete.
+    settings = signature.partition("|ci:")[0]
+    return hashlib.sha256(clean(f"{settings}\n{content}").encode()).hexdigest()[:16]

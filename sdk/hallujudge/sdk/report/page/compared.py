@@ -42,6 +42,8 @@ class PageRun:
     """Its report."""
     parts: Sequence[bytes]
     """What the page shows of its items."""
+    content: str = ""
+    """The hashes of its input files; empty if they are not known."""
 
 
 class Difference(Protocol):
@@ -124,8 +126,8 @@ def render_comparison(
     common = [name for name in items[0].columns.ids if name in items[1].places][:MOST_ITEMS]
     places = [[each.places[name] for name in common] for each in items]
     columns = [Columns([_chosen(each.columns, at)]) for each, at in zip(items, places, strict=True)]
-    content = content_digest(part for run in runs for part in run.parts)
-    head = page_head([(run.title, run.report) for run in runs], columns, content)
+    contents = [run.content or content_digest(held(run.parts)) for run in runs]
+    head = page_head([(run.title, run.report) for run in runs], columns, contents)
     pictures = images or Images()
     title = f"{first.title} and {second.title} – Hallujudge"
     body = [

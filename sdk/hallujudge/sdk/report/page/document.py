@@ -14,7 +14,7 @@ from ..limits import MOST_BYTES, MOST_ITEMS
 from ..markup import Markup, element, joined
 from ..text import clean
 from ..views import ANSWER_WORDS
-from .about import PageAbout
+from .about import PageAbout, run_identity
 from .assets import asset, digest
 from .columns import Columns, columns_json, merged
 from .first_screen import first_screen
@@ -111,8 +111,7 @@ def render_parts(
     parts = held(parts)
     columns = merged(map(read_columns, parts))
     name = about.title or report.metric
-    inputs = "\n".join(value for _, value in about.inputs)
-    head = page_head([(name, report)], [columns], inputs or content_digest(parts))
+    head = page_head([(name, report)], [columns], [about.content or content_digest(parts)])
     screen = [links(about.overview), *([live] if live else []), *first_screen(report, about)]
     body = [first(*screen, _more(report, head["count"]), live=live is not None), app()]
     data = [
@@ -155,21 +154,22 @@ def content_digest(parts: Iterable[bytes]) -> str:
 
 
 def page_head(
-    runs: Sequence[tuple[str, Report]], columns: Sequence[Columns], content: str
+    runs: Sequence[tuple[str, Report]], columns: Sequence[Columns], contents: Sequence[str]
 ) -> dict[str, Any]:
     """Return the head of a page's data: titles, charts and the number of items.
 
     Args:
         runs: Title and report of each run.
         columns: The columns of each run.
-        content: What tells the page from those of other responses scored in the same way.
+        contents: What tells each run from those of other responses scored in the same way.
     """
     first = columns[0]
-    # A run under way has the labels that it will have when it is complete.
-    settings = [report.signature.partition("|ci:")[0] for _, report in runs]
-    key = clean("\n".join((*settings, content)))
+    names = [run_identity(r.signature, of) for (_, r), of in zip(runs, contents, strict=True)]
     return {
-        "runs": [{"title": clean(t), "signature": clean(r.signature)} for t, r in runs],
+        "runs": [
+            {"title": clean(title), "signature": clean(report.signature), "id": name}
+            for (title, report), name in zip(runs, names, strict=True)
+        ],
         "count": len(first.of("ids")),
         "chunk": ITEMS_IN_PART,
         "measures": _measures(first),
@@ -179,7 +179,7 @@ def page_head(
         ],
         "words": _words(first),
         "terms": [{"name": n, "label": title} for n, title in first.charts("terms").items()],
-        "key": f"hallujudge:labels:{hashlib.sha256(key.encode()).hexdigest()[:16]}",
+        "key": f"hallujudge:labels:{'-'.join(names)}",
     }
 
 
