@@ -123,7 +123,7 @@ class _Answers:
                 "Remove the duplicates, or score each one with InputOptions(allow_duplicates=True)",
             )
         self._refuse_unknown(list(unknown), met)
-        notes = (*self._notes(met), *self._given_note(given, len(ids)))
+        notes = (*self._notes(met), *self._given_note(given, len(ids)), *self._own_note())
         return ItemSource(count=len(ids), make=self._items, notes=notes)
 
     def _all_keys(self) -> Iterator[str]:
@@ -154,6 +154,21 @@ class _Answers:
         if self._options.claims_only or not given:
             return ()
         return (f"{given} of {total} answers contain claims, which are judged as they are",)
+
+    def _own_note(self) -> tuple[str, ...]:
+        """Return a note if the data's own answers are scored although the file has a model's."""
+        first = next(_flat(self._responses, self._options), None)
+        if first is None or self._options.model_key is not None:
+            return ()
+        models = {
+            key.removesuffix("_triplets") for key in first.values if key.endswith("_triplets")
+        }
+        if not (others := sorted(models - {"answer"})):
+            return ()
+        return (
+            "the answers under 'answer' are scored, which are Tri-HE's own; name a model with "
+            f"InputOptions(model_key=…), one of {named(others)}",
+        )
 
     def _scene(self, answer: _Answer) -> _Scene | None:
         """Return the scene graph of an answer's image; None if unknown images are allowed."""

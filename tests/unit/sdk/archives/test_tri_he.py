@@ -73,6 +73,8 @@ def test_the_papers_own_file(tmp_path: Path) -> None:
     path.write_text(json.dumps(content))
     answers = read(path, path)
     assert [item.response for item in answers] == ["a1", "a2"]
+    noted = read_items("tri-he", path, path).notes
+    assert any("are Tri-HE's own; name a model" in n and "one of llava" in n for n in noted)
     model = read(path, path, model_key="llava")
     assert [(item.response, item.claims) for item in model] == [("l1", None), ("l2", None)]
     claims = read(path, path, model_key="llava", claims_only=True)
