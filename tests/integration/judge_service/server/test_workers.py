@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
-import re
 import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import grpc
 import pytest
@@ -37,7 +34,6 @@ from hallujudge.judge_service.server.job_settings import WorkersOfJobs
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.workers.frames import Task
 from hallujudge.judge_service.server.workers.pool import WorkerPool
-from hallujudge.judge_service.server.workers.priority import SLICE_SECONDS
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.jobs import WireCodec
@@ -142,18 +138,6 @@ async def test_a_worker_that_died_while_idle_is_replaced(pool: WorkerPool) -> No
     worker = await idle_worker(pool)
     os.kill(worker, signal.SIGKILL)
     assert (await pool.run(TASK)).outcomes == {"": 100}
-
-
-async def test_workers_let_other_processes_go_first(pool: WorkerPool) -> None:
-    worker = await idle_worker(pool)
-    mine, theirs = (os.getpriority(os.PRIO_PROCESS, pid) for pid in (0, worker))
-    assert theirs == min(19, mine + 5)
-    release = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
-    shown = Path(f"/proc/{worker}/sched")
-    if shown.exists() and release >= (6, 12):
-        lines = shown.read_text().splitlines()
-        slices = [int(line.split()[-1]) for line in lines if line.startswith("se.slice")]
-        assert slices == [SLICE_SECONDS * 1e9]
 
 
 async def test_a_task_that_kills_two_workers_is_refused(pool: WorkerPool) -> None:

@@ -26,7 +26,6 @@ from .frames import (
     decode_task,
     framed,
 )
-from .priority import give_way
 from .work import Work
 
 __all__ = ["ONE_WORKER", "main"]
@@ -37,6 +36,8 @@ ONE_WORKER = b"w"
 # Signals that a terminal or a service manager sends to every process of a server: it drains, and
 # its workers with it.
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Where cores are short, the server's process goes first: its work is short, and all wait for it.
+_NICE = 5
 # For work that holds the interpreter lock, which no exception reaches.
 _MARGIN_SECONDS = 5.0
 
@@ -53,8 +54,7 @@ def main(control: socket.socket) -> None:
     """
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    # The server's process goes first: its work is short, and all wait for it.
-    give_way()
+    os.nice(_NICE)
     settings = decode_settings(_read(socket.SocketIO(control, "r")))
     set_up_logging(settings.log_level)
     work = Work(settings)
