@@ -6,7 +6,7 @@ from hallujudge.metrics import MetricError
 
 from ..errors import InvalidInputError, NotFoundError, Violation
 from .entry import MetricEntry, Pipeline
-from .families import entries
+from .families import entries, entry_of
 from .resources import Resources
 from .spec import ScoreSpec
 
@@ -24,14 +24,14 @@ def metric_entry(name: str) -> MetricEntry:
     Raises:
         NotFoundError: No metric has this name.
     """
-    known = entries()
-    if name not in known:
+    entry = entry_of(name)
+    if entry is None:
         raise NotFoundError(
-            f"metric {name!r} does not exist; choose one of {', '.join(known)}",
+            f"metric {name!r} does not exist; choose one of {', '.join(entries())}",
             reason="METRIC_UNKNOWN",
             metadata={"metric": name},
         )
-    return known[name]
+    return entry
 
 
 def checked_entry(spec: ScoreSpec) -> MetricEntry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -80,7 +80,8 @@ class _FamilyGroup(PlainGroup):
     """A group to which families add commands.
 
     The modules of families are imported when the group is used: their options come from the
-    metrics' declarations, and the other commands should not wait for those.
+    metrics' declarations, and the other commands should not wait for those. A command of a family's
+    name waits for that family alone.
     """
 
     _built: MutableMapping[str, Any]
@@ -90,7 +91,32 @@ class _FamilyGroup(PlainGroup):
     @property
     def commands(self) -> MutableMapping[str, Any]:
         """All commands by name."""
-        for family in FAMILIES:
+        return self._with(FAMILIES)
+
+    @commands.setter
+    def commands(self, built: MutableMapping[str, Any]) -> None:
+        self._built = built
+        self._families = 0
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by name; None: there is no such command."""
+        family = cmd_name.replace("-", "_")
+        own = self._with([family]).get(cmd_name) if family in FAMILIES else None
+        return own or super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
+        """Return the names of the commands in the order of their families."""
+        # Which family was imported first depends on the commands that a process ran before.
+        return sorted(self.commands, key=self._place)
+
+    def _place(self, name: str) -> int:
+        """Return the place of a command's family; commands of no family come first."""
+        family = self._built[name].callback.__module__.rpartition(".")[2]
+        return FAMILIES.index(family) if family in FAMILIES else -1
+
+    def _with(self, families: Iterable[str]) -> MutableMapping[str, Any]:
+        """Return the commands by name, those of some families among them."""
+        for family in families:
             import_module(f".{family}", __package__)
         infos = _FAMILY_APPS[self.name or ""].registered_commands
         # Building a command takes milliseconds, and this is read several times in a run.
@@ -101,11 +127,6 @@ class _FamilyGroup(PlainGroup):
             self._built.setdefault(command.name or "", command)
         self._families = len(infos)
         return self._built
-
-    @commands.setter
-    def commands(self, built: MutableMapping[str, Any]) -> None:
-        self._built = built
-        self._families = 0
 
 
 app = StrictTyper(

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Bound, Coverage, Report, Score
+
+from ..errors import NotFoundError
 
 __all__ = [
     "ABSENT",
@@ -127,9 +129,10 @@ def meaning_of(report: Report, score: str) -> str:
 
 @cache
 def _meanings(metric: str) -> Mapping[str, str]:
-    if metric not in metric_names():
+    try:
+        scores = metric_entry(metric).metric.score_definitions
+    except NotFoundError:
         return {}
-    scores = metric_entry(metric).metric.score_definitions
     return {score.name: score.sentence for score in scores}
 
 

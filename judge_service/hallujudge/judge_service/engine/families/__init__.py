@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 
@@ -10,11 +10,22 @@ from hallujudge.metrics.families import FAMILIES
 
 from ..entry import MetricEntry
 
-__all__ = ["entries"]
+__all__ = ["entries", "entry_of"]
 
 
 @cache
 def entries() -> Mapping[str, MetricEntry]:
     """Return the metrics of all families by name."""
-    modules = (import_module(f".{family}", __name__) for family in FAMILIES)
-    return {entry.name: entry for module in modules for entry in module.ENTRIES}
+    return {entry.name: entry for family in FAMILIES for entry in _entries_of(family)}
+
+
+def entry_of(name: str) -> MetricEntry | None:
+    """Return a metric. Only its family is imported, if that has the metric's name."""
+    family = name.replace("-", "_")
+    own = _entries_of(family) if family in FAMILIES else ()
+    return next((entry for entry in own if entry.name == name), None) or entries().get(name)
+
+
+def _entries_of(family: str) -> Sequence[MetricEntry]:
+    made: Sequence[MetricEntry] = import_module(f".{family}", __name__).ENTRIES
+    return made

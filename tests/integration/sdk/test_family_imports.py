@@ -1,0 +1,33 @@
+"""A command and a metric of a family import that family alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_ONE = """
+import sys
+import typer
+from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.metrics.families import FAMILIES
+from hallujudge.sdk.cli import command_tree
+
+score = typer.main.get_command(command_tree()).commands["score"]
+context = typer.Context(score)
+command = score.get_command(context, "tri-he")
+assert command.name == "tri-he"
+assert metric_entry("tri-he").metric.name == "tri-he"
+for package in ("sdk.cli", "judge_service.engine.families"):
+    loaded = [name for name in FAMILIES if f"hallujudge.{package}.{name}" in sys.modules]
+    assert loaded == ["tri_he"], (package, loaded)
+print(*score.list_commands(context))
+print(*metric_names())
+"""
+
+
+def test_a_family_is_imported_alone_and_later_ones_keep_their_order() -> None:
+    done = subprocess.run([sys.executable, "-c", _ONE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    commands, metrics = (line.split() for line in done.stdout.splitlines())
+    assert commands == ["all", *metrics]
+    assert metrics[0] == "chair"
