@@ -310,7 +310,7 @@ def test_two_runs_are_shown_side_by_side(watched: Watched, tmp_path: Path) -> No
     reads(page, ".row-score", "A right, B wrong")
     page.click(".bars button:has-text('A right, B wrong')")
     contains(page, ".count", "1 of 3 items")
-    page.wait_for_selector("text=None in the items shown")
+    page.wait_for_selector("text=None in the items shown, in run A.")
     page.click(".row")
     reads(page, ".side >> nth=0 >> h4", "A: first")
     reads(page, ".side >> nth=1 >> h4", "B: second")

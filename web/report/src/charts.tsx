@@ -117,6 +117,8 @@ export interface BarsProps {
   chosen: string[];
   /** Whether the chart stays where the other filters leave nothing to draw, so that nothing moves. */
   stays?: boolean;
+  /** The letter of the charted run, on a page of two. */
+  run?: string;
   choose: (label: string) => void;
   clear: () => void;
 }
@@ -135,7 +137,7 @@ export function Bars(props: BarsProps): JSX.Element | null {
   return (
     <Frame title={props.title} unit={props.rates ? "share, items" : "items"} active={props.chosen.length > 0} clear={props.clear}>
       {props.rates && props.bars.length > 0 && allZero(props.bars) && <p class="muted">Nothing is {props.wrong} in the items shown.</p>}
-      {!props.bars.length && <p class="muted">None in the items shown.</p>}
+      {!props.bars.length && <p class="muted">None in the items shown{props.run && `, in run ${props.run}. “Charts of” chooses the other run`}.</p>}
       <ul class="bars">
         {props.bars.slice(0, 60).map((bar) => (
           <li key={bar.label}>

@@ -68,7 +68,7 @@ function TermChart(props: PanelProps & { kind: Named }): JSX.Element | null {
   const without = { ...view.terms };
   delete without[kind.name];
   return (
-    <Bars title={kind.label} bars={bars} rates={false} stays={known} style={barStyle(kind.name)} wrong={props.head.words[1]} chosen={chosen === undefined ? [] : [chosen]}
+    <Bars title={kind.label} bars={bars} rates={false} stays={known} run={columns.sides.length > 1 ? "AB"[view.side] ?? "" : ""} style={barStyle(kind.name)} wrong={props.head.words[1]} chosen={chosen === undefined ? [] : [chosen]}
       choose={(term) => set({ terms: chosen === term ? without : { ...view.terms, [kind.name]: term } })} clear={() => set({ terms: without })} />
   );
 }
