@@ -7,7 +7,8 @@ take turns. ``journal`` compares the processor's time of scoring into a folder w
 and writing the same lines without one. ``workers`` compares wall-clock times, which mean something
 on idle cores only, and says how much of the work the first process does alone. ``killed`` kills a
 run with SIGKILL at random places and resumes it; its cost is what every start costs (imports, the
-hash of the archive, the references) and what was scored twice.
+hash of the archive, the references) and what was scored twice. ``ray`` kills one of two workers of
+a run on a local Ray cluster when half of it is kept.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def main() -> None:
     parser.add_argument("--killed", type=int, default=1_000_000, help="for the run that is killed")
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=("journal", "workers", "killed"))
+    parser.add_argument("--only", choices=("journal", "workers", "killed", "ray"))
     parser.add_argument("--plain", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--journal", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -61,15 +62,19 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if options.only != "killed":
+        if options.only in (None, "journal", "workers"):
             archive(folder, options.captions)
         if options.only in (None, "journal"):
             journal(folder, options.rounds)
         if options.only in (None, "workers"):
             workers(folder, options.rounds)
-        if options.only in (None, "killed"):
+        if options.only in (None, "killed", "ray"):
             archive(folder, options.killed)
-            killed(folder, options.killed, options.kills)
+            whole = score(folder, "whole", workers=1)
+        if options.only in (None, "killed"):
+            killed(folder, options.killed, options.kills, whole)
+        if options.only in (None, "ray"):
+            on_ray(folder, options.killed, whole)
 
 
 def archive(folder: Path, count: int) -> None:
@@ -158,9 +163,8 @@ def workers(folder: Path, rounds: int) -> None:
     print(f"workers: 2 processes are {ratio:.2f} times as fast, same bytes (load {load:.1f})")
 
 
-def killed(folder: Path, count: int, kills: int) -> None:
+def killed(folder: Path, count: int, kills: int, whole: Cost) -> None:
     """Kill a run at random moments, resume it, and compare it with an undisturbed one."""
-    whole = score(folder, "whole", workers=1)
     rng = random.Random(SEED)
     moments = sorted(rng.uniform(0.05, 0.95) for _ in range(kills))
     costs = []
@@ -185,6 +189,37 @@ def killed(folder: Path, count: int, kills: int) -> None:
         f"killed: {total:.1f} s of the processor in {len(costs)} processes, undisturbed "
         f"{whole.processor:.1f} s"
     )
+
+
+def on_ray(folder: Path, count: int, whole: Cost) -> None:
+    """Kill a worker of a run on a local Ray cluster, and compare the files with ``whole``."""
+    needs.packages("ray", "psutil", get=needs.EVERYTHING)
+    killed: list[int] = []
+    cost = score(
+        folder,
+        "ray",
+        "--engine",
+        "ray",
+        workers=2,
+        until=reaches(folder / "ray", count // 2),
+        strike=lambda run: killed.append(kill_ray_worker(run)),
+    )
+    if cost.code:
+        raise SystemExit(f"ray: the run ended with exit code {cost.code}")
+    same = contents(folder / "ray") == contents(folder / "whole")
+    print(f"ray: the bytes are {'the same' if same else 'OTHER BYTES'}; killed workers: {killed}")
+    print(f"ray: {count:,} items in {cost.wall:.1f} s, peak {cost.peak:.0f} MB", end="")
+    print(f"; one process without Ray {whole.wall:.1f} s, {whole.peak:.0f} MB")
+
+
+def kill_ray_worker(run: int) -> int:
+    """Kill one of the Ray workers of a run with SIGKILL, and return its process id."""
+    import psutil
+
+    below = psutil.Process(run).children(recursive=True)
+    workers = [each.pid for each in below if each.name().startswith("ray::RayWorker")]
+    os.kill(workers[0], signal.SIGKILL)
+    return int(workers[0])
 
 
 def reaches(out: Path, items: int) -> Callable[[], bool]:
@@ -222,24 +257,41 @@ def score(
     workers: int,
     page: bool = True,
     until: Callable[[], bool] | None = None,
+    strike: Callable[[int], None] | None = None,
 ) -> Cost:
     """Score the archive with the command line."""
     pages = ("-f", "html") if page else ()
     command = (Path(sys.executable).parent / "hallujudge", "score", "chair", "-q", *pages)
     given = ("-r", folder / "captions.jsonl", "-R", folder / "objects.json", "-o", folder / out)
-    return measured(*command, *given, "--workers", str(workers), *more, until=until)
+    return measured(*command, *given, "--workers", str(workers), *more, until=until, strike=strike)
 
 
-def measured(*command: str | Path, until: Callable[[], bool] | None = None) -> Cost:
-    """Run a process, perhaps until it is killed, and return what it took."""
+def kill(process: int) -> None:
+    """Kill a process with SIGKILL."""
+    os.kill(process, signal.SIGKILL)
+
+
+def measured(
+    *command: str | Path,
+    until: Callable[[], bool] | None = None,
+    strike: Callable[[int], None] | None = None,
+) -> Cost:
+    """Run a process, strike it once a condition holds, and return what it took.
+
+    Args:
+        command: The command line.
+        until: The condition; None: the process is left alone.
+        strike: What is done to the process; None: it is killed.
+    """
     started = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if until is not None:
         ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        while not until() and os.waitid(os.P_PID, process.pid, ended) is None:
+        while not (due := until()) and os.waitid(os.P_PID, process.pid, ended) is None:
             time.sleep(0.005)
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
+        if due:
+            with suppress(ProcessLookupError):
+                (strike or kill)(process.pid)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return Cost(

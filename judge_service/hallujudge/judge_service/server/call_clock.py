@@ -126,7 +126,7 @@ class RunningCalls:
         self._times = times
         self._clocks: set[CallClock] = set()
         self._stopped = False
-        # One timer: to set and to cancel two for each call took a tenth of a small call's time.
+        # One timer for all calls: most end before it is due, and set none of their own.
         self._timer: asyncio.TimerHandle | None = None
 
     def clock(self, *, many: bool) -> CallClock:

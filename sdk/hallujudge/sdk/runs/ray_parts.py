@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RayParts"]
 
+_PATIENCE = 10.0
+"""Seconds that a cluster's address has to answer within."""
 _GROUPS_AHEAD = 2
 _CALLING_GROUPS_AHEAD = 8
 """The same of a run that calls language models: batches of which a process scores eight at once."""
@@ -175,9 +178,27 @@ def _connect(ray: Any, workers: int, address: str) -> None:
     common = {"include_dashboard": False} if not address else {"address": address}
     local = {"num_cpus": workers} if workers and not address else {}
     try:
+        # Without an address, and for "auto", Ray itself looks there.
+        _check_answers(os.environ.get("RAY_ADDRESS", "") if address in ("", "auto") else address)
         ray.init(log_to_driver=False, logging_level="ERROR", **common, **local)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as err:
-        where = f"at {address}" if address else "on this machine"
-        raise UnavailableError(
-            f"the Ray cluster {where} can't be used: {err}; check --ray-address"
-        ) from err
+    # Ray raises a plain Exception where its own processes do not start in time.
+    except Exception as err:
+        raise _unusable(address, err) from err
+
+
+def _check_answers(address: str) -> None:
+    """Raise an OSError if nothing listens at a cluster's address: Ray itself tries for ever."""
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if separator and port.isascii() and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
+
+
+def _unusable(address: str, err: Exception) -> UnavailableError:
+    if address:
+        return UnavailableError(
+            f"the Ray cluster at {address!r} can't be used: {err}; check --ray-address"
+        )
+    return UnavailableError(
+        f"Ray can't be started on this machine: {err}; other programs may leave it too little of "
+        "the processor; run it again, or without --engine ray"
+    )

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections import defaultdict
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from support import ray_run
@@ -22,7 +24,7 @@ from support.threads import eventually
 from support.toll import Toll, verdicts
 
 from hallujudge.sdk import Client, InputOptions
-from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.errors import InvalidInputError, UnavailableError
 
 COUNT = 6_000
 IMAGES, CLAIMS = 10, 20
@@ -176,3 +178,54 @@ def test_only_local_scoring_goes_to_ray(archive: tuple[Path, Path], tmp_path: Pa
                     folder=tmp_path,
                     **change,
                 )
+
+
+class UnstartedRay(ModuleType):
+    """Stands for the module ``ray`` of a machine on which its processes do not start in time."""
+
+    def __init__(self) -> None:
+        super().__init__("ray")
+        self.asked = 0
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def init(self, **_settings: object) -> None:
+        self.asked += 1
+        # As Ray does.
+        raise Exception("The current node timed out during startup.")
+
+
+@pytest.mark.parametrize(
+    ("address", "said", "asked"),
+    [
+        ("", "Ray can't be started on this machine: The current node timed out", 1),
+        ("127.0.0.1:{port}", "the Ray cluster at '127.0.0.1:[0-9]+' can't be used", 0),
+        ("ray://127.0.0.1:{port}", "the Ray cluster at 'ray://127.0.0.1:[0-9]+' can't be used", 0),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_said_at_once(
+    archive: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
+    said: str,
+    asked: int,
+) -> None:
+    module = UnstartedRay()
+    monkeypatch.setitem(sys.modules, "ray", module)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with socket.socket() as closed:
+        # Bound and not listening: nobody else gets the port, and nothing answers at it.
+        closed.bind(("127.0.0.1", 0))
+        where = address.format(port=closed.getsockname()[1])
+        with Client.embedded() as client, pytest.raises(UnavailableError, match=said):
+            client.score(
+                "chair",
+                responses=archive[0],
+                references=archive[1],
+                folder=tmp_path,
+                engine="ray",
+                ray_address=where,
+            )
+    assert module.asked == asked
