@@ -196,11 +196,13 @@ _MODES = {
 
 
 def undefined_note(totals: Mapping[str, float]) -> str:
-    """Return why means of modes have no value; empty if all have one.
+    """Return why means of modes have no value; empty if all have one, or nothing is scored.
 
     Args:
         totals: The sums of the columns over all questions.
     """
+    if not totals["runs"]:
+        return ""
     missing = {
         mode: lacking
         for mode, operators in _MODES.items()

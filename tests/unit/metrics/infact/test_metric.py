@@ -37,5 +37,7 @@ def test_a_mean_without_a_value_says_which_operators_are_missing() -> None:
     (note,) = InfactMetric().notes_on({**totals, "asked_motion_blur": 0, "asked_reverse": 0})
     assert note.startswith("No value: rr_visual_degradation, tss, average.")
     assert "parsed answer under motion_blur, reverse." in note
-    (note,) = InfactMetric().notes_on(dict.fromkeys(totals, 0.0))
+    nothing = dict.fromkeys(totals, 0.0)
+    (note,) = InfactMetric().notes_on({**nothing, "runs": 1})
     assert note.endswith("No question has a right answer to the clean video.")
+    assert InfactMetric().notes_on(nothing) == (), "a server says it of no question in advance"
