@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -62,7 +63,8 @@ def test_the_protocol_may_be_in_capitals(address: str) -> None:
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("half.jsonl", "reading failed: the connection ended early. Check the URL"),
+        # Whether the bytes before the end have been read when it is noticed is up to the network.
+        ("half.jsonl", "reading failed(?: after 1,370 bytes)?: the connection ended early. Check"),
         ("missing.jsonl", "reading failed: HTTP status 404, Not Found. Check the URL"),
     ],
 )
@@ -70,7 +72,7 @@ def test_a_url_that_fails(address: str, path: str, why: str) -> None:
     with pytest.raises(ArchiveError) as caught:
         read_items("pope", f"{address}/{path}", None)
     message = str(caught.value)
-    assert f"/{path}: {why}" in message
+    assert re.search(f"/{re.escape(path)}: {why}", message), message
     assert "secret" not in message
     assert "\n" not in message
 
