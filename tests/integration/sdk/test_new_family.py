@@ -19,7 +19,7 @@ import hallujudge.judge_service.engine.families
 import hallujudge.metrics
 import hallujudge.sdk.archives
 import hallujudge.sdk.cli
-from hallujudge.judge_service.engine.families import entries
+from hallujudge.judge_service.engine.families import entries, entry_of
 from hallujudge.metrics.families import FAMILIES
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli import command_tree, main
@@ -181,9 +181,11 @@ def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     FAMILIES.append("shout")
     # What was imported before knows the families of that time.
     entries.cache_clear()
+    entry_of.cache_clear()
     yield
     FAMILIES.remove("shout")
     entries.cache_clear()
+    entry_of.cache_clear()
     kept = [command for command in score_app.registered_commands if command.name != "shout"]
     score_app.registered_commands[:] = kept
     for package in FILES:

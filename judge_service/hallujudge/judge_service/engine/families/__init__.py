@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 
 from hallujudge.metrics.families import FAMILIES
@@ -19,6 +19,8 @@ def entries() -> Mapping[str, MetricEntry]:
     return {entry.name: entry for family in FAMILIES for entry in _entries_of(family)}
 
 
+# Each call of a server asks six times. Callers choose names, so that only the last ones are kept.
+@lru_cache(64)
 def entry_of(name: str) -> MetricEntry | None:
     """Return a metric. Only its family is imported, if that has the metric's name."""
     family = name.replace("-", "_")

@@ -1,0 +1,89 @@
+"""How much Python runs for a small call: a server's throughput is what is left of it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import FrameType
+from typing import Any, cast
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge_service.engine import Engine, ScoreSpec
+from hallujudge.judge_service.observe.recorder import Recorder
+from hallujudge.judge_service.server.door import Door
+from hallujudge.judge_service.server.http.context import HttpContext
+from hallujudge.judge_service.server.http.routes import Handlers, routes_of
+from hallujudge.judge_service.server.services import Services
+from hallujudge.judge_service.server.workers.pool import WorkerPool
+from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
+from hallujudge.metrics import ChairItem
+
+SCORE = "/hallujudge.judge.v1.JudgeService/Score"
+MOST_CALLS = 500
+
+
+async def score_call() -> Callable[[], Awaitable[bytes]]:
+    """Return a call of a server with one caption, from the bytes that come to those that go."""
+    services = Services(
+        settings=ServerSettings(),
+        engine=Engine(),
+        jobs=None,
+        recorder=Recorder(),
+        door=Door(),
+        # So small a message does not go to a worker.
+        workers=cast(WorkerPool, object()),
+    )
+    handlers = Handlers()
+    services.register(handlers)
+    interceptors = services.interceptors()
+    route = (await routes_of(handlers, json=interceptors, binary=interceptors))[SCORE]
+    caption = ChairItem(
+        id="1",
+        response="A dog and a cat sit on a couch next to a person with a laptop.",
+        reference_objects=("dog", "couch"),
+    )
+    request = pb.ScoreRequest(
+        spec=spec_to_proto(ScoreSpec(metric="chair")), items=[item_to_proto(caption)]
+    )
+    raw = request.SerializeToString()
+    context = HttpContext(metadata=(), address="ipv4:127.0.0.1:4000")
+
+    async def raws() -> AsyncIterator[bytes]:
+        yield raw
+
+    async def call() -> bytes:
+        return route.written(await route.binary(raws(), context))
+
+    return call
+
+
+async def functions_of(call: Callable[[], Awaitable[Any]]) -> Counter[str]:
+    """Return the functions in Python that a call runs, and how often."""
+    ran: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            ran[f"{frame.f_code.co_filename}:{frame.f_code.co_name}"] += 1
+
+    sys.setprofile(note)
+    try:
+        await call()
+    finally:
+        sys.setprofile(None)
+    return ran
+
+
+async def test_a_call_with_one_caption_runs_few_functions() -> None:
+    call = await score_call()
+    assert pb.ScoreResponse.FromString(await call()).report.scores
+    ran = await functions_of(call)
+    assert ran.total() <= MOST_CALLS, ran.most_common(20)
+
+
+async def test_a_call_imports_nothing_after_the_first() -> None:
+    call = await score_call()
+    await call()
+    ran = await functions_of(call)
+    assert [name for name in ran if "importlib" in name] == []
