@@ -113,7 +113,7 @@ class FairQueue:
         self._inside -= 1
         self._wake()
         if not self._inside and not self._waiting:
-            self._virtual = max(line.tag for line in self._lines.values())
+            self._virtual = max([line.tag for line in self._lines.values()])
             self._lines.clear()
 
     def _line(self, caller: str) -> _Line:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import OverloadedError
@@ -25,6 +24,16 @@ class _Use:
     filled: float
     inside: int = 0
 
+    def __enter__(self) -> None:
+        self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.inside -= 1
+
+
+# Of callers without limits nothing is looked at.
+_UNCOUNTED = _Use(0.0, 0.0)
+
 
 class CallerLimits:
     """Counts what callers use; only those with limits are counted.
@@ -39,9 +48,8 @@ class CallerLimits:
         self._clock = clock
         self._uses: dict[str, _Use] = {}
 
-    @contextmanager
-    def call(self, caller: Caller) -> Iterator[None]:
-        """Count a call while the block runs.
+    def call(self, caller: Caller) -> _Use:
+        """Return a block in which a call is counted.
 
         Raises:
             OverloadedError: The caller is at one of its limits.
@@ -65,11 +73,7 @@ class CallerLimits:
                 metadata={"limit": str(caller.limits.calls_per_minute)},
                 retry_after=wait,
             )
-        use.inside += 1
-        try:
-            yield
-        finally:
-            use.inside -= 1
+        return use
 
     async def message(self, caller: Caller) -> None:
         """Wait until the caller may send another message of a stream."""
@@ -77,11 +81,13 @@ class CallerLimits:
             await asyncio.sleep(wait)
 
     def _use(self, caller: Caller) -> _Use:
+        limits = caller.limits
+        if limits.calls_per_minute is None and limits.max_concurrency is None:
+            return _UNCOUNTED
         use = self._uses.get(caller.id)
         if use is None:
-            use = _Use(float(caller.limits.calls_per_minute or 0), self._clock())
-            if caller.limits.calls_per_minute or caller.limits.max_concurrency:
-                self._uses[caller.id] = use
+            use = _Use(float(limits.calls_per_minute or 0), self._clock())
+            self._uses[caller.id] = use
         return use
 
     def _wait(self, caller: Caller, use: _Use) -> float:

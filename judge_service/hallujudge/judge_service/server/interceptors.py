@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, NamedTuple, NoReturn
 
 import grpc
@@ -57,8 +57,8 @@ class GuardInterceptor(WrappingInterceptor):
     ) -> None:
         super().__init__()
         self._door = door
-        self._admission = admission
-        self._memory = memory
+        self.admission = admission
+        self.memory = memory
         self._running = running
         self._turns = turns or Turns()
         self._form = form
@@ -83,7 +83,7 @@ class GuardInterceptor(WrappingInterceptor):
     ) -> Callable[..., Any]:
         async def served(raws: AsyncIterable[bytes], context: Context) -> object:
             async with (
-                self._admitted(rule, context) as memory,
+                _Admitted(self, rule, context) as memory,
                 self._running.clock(many=many) as clock,
             ):
                 request = await self._request(raws, reader, memory, clock, many=many)
@@ -106,7 +106,7 @@ class GuardInterceptor(WrappingInterceptor):
     ) -> Callable[..., Any]:
         async def served(raws: AsyncIterable[bytes], context: Context) -> AsyncIterator[object]:
             async with (
-                self._admitted(rule, context) as memory,
+                _Admitted(self, rule, context) as memory,
                 self._running.clock(many=many) as clock,
             ):
                 request = await self._request(raws, reader, memory, clock, many=many)
@@ -130,28 +130,6 @@ class GuardInterceptor(WrappingInterceptor):
 
         return guarded
 
-    @asynccontextmanager
-    async def _admitted(self, rule: MethodRule, context: Context) -> AsyncIterator[CallMemory]:
-        """Admit a call; the block has its caller and its memory.
-
-        Raises:
-            HallujudgeError: The caller is unknown, may not call the method, or is over a limit.
-        """
-        memory = CallMemory(self._memory)
-        begin_memory(memory)
-        try:
-            if rule.open:
-                yield memory
-                return
-            caller = self._known(rule, context)
-            begin_turns(self._turns)
-            record_waiting()
-            async with self._admission.admitted(caller, idle=rule.idle):
-                record_running()
-                yield memory
-        finally:
-            memory.close()
-
     async def _request(
         self,
         raws: AsyncIterable[bytes],
@@ -167,15 +145,62 @@ class GuardInterceptor(WrappingInterceptor):
         return await reader.only(raws, memory)
 
     async def _pace(self) -> None:
-        await self._admission.limits.message(current_caller())
+        await self.admission.limits.message(current_caller())
 
-    def _known(self, rule: MethodRule, context: Context) -> Caller:
+    def known(self, rule: MethodRule, context: Context) -> Caller:
+        """Return who calls; the running task works for that caller until it ends.
+
+        Raises:
+            HallujudgeError: The caller is unknown, or may not call the method.
+        """
         caller = self._door.caller_of(context)
         record_caller(caller)
         if rule.scope is not None:
             caller.require(rule.scope)
         begin_call(caller)
+        begin_turns(self._turns)
         return caller
+
+
+class _Admitted:
+    """A block with a call's caller and its memory: it begins when the call is admitted.
+
+    A class and not a generator, as the block of :class:`Admission`.
+    """
+
+    __slots__ = ("_context", "_guard", "_memory", "_place", "_rule")
+
+    def __init__(self, guard: GuardInterceptor, rule: MethodRule, context: Context) -> None:
+        self._guard = guard
+        self._rule = rule
+        self._context = context
+        self._memory = CallMemory(guard.memory)
+        self._place: AbstractAsyncContextManager[None] | None = None
+
+    async def __aenter__(self) -> CallMemory:
+        """Wait for a place.
+
+        Raises:
+            HallujudgeError: The caller is unknown, may not call the method, or is over a limit.
+        """
+        begin_memory(self._memory)
+        rule = self._rule
+        if rule.open:
+            return self._memory
+        caller = self._guard.known(rule, self._context)
+        record_waiting()
+        place = self._guard.admission.admitted(caller, idle=rule.idle)
+        await place.__aenter__()
+        self._place = place
+        record_running()
+        return self._memory
+
+    async def __aexit__(self, *ended: Any) -> None:
+        try:
+            if self._place is not None:
+                await self._place.__aexit__(*ended)
+        finally:
+            self._memory.close()
 
 
 async def _noted(raws: AsyncIterable[bytes], clock: CallClock) -> AsyncIterator[bytes]:

@@ -6,8 +6,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import grpc
@@ -57,34 +56,42 @@ class ObservingInterceptor(WrappingInterceptor):
 
     def _unary(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
         async def observed(raws: object, context: Context) -> object:
-            with self._observed(name, context):
+            with _Observed(self._recorder, name, context):
                 return await call(raws, context)
 
         return observed
 
     def _stream(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
         async def observed(raws: object, context: Context) -> AsyncIterator[object]:
-            with self._observed(name, context):
+            with _Observed(self._recorder, name, context):
                 async for response in call(raws, context):
                     yield response
 
         return observed
 
-    @contextmanager
-    def _observed(self, name: str, context: Context) -> Iterator[None]:
-        metadata = tuple(context.invocation_metadata() or ())
-        call = CallRecord(method=name, request_id=request_id(metadata), peer=_host(context.peer()))
-        began = time.perf_counter()
-        begin_recording(self._recorder, call)
-        self._recorder.call_begun(call, metadata)
-        try:
-            yield
-        except (asyncio.CancelledError, GeneratorExit):
-            call.status = "CANCELLED"
-            raise
-        finally:
-            call.seconds = time.perf_counter() - began
-            self._recorder.call_ended(call)
+
+class _Observed:
+    """A block with one call, from its arrival to its end."""
+
+    __slots__ = ("_began", "_call", "_metadata", "_recorder")
+
+    def __init__(self, recorder: Recorder, name: str, context: Context) -> None:
+        self._recorder = recorder
+        self._metadata = tuple(context.invocation_metadata() or ())
+        self._call = CallRecord(
+            method=name, request_id=request_id(self._metadata), peer=_host(context.peer())
+        )
+        self._began = time.perf_counter()
+
+    def __enter__(self) -> None:
+        begin_recording(self._recorder, self._call)
+        self._recorder.call_begun(self._call, self._metadata)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, (asyncio.CancelledError, GeneratorExit)):
+            self._call.status = "CANCELLED"
+        self._call.seconds = time.perf_counter() - self._began
+        self._recorder.call_ended(self._call)
 
 
 def request_id(metadata: Iterable[tuple[str, str | bytes]]) -> str:
