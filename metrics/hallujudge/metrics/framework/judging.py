@@ -103,6 +103,8 @@ class JudgingCounts:
 
     def shares(self) -> tuple[JudgeShare, ...]:
         """Return each judge's part, in the order in which they were asked."""
+        if not self._sums:
+            return ()
         return tuple(
             JudgeShare(
                 judge=judge,
@@ -127,6 +129,8 @@ def cascade_notes(shares: Iterable[JudgeShare]) -> tuple[str, ...]:
     the first judge decided as for those that it left to them.
     """
     by_part = list(shares)
+    if not by_part:
+        return ()
     first = next((share for share in by_part if share.escalated), None)
     if first is None:
         return ()

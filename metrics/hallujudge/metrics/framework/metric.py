@@ -7,6 +7,7 @@ kept, so that intervals and groups never need an item to be judged again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import (
@@ -32,6 +33,7 @@ __all__ = [
     "ExpandingMetric",
     "JudgedColumn",
     "Metric",
+    "Ratio",
     "RepeatingMetric",
     "ResolvingMetric",
     "ScoreDefinition",
@@ -143,24 +145,40 @@ def _follows(metric: object, protocol: type) -> bool:
     return known
 
 
-def ratio(
-    numerator: str | tuple[str, ...], denominator: str | tuple[str, ...]
-) -> Callable[[Sums], FloatArray]:
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The ratio of two columns' sums; NaN if the denominator is zero."""
+
+    upper: tuple[str, ...]
+    """Columns that are added up to the numerator; a repeated one counts repeatedly."""
+    lower: tuple[str, ...]
+    """The same for the denominator."""
+
+    def __call__(self, sums: Sums) -> FloatArray:
+        """Return the ratio of each entry."""
+        import numpy as np
+
+        top, bottom = _added(sums, self.upper), _added(sums, self.lower)
+        return top / np.where(bottom, bottom, np.nan)
+
+    def of(self, numbers: Mapping[str, float]) -> float:
+        """Return the ratio of single sums, which numpy takes ten times as long for."""
+        top = bottom = 0.0
+        for name in self.upper:
+            top += numbers[name]
+        for name in self.lower:
+            bottom += numbers[name]
+        return top / bottom if bottom else math.nan
+
+
+def ratio(numerator: str | tuple[str, ...], denominator: str | tuple[str, ...]) -> Ratio:
     """Return the ratio of two columns' sums; NaN if the denominator is zero.
 
     Args:
         numerator: A column, or several that are added up; a repeated one counts repeatedly.
         denominator: The same.
     """
-    upper, lower = _names(numerator), _names(denominator)
-
-    def value(sums: Sums) -> FloatArray:
-        import numpy as np
-
-        top, bottom = _added(sums, upper), _added(sums, lower)
-        return top / np.where(bottom, bottom, np.nan)
-
-    return value
+    return Ratio(_names(numerator), _names(denominator))
 
 
 def share(

@@ -41,10 +41,11 @@ class Rows:
         self.weights = array("q")
         # Sums of many items need more room than an item does.
         whole = "q" if folds else "i"
+        # Lists within: a tuple of a generator resumes it for each column.
         self.columns: tuple[Numbers, ...] = tuple(
-            array(whole if column.integral else "d") for column in columns
+            [array(whole if column.integral else "d") for column in columns]
         )
-        self.codes = tuple(array("i") for _ in range(fields))
+        self.codes = tuple([array("i") for _ in range(fields)])
         self.largest = [0.0] * len(self.columns)
         self.items = 0
         self.folded = False

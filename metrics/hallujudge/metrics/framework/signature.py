@@ -54,5 +54,9 @@ class Signature:
         return Signature(metric=self.metric, fields=(*self.fields, *fields))
 
     def __str__(self) -> str:
+        text = "|".join([self.metric, *[f"{key}:{value}" for key, value in self.fields]])
+        # Nearly all values print as they are, which one look at the whole tells.
+        if text.count("|") == len(self.fields) and "\n" not in text and "\r" not in text:
+            return text
         parts = [f"{key}:{signature_value(value)}" for key, value in self.fields]
         return "|".join([self.metric, *parts])

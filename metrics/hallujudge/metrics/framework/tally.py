@@ -14,6 +14,7 @@ from .group_codes import MISSING, GroupCodes
 from .intervals import IntervalSettings
 from .judging import JudgingCounts, cascade_notes
 from .metric import is_repeating
+from .one_row import OneRow, is_plain
 from .report import Coverage, Report, Score
 from .result import ItemResult, Outcome
 from .rows import BUCKETS, Rows
@@ -161,8 +162,12 @@ class Tally:
         """
         metric, rows = self._metric, self._rows
         rows.settle()
-        table = Table(metric, rows.keys, rows.weights, rows.columns)
-        overall = self._repeated(table)
+        if len(rows.keys) == 1 and not self._groups and is_plain(metric):
+            groups = {}
+            overall: Table | OneRow = OneRow(metric, rows.keys[0], rows.weights[0], rows.columns)
+        else:
+            table = Table(metric, rows.keys, rows.weights, rows.columns)
+            overall, groups = self._repeated(table), self._groups_of(table, intervals, check)
         coverage = self._coverage(overall)
         signature = metric.signature.extended(
             ("ci", f"{intervals.text}-{BUCKETS}-groups" if rows.folded else intervals.text),
@@ -170,7 +175,6 @@ class Tally:
             ("unscored", str(coverage.unscored)),
             ("v", version),
         )
-        groups = self._groups_of(table, intervals, check)
         judging, totals = self._judging.shares(), overall.totals()
         return Report(
             metric=metric.name,
@@ -226,7 +230,7 @@ class Tally:
         place = list(self._groups).index(self._repeated_by)
         return table.repeated(self._groups[self._repeated_by].times(self._rows.codes[place]))
 
-    def _coverage(self, table: Table) -> Coverage:
+    def _coverage(self, table: Table | OneRow) -> Coverage:
         unscored = self._reasons.total()
         scored = self._rows.items - self._unscored_rows
         return Coverage(
