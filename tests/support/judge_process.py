@@ -39,6 +39,8 @@ async def judge(url: str, cache_path: str, claims: int) -> dict[str, int]:
 def main(arguments: Sequence[str]) -> int:
     url, cache_path, claims, *limit = arguments
     if limit:
+        # Otherwise imports would leave cut bytecode files, which Python takes for whole ones.
+        sys.dont_write_bytecode = True
         # Files that grow beyond this fail like those on a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit[0]), int(limit[0])))
     print(json.dumps(asyncio.run(judge(url, cache_path, int(claims)))))
