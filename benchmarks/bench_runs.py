@@ -116,7 +116,7 @@ def plain(captions: Path, objects: Path, out: Path) -> None:
     """Score and write the lines of items.jsonl, without a journal, a manifest or an fsync."""
     from hallujudge.metrics import ChairMetric
     from hallujudge.sdk import BatchResult, Client, ScoreRun
-    from hallujudge.sdk.runs.lines import item_line, signed
+    from hallujudge.sdk.runs.lines import item_lines, signed
 
     run = ScoreRun("chair", responses=captions, references=objects)
     names = tuple(column.name for column in ChairMetric.columns)
@@ -124,8 +124,8 @@ def plain(captions: Path, objects: Path, out: Path) -> None:
         spec = run.spec()
 
         def write(batch: BatchResult) -> None:
-            for item, result in zip(batch.items, batch.results, strict=True):
-                file.write(item_line(item, result, names, keep_text=True))
+            pairs = zip(batch.items, batch.results, strict=True)
+            file.write(item_lines(pairs, names, keep_text=True))
 
         report = client.score_items(spec, run.items(), on_batch=write)
     with out.open("rb") as lines, out.with_suffix(".signed").open("wb") as final:

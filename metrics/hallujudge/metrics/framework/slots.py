@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from itertools import repeat
+from operator import call
 from types import MemberDescriptorType
 from typing import TypeVar
 
@@ -32,8 +34,8 @@ def maker_of(
 
     def make(contents: Sequence[object]) -> _ValueT:
         value = new(value_type)
-        for put, content in zip(setters, contents):  # noqa: B905  # one for each name
-            put(value, content)
+        # Every call returns None, so that none ends the search: a loop without steps in Python.
+        any(map(call, setters, repeat(value), contents))
         return value
 
     return make

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import get_args
 
 from hallujudge.judge_service.faults import fault_of
@@ -237,7 +237,7 @@ def _answer(record: Record) -> _Answer:
             judged=JudgedAnswer(
                 group_id=str(record.values["group_id"]), verdicts=tuple(map(_claim, claims or ()))
             ),
-            human=human_scores(replace(record, values=evidence), ()),
+            human=human_scores(record._replace(values=evidence), ()),
         )
     except (KeyError, TypeError, ValueError) as err:
         raise ArchiveError(

@@ -14,7 +14,7 @@ from hallujudge.synonym_graphs import compile_matcher, load_graph
 from ..errors import ArchiveError
 from .local_files import open_text
 
-__all__ = ["coco_number", "is_coco", "read_coco"]
+__all__ = ["SHORTEST_NAME", "coco_number", "is_coco", "read_coco"]
 
 _TABLE = "coco-published"
 _HEAD_CHARS = 4096
@@ -24,7 +24,9 @@ _FILE_NAME = re.compile(
     r"(?:.*[/\\])?(?:COCO_[a-z]+\d{4}_0*(\d+)|(?=0\d{11}(?!\d))0*(\d+))(?:\.[a-z]+)?",
     re.ASCII | re.IGNORECASE,
 )
-_SHORTEST_NAME = 12
+SHORTEST_NAME = 12
+"""Length of the shortest file name."""
+
 # All other keys are dropped while a file is read: segmentations alone are 95 % of it.
 _KEPT = frozenset(
     [
@@ -41,7 +43,7 @@ def coco_number(identifier: str) -> str:
     they are.
     """
     # Nearly no id is as long as a file name.
-    if len(identifier) < _SHORTEST_NAME or (match := _FILE_NAME.fullmatch(identifier)) is None:
+    if len(identifier) < SHORTEST_NAME or (match := _FILE_NAME.fullmatch(identifier)) is None:
         return identifier
     return match[1] or match[2]
 

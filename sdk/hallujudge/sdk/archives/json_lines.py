@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 from typing import BinaryIO, NamedTuple, cast
 
@@ -238,13 +239,14 @@ class LineReader:
 
 def _texts(value: object) -> int:
     """Return the number of texts and keys of a value."""
-    if isinstance(value, str):
-        return 1
-    if isinstance(value, list):
-        return sum(map(_texts, value))
-    if isinstance(value, dict):
-        return len(value) + sum(map(_texts, value.values()))
-    return 0
+    count, values = 0, [value]
+    while values:
+        objects = [value for value in values if type(value) is dict]
+        lists = [value for value in values if type(value) is list]
+        count += sum([type(value) is str for value in values]) + sum(map(len, objects))
+        # All values of a depth together: references are thousands of short lists.
+        values = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
+    return count
 
 
 class _Rest(io.RawIOBase):

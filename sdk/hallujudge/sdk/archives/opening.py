@@ -142,7 +142,7 @@ def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:
             if len(tasks) > 1:
                 values = {"category": archive.task, **values}
                 values["id"] = f"{archive.task}:{values.get('id')}"
-            yield replace(record, values=values, position=position)
+            yield record._replace(values=values, position=position)
             position += 1
 
 
@@ -219,7 +219,7 @@ def _mapped(opened: Opened, keys: Mapping[str, str]) -> Records:
     def records() -> Iterator[Record]:
         for record in read_records(source):
             more = {name: value_at(record.values, key) for name, key in keys.items()}
-            yield replace(record, values={**record.values, "response": None, **more})
+            yield record._replace(values={**record.values, "response": None, **more})
 
     if isinstance(source, (str, Path)):
         return Records(records, str(source))

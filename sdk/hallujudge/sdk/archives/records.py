@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard, cast
 
-from hallujudge.metrics.framework.slots import maker_of
 from hallujudge.metrics.framework.texts import json_kind, well_formed
 
 from ..errors import ArchiveError
@@ -35,8 +34,7 @@ _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _TEXT = {str}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(NamedTuple):
     """One entry of an archive."""
 
     values: Mapping[str, object]
@@ -77,7 +75,10 @@ def no_records(source: object, what: str, each: str) -> ArchiveError:
     return ArchiveError(f"{name or f'the {what}'}: no records; give a record for each {each}")
 
 
-_record = maker_of(Record, ("values", "position", "place"))
+# A record in half the time of the constructor, which is a function in Python.
+_record = cast(
+    "Callable[[tuple[Mapping[str, object], int, str]], Record]", partial(tuple.__new__, Record)
+)
 
 
 def read_records(

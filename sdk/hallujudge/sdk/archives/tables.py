@@ -10,7 +10,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -229,7 +228,7 @@ def _with_computed(
         if formulas:
             places.append(record.place)
         kept = {key: value for key, value in formulas.items() if value is not None}
-        out.append(replace(record, values={**record.values, **kept}))
+        out.append(record._replace(values={**record.values, **kept}))
     return out, places
 
 

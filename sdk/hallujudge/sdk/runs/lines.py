@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.result import JsonValue
 
-__all__ = ["builtin", "item_line", "response_of", "signed", "unsigned"]
+if TYPE_CHECKING:
+    from msgspec.json import Encoder
+
+__all__ = ["builtin", "item_lines", "response_of", "signed", "unsigned"]
 
 _WHOLE = {int}
 
 
-def item_line(
-    item: Item, result: ItemResult, statistics: tuple[str, ...], *, keep_text: bool
+def item_lines(
+    pairs: Iterable[tuple[Item, ItemResult]], statistics: tuple[str, ...], *, keep_text: bool
 ) -> bytes:
-    """Return an item's line, with everything that its report is computed from.
+    """Return a line for each item, with everything that its report is computed from.
 
     Args:
-        item: The scored item.
-        result: The outcome.
-        statistics: Names of the result's statistics.
-        keep_text: Whether the response is written; otherwise its SHA-256 is.
+        pairs: The scored items with their results.
+        statistics: Names of the results' statistics.
+        keep_text: Whether responses are written; otherwise their SHA-256 is.
 
     Raises:
         ValueError: A statistic or score is not a finite number.
     """
+    return _encoder().encode_lines(
+        [_line(item, result, statistics, keep_text=keep_text) for item, result in pairs]
+    )
+
+
+def _line(
+    item: Item, result: ItemResult, statistics: tuple[str, ...], *, keep_text: bool
+) -> dict[str, JsonValue]:
     line = result.to_json()
     evidence = line.pop("evidence")
     numbers = result.statistics
@@ -45,13 +56,13 @@ def item_line(
             # The detail may quote the response.
             line["detail"] = ""
     line["evidence"] = evidence
-    return _encoder()(line) + b"\n"
+    return line
 
 
 def signed(lines: bytes, signature: str) -> bytes:
     """Return whole lines with the run's signature, which is known when the run is complete."""
-    # JSON escapes line feeds within texts, so that these two bytes end a line and nothing else.
-    return lines.replace(b"}\n", _end(signature))
+    # JSON escapes line feeds within texts. One byte is found in a quarter of the time of two.
+    return _end(signature).join([line[:-1] for line in lines.split(b"\n")])
 
 
 def unsigned(lines: bytes, signature: str) -> bytes:
@@ -60,7 +71,7 @@ def unsigned(lines: bytes, signature: str) -> bytes:
 
 
 def _end(signature: str) -> bytes:
-    return b',"signature":' + _encoder()(signature) + b"}\n"
+    return b',"signature":' + _encoder().encode(signature) + b"}\n"
 
 
 def response_of(item: Item) -> str | Mapping[str, str | None] | None:
@@ -110,8 +121,8 @@ def builtin(value: object) -> object:
 
 
 @cache
-def _encoder() -> Callable[[object], bytes]:
+def _encoder() -> Encoder:
     # Imported here because only runs that write lines need it.
     from msgspec.json import Encoder
 
-    return Encoder(enc_hook=builtin).encode
+    return Encoder(enc_hook=builtin)

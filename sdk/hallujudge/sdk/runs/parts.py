@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics import Metric, Tally
 
-from .lines import item_line
+from .lines import item_lines
 from .shown import packed
 from .unscored import UnscoredCounts
 
@@ -152,10 +152,7 @@ class PartMaker:
             first: Position of its first item in the run.
         """
         pairs = list(zip(batch.items, batch.results, strict=True))
-        names, keep_text = self._statistics, self._keep_text
-        lines = b"".join(
-            [item_line(item, result, names, keep_text=keep_text) for item, result in pairs]
-        )
+        lines = item_lines(pairs, self._statistics, keep_text=self._keep_text)
         tally = Tally(self._metric, self._group_by)
         tally.add_all(batch.results)
         unscored = UnscoredCounts()

@@ -15,6 +15,7 @@ from hallujudge.sdk.archives.chair import captions
 from hallujudge.sdk.archives.chair.references import Objects, read_objects
 from hallujudge.sdk.archives.inputs import CheckedArchive, References
 from hallujudge.sdk.archives.records import Mark, Marks
+from hallujudge.sdk.errors import ArchiveError
 
 NAMES = ["dog", "couch", "gyroscope", "quasar", "axolotl", "yurt", "zither", "dirigible"]
 RESPONSES = {"1": "A dog on a sofa."}
@@ -98,3 +99,58 @@ def test_a_run_that_goes_on_reads_the_references_once(
     assert source.reference_names() == frozenset(NAMES)
     assert [item.id for item in source] == ["1"]
     assert len(read) == 1
+
+
+NUMBERED = {"1": ["dog", " cat ", "dog"], "2": [], "10": ["dog", " cat ", "dog"], "007": ["cup"]}
+
+
+def read(path: Path, text: str | bytes) -> dict[str, Objects]:
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_objects(path)
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (" , ", " : "), (",\n", ":\n")])
+def test_a_file_by_number_has_the_objects_of_a_mapping(
+    tmp_path: Path, separators: tuple[str, str]
+) -> None:
+    text = json.dumps(NUMBERED, separators=separators)
+    assert read(tmp_path / "r.json", text) == read_objects(NUMBERED)
+    assert list(read(tmp_path / "r.json", text)) == list(NUMBERED)
+
+
+def test_equal_lists_are_one_tuple(tmp_path: Path) -> None:
+    known = read(tmp_path / "r.json", '{"1": ["dog"], "2": [ "dog" ], "3": ["dog", "dog"]}')
+    assert known["1"] is known["2"]
+    assert known["1"] is known["3"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"1": ["a"], "1": ["a"]}',
+        '{"1": ["a"], "\\u0031": ["a"]}',
+        '{"1": ["a"]}\n{"1": ["b"]}',
+    ],
+)
+def test_an_image_that_stands_twice_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ArchiveError, match="duplicate"):
+        read(tmp_path / "r.json", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"1": ["a"]}\n{"2": ["b\\"\\ud83d"]}', '{"1": ["a"], "COCO_val2014_000000000002.jpg": []}'],
+)
+def test_other_files_are_read_in_the_plain_way(tmp_path: Path, text: str) -> None:
+    assert list(read(tmp_path / "r.json", text)) == ["1", "2"]
+
+
+@pytest.mark.parametrize("text", ['{"1": [1]}', '{"1": ["a"], "2": {}}', '{"1": [["a"]]}'])
+def test_what_is_no_list_of_names_is_told_with_its_place(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ArchiveError, match=r"image '1'|image ids 2"):
+        read(tmp_path / "r.json", text)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="not UTF-8 text"):
+        read(tmp_path / "r.json", b'{"1": ["\xff"]}')

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hallujudge.metrics import ChairEvidence, ChairItem, ItemResult, MentionVerdict, Outcome
-from hallujudge.sdk.runs.lines import item_line, signed
+from hallujudge.sdk.runs.lines import item_lines, signed
 
 ITEM = ChairItem(id="1", response='A "dog"\n\u2028 über \x00 𝄞', reference_objects=("cat",))
 
@@ -27,7 +27,7 @@ def result(statistic: float = 1.0, score: float | None = 0.1) -> ItemResult:
 
 
 def test_a_line_holds_the_result_and_the_response() -> None:
-    line = item_line(ITEM, result(), ("mentioned", "words"), keep_text=True)
+    line = item_lines([(ITEM, result())], ("mentioned", "words"), keep_text=True)
     assert line.count(b"\n") == 1
     plain = result().to_json()
     values = json.loads(line)
@@ -42,7 +42,7 @@ def test_a_line_holds_the_result_and_the_response() -> None:
 
 
 def test_a_number_of_numpy_is_a_number() -> None:
-    line = item_line(ITEM, result(np.float64(2), np.float64(0.25)), ("a", "b"), keep_text=True)
+    line = item_lines([(ITEM, result(np.float64(2), np.float64(0.25)))], ("a", "b"), keep_text=True)
     assert json.loads(line)["scores"] == {"chair_i": 0.25, "recall": None}
 
 
@@ -50,11 +50,11 @@ def test_a_number_of_numpy_is_a_number() -> None:
 def test_a_number_that_json_lacks_is_refused(number: float) -> None:
     for wrong in (result(statistic=number), result(score=number)):
         with pytest.raises(ValueError, match="'1'"):
-            item_line(ITEM, wrong, ("a", "b"), keep_text=True)
+            item_lines([(ITEM, wrong)], ("a", "b"), keep_text=True)
 
 
 def test_a_signature_ends_every_line() -> None:
-    line = item_line(ITEM, result(), ("a", "b"), keep_text=True)
+    line = item_lines([(ITEM, result())], ("a", "b"), keep_text=True)
     both = signed(line * 2, 'chair|"x"').splitlines()
     assert [json.loads(each).get("signature") for each in both] == ['chair|"x"'] * 2
     assert json.loads(both[0])["response"] == ITEM.response

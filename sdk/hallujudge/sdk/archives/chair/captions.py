@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -61,8 +61,10 @@ def read_chair(
     Raises:
         ArchiveError: A file can't be read, or ids are missing, duplicate or unknown.
     """
-    known = None if references is None else read_objects(references)
-    captions = _Captions(responses, known, options, group_by)
+    given = _Given(references)
+    # What is wrong with the references is told first.
+    known = given.objects
+    captions = _Captions(responses, given, options, group_by)
     # Ids of duplicates depend on those before.
     if options.allow_duplicates or not _is_readable_again(references):
         return captions.source(captions.found())
@@ -167,18 +169,31 @@ class _Found:
             self.unknown.update((image, None) for image in identifiers if image not in self.known)
 
 
+class _Given:
+    """References that were given apart from the captions, read when they are needed."""
+
+    def __init__(self, references: References | None) -> None:
+        self._references = references
+        self.any = references is not None
+
+    @cached_property
+    def objects(self) -> Mapping[str, Objects] | None:
+        """Image id -> objects; None: captions carry their references."""
+        return None if self._references is None else read_objects(self._references)
+
+
 class _Captions:
     """An archive of captions, read once to check it and once to score it."""
 
     def __init__(
         self,
         responses: Responses,
-        known: Mapping[str, Objects] | None,
+        references: _Given,
         options: InputOptions,
         group_by: tuple[str, ...],
     ) -> None:
         self._responses = kept(responses)
-        self._known = known
+        self._references = references
         self._options = options
         self._group_by = group_by
         self._id_map = IdMap(options.id_map) if options.id_map is not None else None
@@ -187,7 +202,7 @@ class _Captions:
 
     def found(self) -> _Found:
         """Return what the whole archive holds."""
-        found = _Found(known=self._known)
+        found = _Found(known=self._references.objects)
         captions = self._noting(found.names, self._captions(marks=found.marks))
         while identifiers := [image for image, _, _ in islice(captions, _CHECKED)]:
             found.add(identifiers)
@@ -210,7 +225,7 @@ class _Captions:
         """Return the items after checking what was found."""
         self._refuse_duplicates(found.ids)
         self._refuse_unknown(list(found.unknown), len(found.met))
-        names = _names((self._known or {}).values()) | found.names
+        names = _names((self._references.objects or {}).values()) | found.names
         return ItemSource(
             count=len(found.ids),
             make=self._items,
@@ -245,13 +260,14 @@ class _Captions:
     def _refuse_unknown(self, unknown: list[str], met: int) -> None:
         if not unknown or self._options.allow_unknown:
             return
-        assert self._known is not None, "without references no id can be unknown"
+        known = self._references.objects
+        assert known is not None, "without references no id can be unknown"
         hint = (
             "Give the references of these images, or pass InputOptions(allow_unknown=True) "
             "to leave them unscored"
         )
         if not met:
-            some = named(list(islice(self._known, 3)))
+            some = named(list(islice(known, 3)))
             hint = (
                 f"None of the ids is in the references, whose ids look like {some}. Give the "
                 "references of these images, or name the key of the id with InputOptions(id_key=…) "
@@ -260,7 +276,7 @@ class _Captions:
         raise refuse("image ids without a reference", unknown, hint)
 
     def _notes(self, met: set[str]) -> tuple[str, ...]:
-        known = self._known or {}
+        known = self._references.objects or {}
         notes = []
         if known and not any(known.values()):
             notes.append(
@@ -288,8 +304,9 @@ class _Captions:
         return _item((identifier, image, fields, text, self._objects(caption)))
 
     def _objects(self, caption: _Caption) -> Objects | None:
-        if self._known is not None:
-            return self._known.get(caption.image_id)
+        known = self._references.objects
+        if known is not None:
+            return known.get(caption.image_id)
         assert self._keys.objects is not None, "_find_keys made sure of it"
         if len(self._shared) >= _SHARED_LISTS:
             self._shared.clear()
@@ -305,16 +322,23 @@ class _Captions:
 
     def names_from(self, start: Mark) -> frozenset[str]:
         """Return the names of the objects in the references, or in the captions from a mark on."""
-        if self._known is not None:
-            return _names(self._known.values())
+        if (known := self._references.objects) is not None:
+            return _names(known.values())
         return _names(item.reference_objects for item in self.from_mark(start, 0))
 
     def _captions(
         self, start: Mark | None = None, size: int = 0, marks: Marks | None = None
     ) -> Iterator[_Caption]:
-        image_id, text = self._image_id, self._text
+        key, text_key = self._keys.id if self._id_map is None else None, self._keys.text
         for record in read_records(self._responses, start=start, size=size, marks=marks):
-            yield _caption((image_id(record), text(record), record))
+            values = record.values
+            # Nearly all captions have a number and a text in ASCII.
+            number = None if key is None else values.get(key)
+            text = values.get(text_key)
+            image = str(number) if type(number) is int else self._image_id(record)
+            if type(text) is not str or not text.isascii():
+                text = self._text(record)
+            yield _caption((image, text, record))
 
     def _image_id(self, record: Record) -> str:
         if self._id_map is not None:
@@ -322,8 +346,6 @@ class _Captions:
         key = self._keys.id
         assert key is not None, "_find_keys made sure of it"
         value = record.values.get(key)
-        if type(value) is int:
-            return str(value)
         if value is None and key not in record.values:
             raise ArchiveError(
                 f"{record.place}: the image id is missing (no key {key!r}); "
@@ -360,7 +382,7 @@ class _Captions:
         return choose_key(first, wanted, ID_KEYS, what="the image id", flag=hint)
 
     def _objects_key(self, first: Record) -> str | None:
-        if self._known is not None:
+        if self._references.any:
             return None
         return choose_key(
             first,
@@ -398,8 +420,8 @@ class _CaptionReader:
         return self._opened().names_from(start)
 
     def _opened(self) -> _Captions:
-        """Return the captions, with references that are read once."""
+        """Return the captions; what they read is read once."""
         if self.captions is None:
-            known = None if self.references is None else read_objects(self.references)
-            self.captions = _Captions(self.responses, known, self.options, self.group_by)
+            given = _Given(self.references)
+            self.captions = _Captions(self.responses, given, self.options, self.group_by)
         return self.captions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from itertools import chain
@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ...errors import ArchiveError
-from ..coco import coco_number, is_coco, read_coco
+from ..coco import SHORTEST_NAME, coco_number, is_coco, read_coco
 from ..inputs import References
 from ..joins import refuse
 from ..json_files import read_values
+from ..local_files import open_binary
 from ..records import canonical_id, choose_key, named, read_records, shown, well_formed
 from ..tables import structured
 
@@ -42,6 +43,8 @@ def read_objects(references: References) -> dict[str, Objects]:
 
     Equal lists share one tuple: an archive has far fewer distinct lists than images.
     """
+    if (numbered := _by_number(references)) is not None:
+        return numbered
     shared: dict[tuple[object, ...], Objects] = {}
     known: dict[str, Objects] = {}
     duplicates: list[str] = []
@@ -59,6 +62,49 @@ def read_objects(references: References) -> dict[str, Objects]:
             f"{_source(references)}: there are no images; give image ids with their objects"
         )
     return known
+
+
+def _by_number(references: References) -> dict[str, Objects] | None:
+    """Return the objects of a file ``{id: [objects]}`` whose ids are numbers.
+
+    An archive has far fewer different lists than images. Each is decoded once, from its bytes, so
+    that the file is read in a third of the time.
+
+    Returns:
+        None if it is another file, or damaged: the plain way reads it, or tells what is wrong.
+    """
+    if not isinstance(references, (str, Path)):
+        return None
+    # Imported here because clients of a server start without it.
+    from msgspec import MsgspecError, Raw
+    from msgspec.json import decode
+
+    try:
+        with open_binary(Path(references)) as file:
+            text = file.read(_WHOLE_BYTES)
+            if file.read(1):
+                return None
+        entries = decode(text, type=dict[str, Raw])
+        lists = list(map(bytes, entries.values()))
+        names = {given: _object_names(decode(given, type=list[str]), "") for given in set(lists)}
+    except (OSError, UnicodeError, ArchiveError, MsgspecError, RecursionError):
+        return None
+    quotes = {given: given.count(b'"') for given in names}
+    # A duplicate id, which the decoder drops without a word, has quotes, too.
+    whole = text.count(b'"') == 2 * len(entries) + sum(map(quotes.__getitem__, lists))
+    if not whole or not _are_numbers(entries):
+        return None
+    shared = {objects: objects for objects in names.values()}
+    objects = {given: shared[found] for given, found in names.items()}
+    return dict(zip(entries, map(objects.__getitem__, lists), strict=True))
+
+
+def _are_numbers(ids: Collection[str]) -> bool:
+    """Return whether all ids are digits, and too few for the name of a file."""
+    digits = "".join(ids)
+    if not digits.isascii() or not digits.isdigit() or "" in ids:
+        return False
+    return max(map(len, ids)) < SHORTEST_NAME
 
 
 def shared_names(

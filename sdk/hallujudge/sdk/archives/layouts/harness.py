@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ..records import Record
 from .reader import ArchiveReader, first_text, mapping_at, only_label, yes_or_no
@@ -22,7 +21,7 @@ def _convert(records: Iterator[Record]) -> Iterator[Record]:
         if position == 0:
             wanted = values.get("filter")
         if values.get("filter") == wanted:
-            yield replace(record, values={**values, "response": None, **_common(values)})
+            yield record._replace(values={**values, "response": None, **_common(values)})
 
 
 def _common(values: Mapping[str, object]) -> dict[str, object]:

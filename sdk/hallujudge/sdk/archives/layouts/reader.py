@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from shlex import quote
 from typing import TypeAlias
 
@@ -126,7 +126,7 @@ def converting(make: Callable[[Mapping[str, object]], Mapping[str, object]]) -> 
     def convert(records: Iterator[Record]) -> Iterator[Record]:
         for record in records:
             common = {key: value for key, value in make(record.values).items() if value is not None}
-            yield replace(record, values={**record.values, "response": None, **common})
+            yield record._replace(values={**record.values, "response": None, **common})
 
     return convert
 

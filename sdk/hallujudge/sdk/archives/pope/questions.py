@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -54,7 +54,7 @@ def categorised(path: Path, source: Source) -> Source:
         return source
     added = {"category": found[0]}
     return Records(
-        lambda: (replace(r, values={**added, **r.values}) for r in read_records(source)), str(path)
+        lambda: (r._replace(values={**added, **r.values}) for r in read_records(source)), str(path)
     )
 
 
@@ -78,7 +78,7 @@ def joined_labels(sources: Sequence[Path | Iterable[object]]) -> list[Record]:
     open_ones = [r for rows in records for r in rows if _given_label(r) is None]
     if not open_ones:
         return [
-            replace(row, position=position)
+            row._replace(position=position)
             for position, row in enumerate(row for rows in records for row in rows)
         ]
     labels = _labels_by_text(r for rows in records for r in rows if _given_label(r) is not None)
@@ -90,7 +90,7 @@ def joined_labels(sources: Sequence[Path | Iterable[object]]) -> list[Record]:
             "Give all label files of the benchmark with references=…",
         )
     return [
-        replace(row, position=position, values={**row.values, "label": labels[_normal_text(row)]})
+        row._replace(position=position, values={**row.values, "label": labels[_normal_text(row)]})
         for position, row in enumerate(open_ones)
     ]
 
