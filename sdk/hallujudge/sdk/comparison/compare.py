@@ -158,12 +158,14 @@ def _finding(difference: ScoreDifference, p: float, level: float) -> Finding:
 
 
 def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str]:
-    """Yield a note for each field that differs and was allowed to, and on other references."""
+    """Yield notes on fields that differ and were allowed to, other references and questions."""
     if len({run.references for run in runs if run.references}) > 1:
         yield (
             "The runs were scored with different files of references. Check that they say the same "
             "about the items that are compared."
         )
+    for run in runs[1:]:
+        yield from _other_questions(runs[0], run)
     for run in runs:
         if run.label.source and partial(Path(run.label.source), JOURNAL).exists():
             yield (
@@ -177,6 +179,18 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
                 f"The runs differ in {key}: {', '.join(values)}. This may explain a difference as "
                 "well as the models do."
             )
+
+
+def _other_questions(first: RunData, second: RunData) -> Iterable[str]:
+    """Yield a note if ids name other questions in the other run, as in two splits of POPE."""
+    common = first.questions.keys() & second.questions.keys()
+    other = sum(first.questions[each] != second.questions[each] for each in common)
+    if other:
+        yield (
+            f"{other:,} of {len(common):,} items ask another question in {second.name} than in "
+            f"{first.name}: the runs are not over the same data, and their difference compares "
+            "different questions."
+        )
 
 
 def _notes(pairs: Iterable[Pair]) -> Iterable[str]:

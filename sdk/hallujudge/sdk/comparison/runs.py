@@ -48,6 +48,8 @@ class RunData:
     """Hash of the file of references; empty if it is unknown."""
     results: Mapping[str, ItemResult] = field(repr=False)
     """Item id -> result, in the order of the responses."""
+    questions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Item id -> question, of the items whose question is kept."""
     calibration: Calibration | None = None
     """Its scores corrected by human labels; None without labels."""
 
@@ -141,8 +143,16 @@ class _Head:
             fields=fields,
             references=self._references(),
             results=results,
+            questions=self._questions(),
             calibration=self.stored.calibration() if self.stored is not None else None,
         )
+
+    def _questions(self) -> dict[str, str]:
+        if self.stored is not None:
+            return self.stored.questions()
+        assert self.report is not None, "a run is in a folder or in memory"
+        found = ((each.id, getattr(each.item, "question", "")) for each in self.report.items)
+        return {identifier: question for identifier, question in found if question}
 
     def _references(self) -> str:
         manifest = self.stored.manifest if self.stored is not None else None

@@ -20,6 +20,7 @@ from .manifest import Manifest
 from .names import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT, partial
 from .page import about_of, page_parts, render_page
 from .parts import Entry
+from .shown import questions_of
 from .stored import head_of, interval_of, metric_of_head, records_of, result_of, stored_report
 
 if TYPE_CHECKING:
@@ -152,6 +153,14 @@ class StoredRun:
             ArchiveError: See :meth:`entries`.
         """
         return page_parts(self._shown())
+
+    def questions(self) -> dict[str, str]:
+        """Return item id -> question, of the items with questions that the run keeps for a page.
+
+        Raises:
+            ArchiveError: See :meth:`entries`.
+        """
+        return questions_of(self._shown())
 
     def _shown(self) -> Iterator[bytes]:
         return (entry.shown for entry in self.entries())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from hallujudge.metrics import Item, ItemResult
 from ..report.limits import KEPT_ITEMS, MOST_ITEMS
 from .shown_values import damaged, from_values, to_values
 
-__all__ = ["kept_of", "packed", "unpacked"]
+__all__ = ["kept_of", "packed", "questions_of", "unpacked"]
 
 _ItemT = TypeVar("_ItemT", bound=Item)
 _SIZE = 4
@@ -90,6 +90,17 @@ def unpacked(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
         raise damaged(err) from err
     read = from_values if content[:1] == _VALUES else _from_messages
     yield from read(content[1:])
+
+
+def questions_of(shown: Iterable[bytes]) -> dict[str, str]:
+    """Return item id -> question of the items in the parts of a run, without those that have none.
+
+    Raises:
+        ArchiveError: See :func:`unpacked`.
+    """
+    items = (item for part in shown for item, _ in unpacked(part))
+    found = ((item.id, getattr(item, "question", "")) for item in items)
+    return {identifier: question for identifier, question in found if question}
 
 
 def _from_messages(content: bytes) -> Iterator[tuple[Item, ItemResult]]:

@@ -13,13 +13,16 @@ from support.comparison_runs import chair_run, pope_run
 from support.running import read_rows
 
 from hallujudge.sdk import (
+    Client,
     CompareOptions,
     RunFolder,
     RunReport,
     changed_items,
     compare,
+    leaderboard,
     recompute,
 )
+from hallujudge.sdk.comparison.page import page_of_two
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 FAST = CompareOptions(replicates=500)
@@ -280,3 +283,31 @@ def test_damaged_lines_are_refused_with_their_place(
     items.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     with pytest.raises(ArchiveError, match=f"line 5: not a line of items.jsonl: {said}"):
         compare(tmp_path / "a", better, options=FAST)
+
+
+def asked(folder: Path | None, questions: list[str]) -> RunReport:
+    """Return a POPE run that answers questions; the ids are positions."""
+    rows = [{"question_id": n, "text": text, "label": "yes"} for n, text in enumerate(questions)]
+    answers = [{"question_id": n, "answer": "yes"} for n in range(len(rows))]
+    with Client.embedded() as client:
+        return client.score(
+            "pope", responses=answers, references=rows, folder=folder, keep_items=folder is None
+        )
+
+
+def test_ids_that_name_other_questions_are_told(tmp_path: Path) -> None:
+    given = ["Is there a dog?", "Is there a cup?", "Is there a tie?"]
+    asked(tmp_path / "random", given)
+    asked(tmp_path / "popular", [*given[:2], "Is there a bus?"])
+    note = (
+        "1 of 3 items ask another question in popular than in random: the runs are not over the "
+        "same data, and their difference compares different questions."
+    )
+    pair = (tmp_path / "random", tmp_path / "popular")
+    assert note in compare(*pair, options=FAST).notes
+    assert note in page_of_two(*pair)
+    assert note in leaderboard(*pair).notes
+    again = compare(
+        asked(None, given), tmp_path / "random", options=replace(FAST, names=("a", "b"))
+    )
+    assert not any("another question" in each for each in again.notes)

@@ -190,8 +190,7 @@ def _first_screen(
         element("h1", f"{names[0]} and {names[1]}"),
         element("p", about, _class="muted"),
     )
-    notes = [*differences.notes, *_other_questions(items)]
-    yield _trust(runs, notes, items, common)
+    yield _trust(runs, differences.notes, items, common)
     headings = ["score", f"A: {names[0]}", f"B: {names[1]}", "B − A", "interval", "p", "B is"]
     rows = [_row(row, first.report, second.report) for row in differences.rows]
     yield element("section", element("h2", "Scores"), table(headings, rows, "scores"))
@@ -215,26 +214,6 @@ def _trust(
         if missing := len(each.columns.ids) - common:
             told.append(element("li", f"{counted(missing, 'item')} only in {run.title}."))
     return element("section", element("ul", *told), _class="trust") if told else Markup("")
-
-
-def _other_questions(items: Sequence[_Items]) -> Iterator[str]:
-    """Yield a note if ids name other questions in the other run, as in two splits of POPE."""
-    first, second = items
-    common = [
-        (at, second.places[name]) for name, at in first.places.items() if name in second.places
-    ]
-    other = sum(_question(first, at) != _question(second, place) for at, place in common)
-    if other:
-        yield (
-            f"{other:,} of {counted(len(common), 'item')} ask another question in B than in A: the "
-            "runs are not over the same data. The differences and the items side by side compare "
-            "different questions."
-        )
-
-
-def _question(items: _Items, at: int) -> list[str]:
-    passages = items.details[at][0]["passages"]
-    return [passage["text"] for passage in passages if passage["label"] == "Question"]
 
 
 def _row(row: Difference, first: Report, second: Report) -> list[Content]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from support import report_samples as samples
@@ -70,15 +70,3 @@ def test_large_runs_are_joined_in_chunks() -> None:
     assert page.head["count"] == 150
     assert len(page.items()) == 150
     assert page.head["runs"][1]["title"] == "B"
-
-
-def test_ids_that_name_other_questions_are_reported() -> None:
-    def asked(title: str, questions: Sequence[str]) -> PageRun:
-        pairs = [answered(str(n), question) for n, question in enumerate(questions)]
-        return PageRun(title=title, report=samples.report(), parts=[page_part(pairs)])
-
-    first = asked("random", ["Is there a dog?", "Is there a cup?"])
-    second = asked("popular", ["Is there a dog?", "Is there a car?"])
-    other = Page(render_comparison(first, second, FOUND)).text
-    assert "1 of 2 items ask another question in B than in A" in other
-    assert "another question" not in Page(render_comparison(first, first, FOUND)).text
