@@ -174,10 +174,14 @@ def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
 
 
 def _is_by_columns(value: Mapping[str, object]) -> bool:
-    """Return whether an object maps columns to their cells by row number, as pandas writes it.
+    """Return whether an object maps columns to their cells, as pandas writes it.
 
-    Ids of images have digits; names of columns have none.
+    The cells are a list, or stand by row number. Ids of images have digits; names of columns have
+    none.
     """
+    lists = {key for key, cells in value.items() if isinstance(cells, list)}
+    if lists >= {"columns", "data"} or (lists & _ID_KEYS and lists == value.keys()):
+        return True
     rows = next(iter(value.values()))
     if not isinstance(rows, dict) or list(map(str, rows)) != list(map(str, range(len(rows)))):
         return False
@@ -189,7 +193,7 @@ def _is_by_columns(value: Mapping[str, object]) -> bool:
 
 def _by_columns(place: str) -> ArchiveError:
     return ArchiveError(
-        f"{place}: a table by columns, as pandas writes it by default; write it by rows: "
+        f"{place}: a table by columns, as pandas writes it; write it by rows: "
         "to_json(PATH, orient='records')"
     )
 

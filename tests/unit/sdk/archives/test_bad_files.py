@@ -369,9 +369,22 @@ BY_COLUMNS: dict[str, dict[str, object]] = {
 }
 
 
-def test_tables_by_columns(tmp_path: Path) -> None:
+BY_LISTS: dict[str, object] = {
+    "question_id": [1, 2],
+    "response": ["Yes", "No"],
+    "label": ["yes", "no"],
+}
+SPLIT: dict[str, object] = {
+    "columns": ["question_id", "response", "label"],
+    "index": [0, 1],
+    "data": [[1, "Yes", "yes"], [2, "No", "no"]],
+}
+
+
+@pytest.mark.parametrize("table", [BY_COLUMNS, BY_LISTS, SPLIT])
+def test_tables_by_columns(tmp_path: Path, table: dict[str, object]) -> None:
     path = tmp_path / "a.json"
-    path.write_text(json.dumps(BY_COLUMNS))
+    path.write_text(json.dumps(table))
     assert refused(path).startswith(f"{path} line 1: a table by columns, as pandas writes it")
     in_memory = {key: dict(enumerate(cells.values())) for key, cells in BY_COLUMNS.items()}
     with pytest.raises(ArchiveError, match=r"^the mapping: a table by columns"):
