@@ -113,7 +113,9 @@ class FairQueue:
         self._inside -= 1
         self._wake()
         if not self._inside and not self._waiting:
-            self._virtual = max([line.tag for line in self._lines.values()])
+            # Most often there is one, that of the caller.
+            lines = self._lines.values()
+            self._virtual = line.tag if len(lines) == 1 else max(line.tag for line in lines)
             self._lines.clear()
 
     def _line(self, caller: str) -> _Line:

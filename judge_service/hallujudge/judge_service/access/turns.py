@@ -68,9 +68,6 @@ class Turns:
         self, function: Callable[[_T], _R], values: Sequence[_T], chars: Callable[[_T], int]
     ) -> list[_R]:
         """Return the function of each value, in order."""
-        if len(values) <= _FEW_VALUES and sum(map(chars, values)) <= _FEW_CHARS:
-            # Queueing would take longer.
-            return list(map(function, values))
         work = _Work(function, values, lambda value: chars(value) > _SLICE_CHARS, self._clock)
         while not work.done:
             if work.next_is_long:
@@ -209,6 +206,9 @@ async def map_cpu(
         values: What it is done for.
         chars: Returns how many characters of a caption take as long to match as a value.
     """
+    if len(values) <= _FEW_VALUES and sum(map(chars, values)) <= _FEW_CHARS:
+        # Queueing would take longer.
+        return list(map(function, values))
     if (turns := _TURNS.get()) is not None:
         return await turns.map(function, values, chars)
     if sum(map(chars, values)) <= LONG_CHARS:

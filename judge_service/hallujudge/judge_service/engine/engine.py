@@ -58,21 +58,23 @@ class Engine:
             NotFoundError: The metric or a graph is unknown.
             InvalidInputError: Another part of the spec is invalid.
         """
+        pipeline = self._kept.get(spec)
+        if pipeline is not None:
+            return ScoringSession(spec, pipeline)  # pipelines with models are not kept
+        entry = metric_entry(spec.metric)
         # Signatures need the version of a language model's server, which has to be requested.
-        if metric_entry(spec.metric).asks_llm(spec):
+        if entry.asks_llm(spec):
             factory = await asyncio.to_thread(lambda: self.resources.judges)
             await factory.prepare()
-        pipeline = self._kept.get(spec)
-        if pipeline is None:
-            # Models, graphs and their libraries may take seconds to load; the event loop serves
-            # other calls meanwhile.
-            pipeline = await _in_some_thread(
-                partial(open_pipeline, spec, self.resources),
-                long=has_long_graph(*spec.graphs.values()),
-            )
-            self._kept.add(spec, pipeline)
+        # Models, graphs and their libraries may take seconds to load; the event loop serves other
+        # calls meanwhile.
+        pipeline = await _in_some_thread(
+            partial(open_pipeline, spec, self.resources),
+            long=has_long_graph(*spec.graphs.values()),
+        )
         await import_in_thread("numpy")  # needed by the first batch
-        judges = self.resources.judges if metric_entry(spec.metric).calls_models(spec) else None
+        self._kept.add(spec, pipeline)
+        judges = self.resources.judges if entry.calls_models(spec) else None
         return ScoringSession(spec, pipeline, judges)
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
@@ -111,7 +113,7 @@ class ScoringSession:
     @property
     def statistic_names(self) -> tuple[str, ...]:
         """The names of the statistics, in the order of an item's statistics."""
-        return tuple(column.name for column in self._pipeline.metric.columns)
+        return tuple([column.name for column in self._pipeline.metric.columns])
 
     @property
     def metric(self) -> Metric:

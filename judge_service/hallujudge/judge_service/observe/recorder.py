@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
@@ -32,6 +31,9 @@ Attributes: TypeAlias = Mapping[str, str | int | float | bool]
 """What a span says."""
 Outcomes: TypeAlias = Mapping[str, int]
 """Reason -> number of unscored items; the empty reason has the scored items."""
+
+
+_UNSEEN = nullcontext()
 
 
 class Recorder:
@@ -83,7 +85,7 @@ class Recorder:
 
     def span(self, name: str, attributes: Attributes) -> AbstractContextManager[None]:  # noqa: ARG002
         """Return a block of work that shows in traces."""
-        return nullcontext()
+        return _UNSEEN
 
     def close(self) -> None:
         """Write what waits to be written."""
@@ -141,10 +143,10 @@ def record_failure(status: str, error: str) -> None:
 
 def record_items(metric: str, results: Sequence[ItemResult]) -> None:
     """Record outcomes of items, for the running call too."""
-    unscored = [one for one in results if one.outcome is not Outcome.SCORED]
-    outcomes = Counter(str(one.reason) or "other" for one in unscored)
-    if scored := len(results) - len(unscored):
-        outcomes[""] = scored
+    outcomes: dict[str, int] = {}
+    for one in results:
+        reason = "" if one.outcome is Outcome.SCORED else str(one.reason) or "other"
+        outcomes[reason] = outcomes.get(reason, 0) + 1
     record_outcomes(metric, outcomes)
 
 
@@ -153,6 +155,6 @@ def record_outcomes(metric: str, outcomes: Outcomes) -> None:
     if (call := _CALL.get()) is not None:
         call.metric = metric
         scored = outcomes.get("", 0)
-        call.outcomes["scored"] += scored
-        call.outcomes["unscored"] += sum(outcomes.values()) - scored
+        call.scored += scored
+        call.unscored += sum(outcomes.values()) - scored
     recorder().items_scored(metric, outcomes)

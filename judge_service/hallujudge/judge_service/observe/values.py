@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -50,8 +49,10 @@ class CallRecord:
     """When it began to wait, by :func:`time.perf_counter`."""
     metric: str = ""
     """The metric whose items it scored last; empty: none."""
-    outcomes: Counter[str] = field(default_factory=Counter)
-    """Its items, by outcome."""
+    scored: int = 0
+    """Its scored items."""
+    unscored: int = 0
+    """Its unscored items."""
     seconds: float = 0.0
     """How long it took."""
     waited_seconds: float = 0.0
@@ -66,7 +67,7 @@ class CallRecord:
     @property
     def items(self) -> int:
         """The number of its items."""
-        return self.outcomes.total()
+        return self.scored + self.unscored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from ..errors import DeadlineError, HallujudgeError, UnavailableError
 
@@ -41,10 +42,14 @@ class CallClock:
         self._many = many
         self._begun = False
         self._stopped = False
-        self._end = asyncio.get_running_loop().time() + times.total
-        self.due = self._soonest(times.first_message)
+        self._over = False
+        self._cancelled = False
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
+        now = asyncio.get_running_loop().time()
+        self._end = now + times.total
+        self.due = min(now + times.first_message, self._end)
         """When the block is ended."""
-        self._timeout = asyncio.timeout(None)
 
     def stop(self) -> None:
         """End the block now, because the server stops."""
@@ -53,18 +58,25 @@ class CallClock:
 
     def over(self) -> None:
         """End the block now."""
-        if not self._timeout.expired():
-            self._timeout.reschedule(asyncio.get_running_loop().time())
+        if not self._over:
+            self._over = True
+            # Not at once: the task of the block may be the one that runs.
+            asyncio.get_running_loop().call_soon(self._cancel)
 
     def moved(self) -> None:
         """Note that a message arrived, or that the client took one that it waited for."""
         self._begun = True
-        self.due = self._soonest(self._times.idle) if self._many else self._end
+        self.due = self._end
+        if self._many:
+            now = asyncio.get_running_loop().time()
+            self.due = min(now + self._times.idle, self._end)
         self._running.look_at(self.due)
 
     async def __aenter__(self) -> CallClock:
         """Begin."""
-        await self._timeout.__aenter__()
+        task = asyncio.current_task()
+        assert task is not None, "a call has a task"
+        self._task, self._cancelling = task, task.cancelling()
         self._running.begin(self)
         return self
 
@@ -81,13 +93,16 @@ class CallClock:
             UnavailableError: The server stops.
         """
         self._running.end(self)
-        try:
-            await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError as err:
-            raise self._error() from err
+        task, self._task = self._task, None
+        # As in asyncio.timeout(): a task that others cancel too stays cancelled.
+        alone = self._cancelled and task is not None and task.uncancel() <= self._cancelling
+        if alone and kind is asyncio.CancelledError:
+            raise self._error() from error
 
-    def _soonest(self, seconds: float) -> float:
-        return min(asyncio.get_running_loop().time() + seconds, self._end)
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._cancelled = True
+            self._task.cancel()
 
     def _error(self) -> HallujudgeError:
         if self._stopped:

@@ -78,9 +78,10 @@ class Calls:
         spec, session = await self.open(request.spec)
         items = await self.items(spec, request.items, "items")
         _convert.check_unique(items)
-        GroupLimit(self._limits.max_report_groups).add(
-            groups_of(items, spec.group_by, session.metric)
-        )
+        if spec.group_by:
+            GroupLimit(self._limits.max_report_groups).add(
+                groups_of(items, spec.group_by, session.metric)
+            )
         response = pb.ScoreResponse(statistic_names=session.statistic_names)
         await _write_all(await session.score(items), response.results)
         _convert.write_report(await session.make_report(), response.report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, NoReturn
 
 import grpc
@@ -224,8 +224,10 @@ async def _let_go(raws: AsyncIterable[bytes]) -> None:
     would live until Python's garbage collector runs, which counts objects and not their bytes.
     """
     received: Any = aiter(raws)
-    with suppress(RuntimeError):  # a cancelled task still waits for the next message
+    try:
         await received.aclose()
+    except RuntimeError:
+        return  # a cancelled task still waits for the next message
 
 
 class _Failure(NamedTuple):

@@ -239,7 +239,7 @@ def _plan_score(raw: bytes) -> _Plan | None:
     if spec is None:
         return None
     entry = metric_entry(spec.metric)
-    if entry.needs_models(spec) or (len(raw) < _SMALL_BYTES and not entry.parses(spec)):
+    if (len(raw) < _SMALL_BYTES and not entry.parses(spec)) or entry.needs_models(spec):
         return None
     return _Plan(spec.metric, _is_long(raw))
 

@@ -132,8 +132,11 @@ class RequestReader:
             OverloadedError: There is no memory for it.
         """
         async for raw in raws:
-            memory.take(len(raw))
-            memory.grow(await self._extra(raw))
+            if len(raw) <= _COUNTED_BYTES:
+                memory.take(len(raw) + charged(raw))
+            else:
+                memory.take(len(raw))
+                memory.grow(await self._extra(raw))
             return await self._form.parse(raw)
         raise malformed("the call has no message")
 

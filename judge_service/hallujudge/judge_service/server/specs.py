@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from hallujudge.judge.v1 import scoring_pb2
 
@@ -36,7 +37,7 @@ def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
     """
     if message.ByteSize() <= _KEPT_BYTES:
         return admitted_bytes(message.SerializeToString())
-    return _allowed(_checked(message))
+    return _allowed(_known(message))
 
 
 def admitted_bytes(raw: bytes) -> ScoreSpec:
@@ -49,20 +50,29 @@ def admitted_bytes(raw: bytes) -> ScoreSpec:
     return _allowed(_kept(raw) if len(raw) <= _KEPT_BYTES else _parsed(raw))
 
 
-def _allowed(spec: ScoreSpec) -> ScoreSpec:
-    if metric_entry(spec.metric).calls_models(spec):
+class _Known(NamedTuple):
+    """A valid spec."""
+
+    spec: ScoreSpec
+    calls_models: bool
+    """Whether language models judge or extract."""
+
+
+def _allowed(known: _Known) -> ScoreSpec:
+    if known.calls_models:
         current_caller().require(Scope.JUDGE)
-    return spec
+    return known.spec
 
 
-def _checked(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
+def _known(message: scoring_pb2.ScoreSpec) -> _Known:
     if violations := tuple(_too_long(message)):
         raise InvalidInputError(violations[0].description, violations=violations)
-    return _convert.spec_from_proto(message)
+    spec = _convert.spec_from_proto(message)
+    return _Known(spec, metric_entry(spec.metric).calls_models(spec))
 
 
-def _parsed(raw: bytes) -> ScoreSpec:
-    return _checked(scoring_pb2.ScoreSpec.FromString(raw))
+def _parsed(raw: bytes) -> _Known:
+    return _known(scoring_pb2.ScoreSpec.FromString(raw))
 
 
 _kept = lru_cache(_KEPT_SPECS)(_parsed)

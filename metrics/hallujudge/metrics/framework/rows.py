@@ -71,7 +71,12 @@ class Rows:
         self.keys.extend(keys)
         self.weights.extend(repeat(1, len(keys)))
         for column, numbers in zip(self.columns, zip(*statistics, strict=True), strict=True):
-            _extend(column, numbers)
+            rows = len(column)
+            try:
+                column.extend(numbers)
+            except TypeError:  # a server sends whole numbers as floats
+                del column[rows:]
+                column.extend([int(number) for number in numbers])
         for column_codes, code in zip(self.codes, codes, strict=True):
             column_codes.extend(code)
         self.items += len(keys)
@@ -175,16 +180,6 @@ class Rows:
         self.folded = True
         self._fresh = len(self.keys)
         self._room = max(FOLD_ABOVE, 2 * len(self.keys))
-
-
-def _extend(column: Numbers, numbers: Sequence[Any]) -> None:
-    """Add numbers to a column: a server sends whole numbers as floats."""
-    rows = len(column)
-    try:
-        column.extend(numbers)
-    except TypeError:
-        del column[rows:]
-        column.extend([int(number) for number in numbers])
 
 
 def _little_endian(numbers: Numbers) -> bytes:

@@ -21,7 +21,7 @@ def small_sample_notes(
         scores: Number of clusters that each score is based on.
         groups: For each field, how many clusters each of its groups has.
     """
-    found = (_scores_note(scores), *(_groups_note(key, sizes) for key, sizes in groups.items()))
+    found = [_scores_note(scores), *[_groups_note(key, sizes) for key, sizes in groups.items()]]
     return tuple(filter(None, found))
 
 

@@ -21,7 +21,7 @@ from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
 
 SCORE = "/hallujudge.judge.v1.JudgeService/Score"
-MOST_CALLS = 385
+MOST_CALLS = 315
 
 
 async def score_call() -> Callable[[], Awaitable[bytes]]:

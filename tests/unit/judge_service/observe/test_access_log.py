@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from hallujudge.judge_service.observe.values import CallRecord
 
 def record(**fields: object) -> CallRecord:
     call = CallRecord(method="Score", request_id="r1", key="k1", **fields)  # type: ignore[arg-type]  # by the tests
-    call.outcomes = Counter(scored=2, unscored=1)
+    call.scored, call.unscored = 2, 1
     return call
 
 
