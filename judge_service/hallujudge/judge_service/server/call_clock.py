@@ -72,7 +72,7 @@ class CallClock:
             self.due = min(now + self._times.idle, self._end)
         self._running.look_at(self.due)
 
-    async def __aenter__(self) -> CallClock:
+    def __enter__(self) -> CallClock:
         """Begin."""
         task = asyncio.current_task()
         assert task is not None, "a call has a task"
@@ -80,7 +80,7 @@ class CallClock:
         self._running.begin(self)
         return self
 
-    async def __aexit__(
+    def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -110,7 +111,11 @@ def is_loopback(host: str) -> bool:
 
 def anonymous(peer: str) -> Caller:
     """Return the caller without a key at an address, such as ``ipv4:10.0.0.7:40312``."""
-    host = peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
+    return _anonymous(peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer)
+
+
+@lru_cache(1024)
+def _anonymous(host: str) -> Caller:
     return Caller(id=f"peer:{host}", name=f"anonymous ({host})", scopes=_ORDINARY)
 
 

@@ -82,13 +82,11 @@ class GuardInterceptor(WrappingInterceptor):
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
         async def served(raws: AsyncIterable[bytes], context: Context) -> object:
-            async with (
-                _Admitted(self, rule, context) as memory,
-                self._running.clock(many=many) as clock,
-            ):
-                request = await self._request(raws, reader, memory, clock, many=many)
-                clock.moved()
-                return await call(request, context)
+            async with _Admitted(self, rule, context) as memory:
+                with self._running.clock(many=many) as clock:
+                    request = await self._request(raws, reader, memory, clock, many=many)
+                    clock.moved()
+                    return await call(request, context)
 
         async def guarded(raws: AsyncIterable[bytes], context: Context) -> object:
             try:
@@ -105,17 +103,15 @@ class GuardInterceptor(WrappingInterceptor):
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
         async def served(raws: AsyncIterable[bytes], context: Context) -> AsyncIterator[object]:
-            async with (
-                _Admitted(self, rule, context) as memory,
-                self._running.clock(many=many) as clock,
-            ):
-                request = await self._request(raws, reader, memory, clock, many=many)
-                if not many:
-                    clock.moved()
-                async for response in call(request, context):
-                    yield response
-                    if memory.busy:
+            async with _Admitted(self, rule, context) as memory:
+                with self._running.clock(many=many) as clock:
+                    request = await self._request(raws, reader, memory, clock, many=many)
+                    if not many:
                         clock.moved()
+                    async for response in call(request, context):
+                        yield response
+                        if memory.busy:
+                            clock.moved()
 
         async def guarded(raws: AsyncIterable[bytes], context: Context) -> AsyncIterator[object]:
             try:

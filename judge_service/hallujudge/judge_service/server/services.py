@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from hallujudge.judge.v1 import (
 )
 
 from ..access.turns import Turns
+from ..observe.recorder import Recorder
 from .admission import Admission
 from .call_clock import CallTimes, RunningCalls
 from .door import Door
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from ..engine import Engine
     from ..jobs.service import JobService
-    from ..observe.recorder import Recorder
     from ..settings.server import ServerSettings
 
 __all__ = ["SERVICE_NAMES", "Services"]
@@ -82,21 +82,22 @@ class Services:
 
     def interceptors(
         self, form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm
-    ) -> tuple[grpc.aio.ServerInterceptor, ...]:
+    ) -> Sequence[grpc.aio.ServerInterceptor]:
         """Return what wraps the methods, the outermost first.
 
         Args:
             form: How messages are written.
         """
         memory = self.engine.resources.memory
-        before = (
-            ObservingInterceptor(self.recorder),
-            GuardInterceptor(self.door, self.admission, memory, self.calls, self.turns, form),
-        )
-        if self.workers is None:
-            return before
-        raw = form is ProtobufForm
-        return (*before, OffloadInterceptor(self.workers, self.settings, raw=raw))
+        wraps: list[grpc.aio.ServerInterceptor] = [
+            GuardInterceptor(self.door, self.admission, memory, self.calls, self.turns, form)
+        ]
+        # Without logs, metrics and traces nobody would see what is recorded.
+        if type(self.recorder) is not Recorder:
+            wraps.insert(0, ObservingInterceptor(self.recorder))
+        if self.workers is not None:
+            wraps.append(OffloadInterceptor(self.workers, self.settings, raw=form is ProtobufForm))
+        return wraps
 
     def register(self, server: Any) -> None:
         """Register the methods at a server of gRPC, or at what takes its place."""
