@@ -190,6 +190,67 @@ def test_servers_are_added_by_the_depth_of_the_queue() -> None:
     assert budget["spec"]["minAvailable"] < scaler["spec"]["minReplicas"]
 
 
+def test_the_page_writes_keys_as_the_user_who_reads_them() -> None:
+    # `docker compose cp` keeps the owner of the host's file, and the image's user is another.
+    text = PAGE.read_text(encoding="utf-8")
+    copied = re.findall(r"compose\.yaml cp (\S+) (\S+)", text)
+    assert [pair for pair in copied if not pair[0].startswith("hallujudge:")] == []
+    for name in ("server.pem", "server.key"):
+        assert re.search(
+            rf"exec -T .*\\\n.*umask 077 && cat > {name}' < {name}$", text, re.MULTILINE
+        )
+    # Secrets of Compose keep their mode as well: PostgreSQL and Grafana have users of their own.
+    assert "chmod 0644 deploy/secrets/*" in text
+
+
+def test_settings_of_compose_outlast_a_command() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert not re.search(r"HALLUJUDGE_(BIND|ALLOW_ANONYMOUS)=\S+ (docker|HALLUJUDGE_)", text)
+    assert re.search(
+        r"^ +HALLUJUDGE_BIND=0\.0\.0\.0\n +HALLUJUDGE_ALLOW_ANONYMOUS=0$", text, re.MULTILINE
+    )
+    ignored = (DEPLOY / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {".env", "server.env", "secrets/"} <= set(ignored)
+
+
+def test_a_backup_of_a_file_that_is_not_there_fails() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert re.findall(r"sqlite3\.connect\(('\S*verdicts\.sqlite\S*)", text) == [
+        "'file:verdicts.sqlite?mode=rw',"
+    ]
+    [user] = [
+        one["environment"]["POSTGRES_USER"]
+        for one in compose()["services"].values()
+        if "POSTGRES_USER" in one.get("environment", {})
+    ]
+    for program in ("pg_dump", "pg_restore"):
+        assert f"{program} --username {user} " in text
+
+
+def test_vllm_has_a_name_for_its_user() -> None:
+    assert compose()["services"]["vllm"]["environment"]["USER"]
+    [vllm] = [one for one in objects("Deployment") if one["metadata"]["name"] == "vllm"]
+    [container] = vllm["spec"]["template"]["spec"]["containers"]
+    assert "USER" in {one["name"] for one in container["env"]}
+
+
+def test_the_unit_kills_neither_the_server_nor_its_metrics() -> None:
+    lines = (DEPLOY / "systemd/hallujudge.service").read_text(encoding="utf-8").splitlines()
+    # Workers lower their priority, numpy calls mbind, onnxruntime places threads: all @resources.
+    denied = [line for line in lines if line.startswith("SystemCallFilter=~")]
+    assert denied == ["SystemCallFilter=~@privileged"]
+    assert "SystemCallErrorNumber=EPERM" in lines
+    # prometheus-client reads the time of boot from /proc/stat, for process_start_time_seconds.
+    assert "ProcSubset=pid" not in lines
+
+
+def test_systemd_hands_the_certificate_to_the_unit() -> None:
+    lines = (DEPLOY / "systemd/tls.conf").read_text(encoding="utf-8").splitlines()
+    for setting, name in (("CERT", "server.pem"), ("KEY", "server.key")):
+        assert f"LoadCredential={name}:/etc/hallujudge/{name}" in lines
+        assert any(f"HALLUJUDGE_TLS_{setting}=%d/{name}" in line for line in lines)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["jobs_address", "postgres", "postgres_address"]
+__all__ = ["ascii_address", "jobs_address", "postgres", "postgres_address"]
 
 _numbers = itertools.count()
 
@@ -40,6 +40,14 @@ def postgres_address(server: Any) -> str:
     joint = "&" if "?" in server.get_uri() else "?"
     uri = server.get_uri().replace("postgres:@", "postgres@")
     return f"{uri}{joint}options=-csearch_path%3D{name}"
+
+
+def ascii_address(server: Any) -> str:
+    """Return the address of an empty database as a cluster without a locale makes it."""
+    name = f"ascii_{next(_numbers)}"
+    server.psql(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING SQL_ASCII LOCALE 'C';")
+    uri: str = server.get_uri(database=name)
+    return uri.replace("postgres:@", "postgres@")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

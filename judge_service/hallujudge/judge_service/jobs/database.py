@@ -164,7 +164,8 @@ def _postgres(address: str) -> sa.Engine:
             url,
             pool_pre_ping=True,
             pool_size=_CONNECTIONS,
-            connect_args={"connect_timeout": _CONNECT_SECONDS},
+            # A database in the encoding SQL_ASCII would otherwise send its texts as bytes.
+            connect_args={"connect_timeout": _CONNECT_SECONDS, "client_encoding": "utf8"},
         )
     except ModuleNotFoundError as err:
         raise MissingExtraError.of("a PostgreSQL database of jobs", "postgres") from err

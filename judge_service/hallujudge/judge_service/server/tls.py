@@ -127,7 +127,8 @@ def _read(path: Path) -> bytes:
             data = stream.read(_MAX_FILE_BYTES + 1)
     except OSError as err:
         raise InvalidInputError(
-            f"the TLS file {path} can't be read: {err.strerror or err}; check its path"
+            f"the TLS file {path} can't be read: {err.strerror or err}; check its path, and that "
+            "the server's user may read it"
         ) from err
     if len(data) > _MAX_FILE_BYTES:
         raise InvalidInputError(f"the TLS file {path} is larger than {_MAX_FILE_BYTES} bytes")

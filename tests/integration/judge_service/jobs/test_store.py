@@ -6,9 +6,11 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from support.jobs import ascii_address
 
 from hallujudge.judge_service.errors import (
     InvalidInputError,
@@ -68,6 +70,13 @@ def test_a_job_is_created_read_and_listed(store: JobStore) -> None:
     later = made(store, request_id="s")
     assert [found.id for found in store.list("ann", 10)] == [later.id, job.id]
     assert [found.id for found in store.list("ann", 10, later.number)] == [job.id]
+
+
+def test_a_cluster_without_a_locale_keeps_texts(postgres: Any) -> None:
+    with closing(Database(ascii_address(postgres))) as opened:
+        store = JobStore(opened, JobLimits(jobs_per_owner=3, max_items=5, max_bytes=120))
+        job = made(store)
+        assert store.get("ann", job.id).note == "a note: ü"
 
 
 def test_a_request_that_is_repeated_creates_nothing(store: JobStore) -> None:

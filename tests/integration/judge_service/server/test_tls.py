@@ -108,7 +108,7 @@ async def test_a_client_without_tls_gets_an_error_that_names_tls(
         ("expired", "certificate has expired; renew it"),
         ("mixed", "can't be used together (key values mismatch)"),
         ("no_key", "set both"),
-        ("missing", "No such file or directory; check its path"),
+        ("missing", "No such file or directory; check its path, and that"),
         ("text", "can't be used together"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,14 @@ def test_written_graphs_give_the_references_vectors(
     assert onnx.encode([]).shape == torch.encode([]).shape == (0, 32)
     again = open_encoder(model, MatcherSettings(cache_folder=cache))
     assert np.array_equal(again.encode(TEXTS), one)
+
+
+def test_onnxruntime_sends_no_telemetry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "")
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY")
+    model = find_model(str(make_encoder(tmp_path / "m", "bert")))
+    open_encoder(model, MatcherSettings(backend="onnx", cache_folder=tmp_path / "g"))
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"
 
 
 def test_a_vector_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:

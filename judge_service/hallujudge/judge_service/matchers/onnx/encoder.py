@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 from collections.abc import Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING
@@ -54,6 +55,8 @@ class OnnxEncoder:
     label = "onnx-fp32"
 
     def __init__(self, model: ModelFolder, cache: GraphCache, threads: int = 0) -> None:
+        # onnxruntime 1.31 reports its use to Microsoft unless this is set before it is imported.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         try:
             import onnxruntime
             from tokenizers import Tokenizer
