@@ -90,6 +90,7 @@ def test_a_learnt_margin_decides_who_judges(strong: llm.ScriptedLlm, tmp_path: P
         other = score(used, answers(), *flags, *settings[:2], "--llm-model", "small")
         assert other.returncode == 2
         assert "the cascade was learnt from verdicts of 'tiny" in other.stderr
+        assert "or name the other judge first in the setting judge_order" in other.stderr
 
 
 def test_a_reference_judge_teaches_a_margin(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from support.tri_he_samples import judge_step
 from hallujudge.judge_service.judges.flips import Retrial
 from hallujudge.judge_service.llm.templates import load_template
 from hallujudge.sdk import Client, RunReport
-from hallujudge.sdk.calibration import judge_card
+from hallujudge.sdk.calibration import CalibrateOptions, calibrate, judge_card
 from hallujudge.sdk.calibration.flips import Flips
 from hallujudge.sdk.cli.entry import main
 from hallujudge.sdk.errors import InvalidInputError
@@ -188,6 +188,17 @@ def test_runs_name_the_card_of_their_judge(server: llm.ScriptedLlm, tmp_path: Pa
     assert any(
         "flips 10.0% of verdicts on repetition, up to 30.0% on rewording." in n for n in notes
     )
+
+
+def test_labels_of_whole_items_do_not_correct_scores_of_claims(
+    server: llm.ScriptedLlm, tmp_path: Path
+) -> None:
+    with judged_by(server) as client:
+        score(client).save(tmp_path)
+    [row] = read_rows(tmp_path / "items.jsonl")
+    labels = write_lines(tmp_path / "l.jsonl", [{"item": row["id"], "label": "supported"}])
+    with pytest.raises(InvalidInputError, match=r"whole items, but this run's scores count claims"):
+        calibrate(tmp_path, CalibrateOptions(labels=(labels,)))
 
 
 def test_flips_need_a_run_of_a_language_model(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ class Escalation:
             raise InvalidInputError(
                 f"the cascade was learnt from verdicts of {self.promise.judge!r:.300}, but the "
                 f"first judge is {signature!r:.300}; calibrate a run of this judge with a level of "
-                "agreement"
+                "agreement, or name the other judge first in the setting judge_order"
             )
 
     def declines(self, judge: str, margin: float | None) -> Declined | None:

@@ -157,6 +157,11 @@ def _samples(
         if found is not None and found.claims.labelled.any():
             out[column.column] = found
     if not out:
+        if not labels.claims and all(column.of == "claim" for column in metric.judged):
+            raise InvalidInputError(
+                "the labels are of whole items, but this run's scores count claims; label its "
+                "claims"
+            )
         raise InvalidInputError(
             "no label counts: the plan drew other claims, or claims without a verdict are "
             "labelled; label what the plan names"

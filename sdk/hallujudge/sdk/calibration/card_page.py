@@ -90,7 +90,7 @@ def _bias_rows(card: JudgeCard) -> Iterator[tuple[Cell, ...]]:
     if (length := card.length_bias) is None:
         return
     if length.short is not None:
-        yield row(f"of responses to {length.median_words:g} words", length.short)
+        yield row(f"of responses up to {length.median_words:g} words", length.short)
     if length.long is not None:
         yield row("of longer responses", length.long)
     yield "rank correlation with length", None, None, length.correlation

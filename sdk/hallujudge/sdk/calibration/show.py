@@ -200,8 +200,8 @@ def _sentences(calibration: Calibration) -> Iterator[str]:
     for reason, names in reasons.items():
         yield f"{', '.join(names)}: report {reason}"
     for name, score in calibration.scores.items():
-        if narrower := _narrower(score):
-            yield f"{name}: {narrower}"
+        if width := _width(score):
+            yield f"{name}: {width}"
     yield (
         "Sensitivity: hallucinated claims that the judge rejects. Specificity: other claims that "
         "it accepts. The interval for this run holds the score of labels on all of it; the other "
@@ -209,10 +209,14 @@ def _sentences(calibration: Calibration) -> Iterator[str]:
     )
 
 
-def _narrower(score: CalibratedScore) -> str:
-    """Return how much verdicts narrow the interval of labels alone; empty if unknown."""
+def _width(score: CalibratedScore) -> str:
+    """Return how verdicts change the width of the interval of labels alone; empty if unknown."""
     one = score.corrected.width if score.corrected else None
     other = score.labels_alone.width if score.labels_alone else None
     if not one or not other:
         return ""
-    return f"the interval is {1 - one / other:.0%} narrower than that of the labels alone."
+    percent = round(100 * (1 - one / other))
+    if not percent:
+        return "the interval is as wide as that of the labels alone."
+    word = "narrower" if percent > 0 else "wider"
+    return f"the interval is {abs(percent)}% {word} than that of the labels alone."

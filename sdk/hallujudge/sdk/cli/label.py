@@ -78,9 +78,9 @@ def import_labels(
 
     added = add_labels(run, files)
     typer.echo(
-        f"{added.labels:,} labels of {added.claims:,} claims and {added.items:,} items; "
-        f"{added.unknown:,} of claims or items that the run does not have, "
-        f"{added.unsure:,} without a majority"
+        f"{added.labels:,} labels of {added.claims:,} claims; items labelled in full: "
+        f"{added.items:,}; of claims or items that the run does not have: {added.unknown:,}; "
+        f"without a majority: {added.unsure:,}"
     )
     if added.blank:
         typer.echo(f"{added.blank:,} rows have no label yet")

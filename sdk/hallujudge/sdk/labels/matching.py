@@ -97,11 +97,25 @@ def matched_labels(
             f"none of {len(labels):,} labels is of a claim or item of {run}; labels name the "
             "run's items by id; marked words may name them by their response"
         )
-    what = "its words are" if known.claim is None else f"claim {known.claim} is"
+    item = next(item for item in items if item.id == names[known.item])
     raise InvalidInputError(
-        f"none of {len(labels):,} labels is of a claim of {run}: {what} not a claim of item "
-        f"{known.item!r:.80}, or has another text; a claim's number is its place in the item's "
-        "evidence, from 0"
+        f"none of {len(labels):,} labels is of a claim of {run}: {_mismatch(known, item)}"
+    )
+
+
+def _mismatch(label: Label, item: DecidedItem) -> str:
+    """Return why a label is of no claim of its item."""
+    texts = {claim.index: claim.text for claim in item.claims}
+    if label.claim is None:
+        return f"the words of the first one are in no claim of item {label.item!r:.80}"
+    if label.claim not in texts:
+        return (
+            f"item {label.item!r:.80} has no claim {label.claim!s:.20}; a claim's number is its "
+            f"place in the item's evidence, from 0 to {max(texts, default=0)}"
+        )
+    return (
+        f"claim {label.claim} of item {label.item!r:.80} is {texts[label.claim]!r:.80}, but the "
+        f"label's text is {label.text!r:.80}; label this run's claims"
     )
 
 

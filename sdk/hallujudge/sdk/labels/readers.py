@@ -152,7 +152,7 @@ def _label(record: Record) -> Label:
 
 def _truth(record: Record) -> bool | None:
     """Return whether the claim is hallucinated, from a verdict if the label is about that."""
-    label = str(record.values["label"]).strip().lower()
+    label = str(record.values["label"]).strip().lower().replace(" ", "_").replace("-", "_")
     if label in _WORDS:
         return _WORDS[label]
     if label not in _ANSWERS:
@@ -175,11 +175,14 @@ def _number(record: Record, key: str) -> int | None:
     if value is None or value == "":
         return None
     try:
-        number = int(str(value))
+        # A column of numbers with an empty cell becomes one of floats in many tools.
+        number = int(str(value).removesuffix(".0"))
     except ValueError:
         number = -1
     if number < 0:
-        raise ArchiveError(f"{record.place}: {key} is {shown(value)}; give a number from 0 on")
+        raise ArchiveError(
+            f"{record.place}: {key} is {shown(value)}; give a whole number from 0 on"
+        )
     return number
 
 

@@ -6,6 +6,7 @@ import csv
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from support.comparison_runs import chair_run, pope_run
 from support.pages import Page
 from support.running import here, read_rows
 
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.result import Calibration, ScoreEstimate
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import (
     CalibrateOptions,
@@ -22,6 +23,7 @@ from hallujudge.sdk.calibration import (
     read_calibration,
     write_calibration,
 )
+from hallujudge.sdk.calibration.show import page_of
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError, UnsupportedError
 from hallujudge.sdk.report.calibrated import calibration_sentences
 from hallujudge.sdk.runs import read_run
@@ -194,7 +196,14 @@ def test_other_runs_and_labels_are_refused(folder: Path, tmp_path: Path) -> None
         calibrated(folder, other)
     first = next(row["id"] for row in read_rows(folder / "items.jsonl") if row["evidence"])
     other.write_text(json.dumps({"item": first, "claim": 99, "label": "supported"}) + "\n")
-    with pytest.raises(InvalidInputError, match=f"claim 99 is not a claim of item '{first}'"):
+    with pytest.raises(InvalidInputError, match=f"item '{first}' has no claim 99;.* from 0 to"):
+        calibrated(folder, other)
+    words = {"item": first, "claim": 0, "label": "supported", "text": "words of another run"}
+    other.write_text(json.dumps(words) + "\n")
+    with pytest.raises(InvalidInputError, match=r"but the label's text is 'words of another run'"):
+        calibrated(folder, other)
+    other.write_text(json.dumps({"item": first, "start": 900, "end": 905, "label": "supported"}))
+    with pytest.raises(InvalidInputError, match=r"the words of the first one are in no claim"):
         calibrated(folder, other)
     other.write_text(json.dumps({"item": first, "claim": 0, "label": "unsure"}) + "\n")
     with pytest.raises(InvalidInputError, match="every label of this run is unsure"):
@@ -204,6 +213,22 @@ def test_other_runs_and_labels_are_refused(folder: Path, tmp_path: Path) -> None
     pope_run(tmp_path / "pope", 0.5)
     with pytest.raises(UnsupportedError, match="scores of pope do not depend on verdicts"):
         calibrated(tmp_path / "pope", other)
+
+
+@pytest.mark.parametrize(
+    ("low", "told"), [(0.1, "25% narrower than"), (0.3, "50% wider than"), (0.2, "as wide as")]
+)
+def test_widths_are_compared_with_those_of_labels_alone(
+    folder: Path, tmp_path: Path, low: float, told: str
+) -> None:
+    found = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, lambda _, __, v: v))
+    score = replace(
+        found["chair_i"],
+        corrected=ScoreEstimate(value=0.4, ci_low=0.2, ci_high=0.5),
+        labels_alone=ScoreEstimate(value=0.4, ci_low=low, ci_high=0.5),
+    )
+    sentences = page_of(replace(found, scores={"chair_i": score})).sentences
+    assert f"chair_i: the interval is {told} that of the labels alone." in sentences
 
 
 def test_a_changed_line_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -273,7 +298,9 @@ def test_commands_write_labels_plan_and_calibration(tmp_path: Path) -> None:
     chair_run(tmp_path / "run", 0.4)
     given = labels_file(tmp_path / "l.jsonl", tmp_path / "run", lambda _, __, verdict: verdict)
     imported = here("label", "import", tmp_path / "run", given)
-    assert "108 labels of 108 claims and 60 items" in imported.stdout, imported.stderr
+    assert "108 labels of 108 claims; items labelled in full: 60;" in imported.stdout, (
+        imported.stderr
+    )
     done = here("calibrate", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert "Scores, raw and corrected" in done.stdout

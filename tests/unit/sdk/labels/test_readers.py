@@ -126,8 +126,9 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         ({"label": "supported"}, "line 1: no 'item'"),
         ({"item": "1", "label": "wrong"}, 'the label "wrong" is unknown; use supported'),
         ({"item": "1", "label": "agree"}, "'agree' needs the verdict it is about"),
-        ({"item": "1", "label": "supported", "claim": -1}, "claim is -1; give a number from 0"),
-        ({"item": "1", "label": "supported", "claim": "x"}, 'claim is "x"; give a number'),
+        ({"item": "1", "label": "supported", "claim": -1}, "claim is -1; give a whole number"),
+        ({"item": "1", "label": "supported", "claim": "x"}, 'claim is "x"; give a whole number'),
+        ({"item": "1", "label": "supported", "claim": 0.5}, "claim is 0.5; give a whole number"),
         ({"item": "1", "label": "supported", "start": 3}, "'start' is 3 and 'end' is null"),
         ({"id": "1", "words": [["a"]]}, "give pairs of a word and true or false"),
         ({"id": "1", "caption": "b", "words": [["a", True]]}, "'a' is not in the response"),
@@ -138,6 +139,15 @@ def test_other_lines_are_refused(tmp_path: Path, line: dict[str, object], told: 
     with pytest.raises(ArchiveError) as refused:
         read_labels(written(tmp_path / "labels.jsonl", line))
     assert told in str(refused.value)
+
+
+def test_tables_may_write_numbers_as_floats_and_labels_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_text("item,claim,label\n1,2.0,Not supported\n2,,not-supported\n", encoding="utf-8")
+    assert read_labels(path) == [
+        Label(item="1", claim=2, hallucinated=True),
+        Label(item="2", hallucinated=True),
+    ]
 
 
 def test_rows_that_are_not_filled_in_are_counted(tmp_path: Path) -> None:
