@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import grpc
 import pytest
@@ -31,6 +31,8 @@ from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.sdk import AsyncClient, ScoreRun
+from hallujudge.sdk.backends import remote
+from hallujudge.sdk.backends.progress_watch import ProgressWatch
 
 
 class GatedEngine(Engine):
@@ -305,20 +307,54 @@ async def test_a_server_that_is_alive_without_progress_ends_the_run() -> None:
         await server.stop(0)
 
 
-async def test_a_slow_caller_is_not_a_server_without_progress() -> None:
-    server = await running(GatedEngine(let=True))
+class LateEngine(Engine):
+    """An engine that scores one batch, and the others once the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_go_on = asyncio.Event()
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        session = await super().open(spec)
+        inner, begun = session.score, asyncio.Event()
+
+        async def score(items: Sequence[Item]) -> list[ItemResult]:
+            if begun.is_set():
+                await self.may_go_on.wait()
+            begun.set()
+            return await inner(items)
+
+        session.score = score  # type: ignore[method-assign]  # the point of the stand-in
+        return session
+
+
+async def test_a_slow_caller_is_not_a_server_without_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Time passes only while the caller handles a batch; the next batch comes after a tick."""
+    engine, passed = LateEngine(), [0.0]
+
+    class Watch(ProgressWatch):
+        def check(self, response: pb.ScoreStreamResponse | None, *, outstanding: bool) -> None:
+            super().check(response, outstanding=outstanding)
+            if response is None and len(passed) > 1:
+                engine.may_go_on.set()
+
+    monkeypatch.setattr(remote, "ProgressWatch", partial(Watch, clock=lambda: passed[-1]))
+    server = await running(engine)
     responses = {str(n): "A dog and a cat." for n in range(300)}
     try:
-        async with AsyncClient(server.address, progress_timeout=0.2) as client:
+        async with AsyncClient(server.address, progress_timeout=0.4) as client:
             report = await client.score(
                 "chair",
                 responses=responses,
                 references={key: ["dog"] for key in responses},
-                on_batch=lambda _batch: time.sleep(0.3),
+                on_batch=lambda _batch: passed.append(passed[-1] + 1000),
             )
     finally:
         await server.stop(0)
     assert report.chair_i == 0.5
+    assert engine.may_go_on.is_set()
 
 
 async def test_a_report_that_does_not_fit_discards_no_run() -> None:
