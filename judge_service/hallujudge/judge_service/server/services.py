@@ -92,7 +92,7 @@ class Services:
         wraps: list[grpc.aio.ServerInterceptor] = [
             GuardInterceptor(self.door, self.admission, memory, self.calls, self.turns, form)
         ]
-        # Without logs, metrics and traces nobody would see what is recorded.
+        # Records are read by logs, metrics and traces alone.
         if type(self.recorder) is not Recorder:
             wraps.insert(0, ObservingInterceptor(self.recorder))
         if self.workers is not None:

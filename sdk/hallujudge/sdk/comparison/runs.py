@@ -14,6 +14,7 @@ from ..backends.headers import metric_of
 from ..errors import InvalidInputError
 from ..runs.read import StoredRun, read_run
 from ..runs.report import RunReport
+from ..runs.shown import questions_of
 from .options import CompareOptions, RunSource
 from .values import RunLabel
 
@@ -151,8 +152,7 @@ class _Head:
         if self.stored is not None:
             return self.stored.questions()
         assert self.report is not None, "a run is in a folder or in memory"
-        found = ((each.id, getattr(each.item, "question", "")) for each in self.report.items)
-        return {identifier: question for identifier, question in found if question}
+        return questions_of(each.item for each in self.report.items)
 
     def _references(self) -> str:
         manifest = self.stored.manifest if self.stored is not None else None

@@ -20,7 +20,7 @@ from .manifest import Manifest
 from .names import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT, partial
 from .page import about_of, page_parts, render_page
 from .parts import Entry
-from .shown import questions_of
+from .shown import questions_of, unpacked
 from .stored import head_of, interval_of, metric_of_head, records_of, result_of, stored_report
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class StoredRun:
         Raises:
             ArchiveError: See :meth:`entries`.
         """
-        return questions_of(self._shown())
+        return questions_of(item for part in self._shown() for item, _ in unpacked(part))
 
     def _shown(self) -> Iterator[bytes]:
         return (entry.shown for entry in self.entries())

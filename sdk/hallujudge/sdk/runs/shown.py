@@ -92,13 +92,8 @@ def unpacked(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
     yield from read(content[1:])
 
 
-def questions_of(shown: Iterable[bytes]) -> dict[str, str]:
-    """Return item id -> question of the items in the parts of a run, without those that have none.
-
-    Raises:
-        ArchiveError: See :func:`unpacked`.
-    """
-    items = (item for part in shown for item, _ in unpacked(part))
+def questions_of(items: Iterable[Item]) -> dict[str, str]:
+    """Return item id -> question, without the items that have none."""
     found = ((item.id, getattr(item, "question", "")) for item in items)
     return {identifier: question for identifier, question in found if question}
 

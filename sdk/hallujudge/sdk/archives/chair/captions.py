@@ -62,7 +62,7 @@ def read_chair(
         ArchiveError: A file can't be read, or ids are missing, duplicate or unknown.
     """
     given = _Given(references)
-    # What is wrong with the references is told first.
+    # References are read first, so that their errors come before those of the captions.
     known = given.objects
     captions = _Captions(responses, given, options, group_by)
     # Ids of duplicates depend on those before.
