@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -288,6 +289,14 @@ class ScriptedLlm:
             writer.transport.abort()
             return False
         return True
+
+    def read_all_sent(self) -> None:
+        """Return once the server, in its thread, has read every request sent before this call.
+
+        It accepts connections and reads requests in the order in which they came.
+        """
+        with urllib.request.urlopen(f"{self.url}/models", timeout=60) as response:
+            response.read()
 
     def in_thread(self) -> Callable[[], None]:
         """Start the server in a separate thread; return the function that stops it."""

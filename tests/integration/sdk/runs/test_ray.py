@@ -75,6 +75,12 @@ class Judged:
             self.homes[image[1]].add(headers["host"].rpartition(":")[0])
 
 
+def kill(worker: int) -> None:
+    """Kill a worker, and wait until it is gone."""
+    os.kill(worker, signal.SIGKILL)
+    assert eventually(lambda: not Path(f"/proc/{worker}").exists())
+
+
 @dataclass
 class Runs:
     """Two runs on one cluster."""
@@ -108,7 +114,9 @@ def runs(archive: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -
         assert eventually(all_paid_is_kept)
         assert process.poll() is None, process.communicate()[1]
         judged.note_homes(server)
-        os.kill(ray_run.ray_workers(process.pid)[0], signal.SIGKILL)
+        kill(ray_run.ray_workers(process.pid)[0])
+        # What the worker sent last may be on its way still: paid, it would reach nobody.
+        server.read_all_sent()
         judged.toll.allowed = IMAGES * CLAIMS
         judged.toll.drop()
         told = process.communicate()[1]
