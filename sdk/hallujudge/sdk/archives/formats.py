@@ -24,7 +24,6 @@ _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1"
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _WEB_PAGE = re.compile(rb"<(!doctype\s+html|html)\b", re.IGNORECASE)
 # Programs that pack files in ways that are not read here, by the first bytes of their files.
 _PACKERS = {
@@ -83,8 +82,6 @@ def read_format(path: Path) -> Content:
         )
     if head.startswith(_UTF32):
         raise ArchiveError(f"{path}: UTF-32 text; save it as UTF-8")
-    if head.startswith(_UTF16):
-        raise ArchiveError(f"{path}: UTF-16 text; save it as UTF-8")
     _refuse_packed(path, head)
     if b"\0" in head:
         raise ArchiveError(
@@ -127,9 +124,11 @@ def _text_content(path: Path, head: bytes) -> Content:
         )
     header = head.partition(b"\n")[0]
     separated = any(mark in header for mark in (b"\t", b",", b";"))
+    # Excel's "Unicode Text" is a .txt file; those of Mementos have commas and no tabs.
+    named_otherwise = suffix in _JSON_SUFFIXES or (suffix == ".txt" and b"\t" not in header)
     # A table's first column may begin with a bracket only if its file is named as a table.
     if suffix in _TABLE_SUFFIXES or (
-        start not in (b"{", b"[", b"") and suffix not in (*_JSON_SUFFIXES, ".txt") and separated
+        start not in (b"{", b"[", b"") and not named_otherwise and separated
     ):
         records, notes = read_csv(path)
         kind = "tsv" if suffix == ".tsv" or not (b"," in header or b";" in header) else "csv"

@@ -1,9 +1,10 @@
-"""Files as bytes and text: gzip and zstd are unpacked, sizes are limited."""
+"""Files as bytes and text: gzip, zstd and UTF-16 are decoded, sizes are limited."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import re
 import stat
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from ..errors import ArchiveError, MissingExtraError
+from .utf16 import is_utf16, utf16_reader
 
 __all__ = [
     "STDIN",
@@ -35,8 +37,11 @@ _MAX_BYTES = 1 << 28
 _MAX_COPIED_BYTES = 1 << 33
 _PIECE = 1 << 20
 _BUFFER = 1 << 17
+_START_BYTES = 4
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+# A frame to skip, with which the files of pzstd begin: 0x184D2A50 to 0x184D2A5F (RFC 8878, 3.1.2).
+_SKIPPED_FRAME = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _PACKED = (".gz", ".zst", ".zstd")
 # The most repetitive logs shrink to a hundredth; gzip can reach a thousandth, zstd far less.
 _MAX_RATIO = 500
@@ -48,32 +53,44 @@ _ZSTD_PIECE = 1 << 12
 
 
 def open_binary(path: Path) -> BinaryIO:
-    """Open a file; a gzip or zstd file is unpacked while it is read.
+    """Open a file; gzip and zstd are unpacked, and UTF-16 becomes UTF-8, while it is read.
 
     Raises:
-        ArchiveError: The path is a pipe or a device; while a packed file is read: it is damaged,
-            cut off, or unpacks to far too much.
+        ArchiveError: The path is a pipe or a device; while a packed or UTF-16 file is read: it is
+            damaged, cut off, or unpacks to far too much.
         MissingExtraError: The file is packed with zstd, and no package can unpack it.
         OSError: The file can't be opened.
     """
     _refuse_pipe(path)
-    file = path.open("rb")
+    file: BinaryIO = path.open("rb")
     try:
-        start = file.read(len(_ZSTD))
-        file.seek(0)
-        if start.startswith(_GZIP):
-            unpacked = _Unpacked(file, path, "gzip", gzip.GzipFile(fileobj=file).read)
-            return io.BufferedReader(unpacked, _BUFFER)
-        if start == _ZSTD:
-            return io.BufferedReader(_Unpacked(file, path, "zstd", zstd_reader(file)), _BUFFER)
+        file = _unpacked(file, path)
+        if is_utf16(_start(file)):
+            file = utf16_reader(file, path)
     except BaseException:
         file.close()
         raise
     return file
 
 
+def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
+    start = _start(file)
+    if start.startswith(_GZIP):
+        unpacked = _Unpacked(file, path, "gzip", gzip.GzipFile(fileobj=file).read)
+        return io.BufferedReader(unpacked, _BUFFER)
+    if start == _ZSTD or _SKIPPED_FRAME.match(start):
+        return io.BufferedReader(_Unpacked(file, path, "zstd", zstd_reader(file)), _BUFFER)
+    return file
+
+
+def _start(file: BinaryIO) -> bytes:
+    """Return the first four bytes of a file that was just opened."""
+    assert isinstance(file, io.BufferedReader), "files are opened with a buffer"
+    return file.peek(_START_BYTES)[:_START_BYTES]
+
+
 def is_plain(file: BinaryIO) -> bool:
-    """Return whether a file that :func:`open_binary` opened is not packed."""
+    """Return whether a file that :func:`open_binary` opened is neither packed nor UTF-16."""
     return isinstance(getattr(file, "raw", None), io.FileIO)
 
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import struct
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -83,6 +84,19 @@ def test_zstd_frames_follow_each_other(tmp_path: Path) -> None:
     second = json.dumps({**ROW, "question_id": 2})
     path.write_bytes(zstd(LINE.encode()) + zstd(second.encode()))
     assert len(read_items("pope", path, None)) == 2
+
+
+@pytest.mark.parametrize("kind", [0x50, 0x5F])
+def test_zstd_frames_to_skip_are_skipped(tmp_path: Path, kind: int) -> None:
+    """Files of pzstd have one before each frame of data; it holds the frame's size."""
+    path = tmp_path / "a.jsonl.zst"
+    with path.open("wb") as file:
+        for number in (1, 2):
+            frame = zstd((json.dumps({**ROW, "question_id": number}) + "\n").encode())
+            file.write(struct.pack("<BBBBLL", kind, 0x2A, 0x4D, 0x18, 4, len(frame)) + frame)
+    assert len(read_items("pope", path, None)) == 2
+    path.write_bytes(path.read_bytes()[:-3])
+    assert "the zstd file is damaged or cut off" in refused(path)
 
 
 def test_zstd_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

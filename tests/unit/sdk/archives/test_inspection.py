@@ -80,7 +80,7 @@ def test_models_come_from_folders_and_records(tmp_path: Path) -> None:
 UNREAD = {
     "model_POPE.pkl": (b"\x80\x04\x95", "a Python pickle, which could run code"),
     "weights.dat": (b"\0\1\2\3" * 99, "binary data of an unknown format"),
-    "utf16.json": ("[]".encode("utf-16"), "UTF-16 text; save it as UTF-8"),
+    "utf32.json": ("[]".encode("utf-32"), "UTF-32 text; save it as UTF-8"),
     "empty.jsonl": (b"", "the file is empty"),
     "cut.jsonl": (b'{"doc_id": 1}\n{"doc_id', ""),
 }

@@ -1,0 +1,86 @@
+"""Files in UTF-16, as Windows PowerShell's ``>`` and Excel's "Unicode Text" write them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from hallujudge.metrics import PopeItem
+from hallujudge.sdk.archives import inspect_archives, read_items
+from hallujudge.sdk.errors import ArchiveError
+
+# Enough for several pieces of the file; the characters take one, two, three and four bytes.
+ROWS = [
+    {
+        "question_id": str(number),
+        "response": f"Yes, {'é猫😀' * 40}\nno dog",
+        "label": ("yes", "no")[number % 2],
+    }
+    for number in range(400)
+]
+MARKS = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
+
+
+def table(separator: str) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(ROWS[0]), delimiter=separator)
+    writer.writeheader()
+    writer.writerows(ROWS)
+    return text.getvalue()
+
+
+TEXTS = {
+    "rows.json": json.dumps(ROWS, ensure_ascii=False, indent=1),
+    "rows.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\r\n" for row in ROWS),
+    "rows.csv": table(","),
+    "rows.tsv": table("\t"),
+    "Unicode Text.txt": table("\t"),
+}
+
+
+def items(path: Path) -> list[PopeItem]:
+    return [item for item in read_items("pope", path, None) if isinstance(item, PopeItem)]
+
+
+def in_utf16(text: str, encoding: str = "utf-16-le") -> bytes:
+    return MARKS[encoding] + text.encode(encoding)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("encoding", MARKS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_utf16_is_read_as_utf8_is(tmp_path: Path, name: str, encoding: str, packed: bool) -> None:
+    plain = tmp_path / name
+    plain.write_bytes(TEXTS[name].encode())
+    wanted = items(plain)
+    data = in_utf16(TEXTS[name], encoding)
+    plain.write_bytes(gzip.compress(data) if packed else data)
+    assert items(plain) == wanted
+    assert [item.response for item in wanted] == [row["response"] for row in ROWS]
+
+
+@pytest.mark.parametrize("kept", [-1, -3, 501])
+def test_cut_utf16_is_refused(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(in_utf16('{"question_id": 1, "response": "yes 😀"}' * 20)[:kept])
+    with pytest.raises(ArchiveError, match=r"rows\.jsonl.*(cut off|truncated)"):
+        items(path)
+
+
+def test_utf32_is_not_taken_for_utf16(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_bytes(json.dumps(ROWS).encode("utf-32"))
+    with pytest.raises(ArchiveError, match="UTF-32 text; save it as UTF-8"):
+        items(path)
+
+
+def test_inspection_reads_utf16(tmp_path: Path) -> None:
+    path = tmp_path / "rows.txt"
+    path.write_bytes(in_utf16(TEXTS["rows.tsv"]))
+    (summary,) = inspect_archives([path])
+    assert (summary.format, summary.records, summary.problem) == ("tsv", 400, "")
