@@ -24,6 +24,8 @@ _RUN_FOLDER = re.compile(r"T\d{8}([-_]\w+)*")
 _OLD_FOLDER = re.compile(r"\d{4}_\d{4}_(?P<model>.+)_model_args_[0-9a-f]+")
 _PLACE = re.compile(r"-?\d{1,9}", re.ASCII)
 _SAMPLES = re.compile(r"(?:^|_)samples_(?P<task>.+?)(?:_\d{4}[-_T\d.]*)?$")
+# Inspect AI: 2026-01-02T03-04-05+00-00_TASK_ID.eval, or .json.
+_LOG = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+(?:[+-][\d-]+|Z)?_(?P<task>.+)_\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +55,9 @@ class ArchiveFile:
 
     @property
     def task(self) -> str:
-        """Name of the task in the name of an lmms-eval sample file, such as ``pope_adv``."""
-        stem = self.file.path.name.partition(".json")[0]
-        match = _SAMPLES.search(stem)
+        """Name of the task in the name of a tool's log, such as ``pope_adv``."""
+        stem = re.split(r"\.(?:json|eval)", self.file.path.name)[0]
+        match = _LOG.fullmatch(stem) or _SAMPLES.search(stem)
         return match["task"] if match else ""
 
     def records(self) -> Iterator[Record]:

@@ -26,10 +26,11 @@ def gathered(
         ArchiveError: There is none; or they are of several layouts or models, or have equal ids.
     """
     opened, notes = _opened(files)
-    chosen = _for_metric(opened, metric)
+    chosen = _of_benchmark(_for_metric(opened, metric), metric)
     if not chosen:
         raise _nothing(opened, given, metric, notes)
     _refuse_mixed(chosen, given, metric)
+    _refuse_other_benchmarks(chosen, given, metric)
     if len(chosen) > 1:
         _refuse_duplicates(chosen)
     others = len(files) - len(chosen)
@@ -66,6 +67,37 @@ def _for_metric(opened: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]
     judged = [a for a in suited if a.reader is not None and a.reader.role == "companion"]
     # A single file of plain records may be anything; several can't be told apart.
     return certain or own or judged or (general if len(general) == 1 else [])
+
+
+def _of_benchmark(chosen: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]:
+    """Return the files without those of other benchmarks, where names of files tell.
+
+    Logs of MME and tables of AMBER hold yes/no answers with labels as those of POPE do.
+    """
+    own = [archive for archive in chosen if _is_named(archive, metric)]
+    return [a for a in chosen if a in own or not own or not _has_only_labels(a)]
+
+
+def _is_named(archive: ArchiveFile, metric: str) -> bool:
+    return metric in archive.file.path.name.casefold()
+
+
+def _has_only_labels(archive: ArchiveFile) -> bool:
+    return archive.reader is not None and archive.reader.only_labels
+
+
+def _refuse_other_benchmarks(chosen: Sequence[ArchiveFile], given: str, metric: str) -> None:
+    """Refuse several files with labels, unless all are named by the metric or are of one task."""
+    unsure = [a for a in chosen if _has_only_labels(a) and not _is_named(a, metric)]
+    tasks = {archive.task for archive in chosen}
+    names = [archive.file.path.name for archive in chosen]
+    if len(chosen) > 1 and unsure and (len(tasks) > 1 or "" in tasks):
+        raise ArchiveError(
+            f"{given}: {len(chosen)} files hold answers with yes/no labels, {named(names)}, and "
+            "may be of different benchmarks. Give one of them with `hallujudge score "
+            f"{metric} --responses FILE`, or score each with `hallujudge score all FOLDER --out "
+            "DIR`"
+        )
 
 
 def _nothing(

@@ -52,6 +52,7 @@ READERS = (
         matches=lambda values: yes_or_no(only_label(values.get("target"))),
         metrics=("pope",),
         any_metric=True,
+        only_labels=True,
         convert=_convert,
     ),
     ArchiveReader(

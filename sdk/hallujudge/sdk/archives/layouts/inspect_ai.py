@@ -86,6 +86,7 @@ def _reader(kind: str, matches: object, *metrics: str, remedy: str = "") -> Arch
         matches=matches,  # type: ignore[arg-type]  # functions of this module
         metrics=metrics,
         any_metric=True,
+        only_labels="pope" in metrics,
         convert=converting(_sample),
         model_key="output.model",
         remedy=remedy,

@@ -156,6 +156,7 @@ READERS = (
         ),
         metrics=("pope",),
         any_metric=True,
+        only_labels=True,
         convert=converting(_general),
     ),
     ArchiveReader(

@@ -53,6 +53,8 @@ class ArchiveReader:
     """Metrics that score the layout, the usual one first; empty if none does."""
     any_metric: bool = False
     """Whether any metric may read the layout, such as a tool's general log of answers."""
+    only_labels: bool = False
+    """Whether only the labels tell the metric, so that other benchmarks have the layout, too."""
     role: str = "responses"
     """Role of the file: ``responses``, ``references`` or ``companion``, which repeats another."""
     also_references: bool = False

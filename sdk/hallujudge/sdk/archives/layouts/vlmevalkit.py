@@ -100,6 +100,7 @@ def _judged() -> tuple[ArchiveReader, ...]:
             metrics=(metric,),
             convert=converting(convert),
             arguments=arguments,
+            only_labels=metric == "pope",
             **_SETTINGS.get(metric, {}),
             role="companion",
         )
@@ -116,6 +117,7 @@ def _predictions() -> tuple[ArchiveReader, ...]:
             metrics=(metric,),
             convert=converting(convert),
             arguments=arguments,
+            only_labels=metric == "pope",
             **_SETTINGS.get(metric, {}),
         )
         for name, keys, matches, metric, convert, arguments in _NAMES

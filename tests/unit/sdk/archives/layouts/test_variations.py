@@ -197,3 +197,54 @@ def test_semicolons_separate_columns_of_a_file_without_a_suffix(tmp_path: Path) 
     path = tmp_path / "answers"
     path.write_text("id;label;response\n1;yes;Yes.\n")
     assert answers(path) == [("1", "Yes.", "yes")]
+
+
+def kit_row(number: int) -> dict[str, object]:
+    return {"index": number, "question": f"Q{number}?", "answer": "Yes", "prediction": "Yes"}
+
+
+def inspect_row(number: int) -> dict[str, object]:
+    output = {"completion": "Yes", "model": "m"}
+    return {"id": number, "epoch": 1, "input": "Q?", "target": "yes", "output": output}
+
+
+YES_NO_LOGS = {
+    "lmms-eval": ("20250102_030405_samples_{}.jsonl", sample),
+    "VLMEvalKit": ("model_{}.json", kit_row),
+    "Inspect AI": ("2025-01-02T03-04-05+00-00_{}_Ab1.json", inspect_row),
+}
+"""Tool -> names of its files, and a record with a yes/no label, whatever the benchmark."""
+
+
+def write_logs(folder: Path, tool: str, *tasks: str) -> None:
+    name, row = YES_NO_LOGS[tool]
+    for count, task in enumerate(tasks):
+        write_lines(folder / name.format(task), [row(10 * count + number) for number in (1, 2)])
+
+
+@pytest.mark.parametrize("tool", YES_NO_LOGS)
+def test_yes_no_logs_of_several_benchmarks_are_not_one_run(tmp_path: Path, tool: str) -> None:
+    write_logs(tmp_path, tool, "MME", "vizwiz_yesno")
+    with pytest.raises(ArchiveError, match="may be of different benchmarks") as caught:
+        answers(tmp_path)
+    assert "MME" in str(caught.value)
+    assert "vizwiz_yesno" in str(caught.value)
+    assert "hallujudge score all" in str(caught.value)
+
+
+@pytest.mark.parametrize("tool", YES_NO_LOGS)
+def test_the_log_that_the_metric_names_is_chosen(tmp_path: Path, tool: str) -> None:
+    write_logs(tmp_path, tool, "MME", "POPE")
+    assert [identifier for identifier, *_ in answers(tmp_path)] == ["11", "12"]
+
+
+@pytest.mark.parametrize("tool", ["lmms-eval", "Inspect AI"])
+def test_logs_of_splits_that_the_metric_names_are_joined(tmp_path: Path, tool: str) -> None:
+    write_logs(tmp_path, tool, "pope-random", "pope-popular", "MME")
+    ids = [identifier for identifier, *_ in answers(tmp_path)]
+    assert sorted(ids) == ["pope-popular:11", "pope-popular:12", "pope-random:1", "pope-random:2"]
+
+
+def test_logs_of_one_task_of_inspect_ai_are_named_by_it(tmp_path: Path) -> None:
+    write_logs(tmp_path, "Inspect AI", "yes-no")
+    assert [summary.task for summary in inspect_archives([tmp_path])] == ["yes-no"]
