@@ -22,6 +22,7 @@ BEGIN = {
     "latex": "% Needs \\usepackage{booktabs,threeparttable}.\n",
 }
 """Format -> how its text begins."""
+CORRECTED = ("--variant", "corrected")
 
 
 @pytest.fixture
@@ -92,6 +93,25 @@ def test_a_run_is_scored_by_another_variant(captions: Path) -> None:
     refused = here("rescore", run, "--variant", "corrected", "-o", run)
     assert refused.returncode == 2
     assert "holds the run itself" in refused.stderr
+
+
+def test_merged_runs_are_scored_again_one_by_one(captions: Path) -> None:
+    lines = (captions / "captions.jsonl").read_text().splitlines(keepends=True)
+    for name, part in (("first", lines[:2]), ("second", lines[2:])):
+        (captions / f"{name}.jsonl").write_text("".join(part))
+        given = ("-r", captions / f"{name}.jsonl", "-R", captions / "objects.json")
+        assert here("score", "chair", *given, "-o", captions / name).returncode == 0
+        again = here("rescore", captions / name, "-o", captions / f"{name}-2", *CORRECTED)
+        assert again.returncode == 0, again.stderr
+    for suffix in ("", "-2"):
+        shards = (captions / f"first{suffix}", captions / f"second{suffix}")
+        assert here("merge", *shards, "-o", captions / f"merged{suffix}").returncode == 0
+    refused = here("rescore", captions / "merged", "-o", captions / "other", *CORRECTED)
+    assert refused.returncode == 2
+    assert "merged was merged from 2 runs; rescore each of them with" in refused.stderr
+    direct = chair(captions, "direct", *CORRECTED)
+    for name in ("items.jsonl", "report.json"):
+        assert (captions / "merged-2" / name).read_bytes() == (direct / name).read_bytes()
 
 
 def test_changed_inputs_are_not_scored_again(captions: Path) -> None:

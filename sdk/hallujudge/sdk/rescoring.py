@@ -50,7 +50,7 @@ def rescore_run(
 
     Raises:
         ArchiveError: The folder does not hold a complete run, or an input has changed.
-        InvalidInputError: The run was scored from values in memory.
+        InvalidInputError: The run was merged, or scored from values in memory.
         UnsupportedError: A language model would have to be called; the message says how often.
         OutputError: The new run can't be written.
     """
@@ -72,14 +72,15 @@ def scoring_of(run: StoredRun) -> ScoreRun:
 
     Raises:
         ArchiveError: An input is gone or has changed.
-        InvalidInputError: The run was scored from values in memory.
+        InvalidInputError: The run was merged, or scored from values in memory.
     """
+    _refuse_merged(run)
     repeat = dict(run.manifest.run) if run.manifest is not None else {}
     if not repeat or run.manifest is None:
         raise InvalidInputError(
-            f"{run.folder}: its items can't be read again, since they were merged, were standard "
-            "input or values in memory, or are behind a URL with a password or a query; rescore "
-            "each of the merged runs and merge these, or score the items with the other variant"
+            f"{run.folder}: its items can't be read again, since they were standard input or "
+            "values in memory, or are behind a URL with a password or a query; score the items "
+            "with the other variant"
         )
     inputs = run.manifest.inputs.items()
     again = {str(given.get("path", "")): _same(name, given) for name, given in inputs}
@@ -95,6 +96,17 @@ def scoring_of(run: StoredRun) -> ScoreRun:
         inputs=_inputs(repeat["inputs"]),
         keep_text=bool(run.manifest.settings["keep_text"]),
     )
+
+
+def _refuse_merged(run: StoredRun) -> None:
+    """Refuse a merged run: inputs and verdicts are known of each run that it was merged from."""
+    merged = 0 if run.manifest is None else run.manifest.merged_runs
+    if merged:
+        raise InvalidInputError(
+            f"{run.folder} was merged from {merged} runs; rescore each of them with `hallujudge "
+            "rescore RUN --variant VARIANT --out DIR`, and merge the results with `hallujudge "
+            "merge`"
+        )
 
 
 def judges_of(run: StoredRun) -> dict[str, object]:

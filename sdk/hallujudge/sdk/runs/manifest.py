@@ -11,10 +11,13 @@ from typing import Any
 
 from ..errors import ArchiveError, InvalidInputError, VersionMismatchError
 
-__all__ = ["FORMAT", "Manifest"]
+__all__ = ["FORMAT", "MERGED_INPUT", "Manifest"]
 
 FORMAT = 1
 """Raised when older releases could misread a run's folder."""
+
+MERGED_INPUT = "run."
+"""How names of a merged run's inputs begin, before the number of the run that they are of."""
 
 _ABSENT = "absent"
 _SHOWN_CHARS = 80
@@ -44,6 +47,11 @@ class Manifest:
     """Everything else that results depend on, by name."""
     run: Mapping[str, Any] = field(default_factory=dict)
     """Arguments with which the run can be repeated; empty if some are not files or texts."""
+
+    @property
+    def merged_runs(self) -> int:
+        """Number of runs that were merged into this one; 0 for a run that was scored."""
+        return len({name.split(".")[1] for name in self.inputs if name.startswith(MERGED_INPUT)})
 
     def to_text(self) -> str:
         """Return the content of ``manifest.json``."""

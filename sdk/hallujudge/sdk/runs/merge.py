@@ -15,7 +15,7 @@ from ..backends.base import RunHeader
 from ..errors import ArchiveError, InvalidInputError
 from .folder import RunFolder
 from .lines import unsigned
-from .manifest import Manifest
+from .manifest import MERGED_INPUT, Manifest
 from .names import ITEMS, JOURNAL, MANIFEST, REPORT
 from .parts import Part
 from .read import StoredRun, read_run
@@ -112,7 +112,7 @@ def _manifest(runs: Sequence[StoredRun], header: RunHeader) -> Manifest:
         signature=header.signature,
         items=sum(map(len, runs)),
         inputs={
-            f"run.{number}.{name}": described
+            f"{MERGED_INPUT}{number}.{name}": described
             for number, manifest in enumerate(manifests, 1)
             for name, described in manifest.inputs.items()
         },
