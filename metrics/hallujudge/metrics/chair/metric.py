@@ -25,7 +25,6 @@ FoundMention: TypeAlias = tuple[str, str, int, int]
 """An object mention as a matcher reports it: word, object, start and end in the caption."""
 
 _evidence = maker_of(ChairEvidence, ("mentions", "missed"))
-_scored = maker_of(ScoredItem, ("statistics", "scores", "evidence", "readable"))
 # A verdict from its fields in half the time of the constructor, which is a function in Python.
 _verdict = cast(
     "Callable[[tuple[str, str, int, int, bool]], MentionVerdict]",
@@ -180,18 +179,15 @@ class ChairMetric(MetricBase):
             wrong = sum([verdict[4] for verdict in verdicts]) if absent else 0
         words = caption.count(" ") + 1 if self.variant == "published" else len(caption.split())
         missed = tuple(sorted(reference - objects)) if recalled < len(reference) else ()
-        return _scored(
-            (
-                (mentioned, wrong, int(wrong > 0), recalled, len(reference), words),
-                {
-                    "chair_i": wrong / mentioned if mentioned else None,
-                    "chair_s": float(wrong > 0),
-                    "recall": recalled / len(reference) if reference else None,
-                    "mean_words": float(words),
-                },
-                _evidence((verdicts, missed)),
-                True,
-            )
+        return ScoredItem(
+            (mentioned, wrong, int(wrong > 0), recalled, len(reference), words),
+            {
+                "chair_i": wrong / mentioned if mentioned else None,
+                "chair_s": float(wrong > 0),
+                "recall": recalled / len(reference) if reference else None,
+                "mean_words": float(words),
+            },
+            _evidence((verdicts, missed)),
         )
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 __all__ = ["Evidence", "ItemResult", "JsonValue", "Outcome", "ScoredItem"]
 
@@ -37,9 +37,8 @@ class Evidence(Protocol):
 _EvidenceT = TypeVar("_EvidenceT", covariant=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredItem(Generic[_EvidenceT]):
-    """Statistics and evidence of a scored item."""
+class ScoredItem(NamedTuple, Generic[_EvidenceT]):
+    """Statistics and evidence of a scored item, which a pipeline takes apart at once."""
 
     statistics: tuple[float, ...]
     """One number for each column of the metric."""

@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import ArchiveError
-from .json_lines import LineReader, Mark, Marks, Placed
+from .json_lines import Batch, LineReader, Mark, Marks, Placed
 from .local_files import is_plain, open_binary, open_text
 
 __all__ = [
+    "Batch",
     "Mark",
     "Marks",
     "Placed",
     "named",
+    "read_batches",
     "read_json",
     "read_json_bytes",
     "read_text",
@@ -39,6 +41,8 @@ _NAMED = 10
 _NAMED_CHARS = 160
 _VALUE_CHARS = 500
 _GROWTH = 7
+_GATHERED = 128
+_GATHERED_CHARS = 1 << 16
 _BEGINNING = Mark()
 _SPACE = re.compile(r"\s*")
 
@@ -63,12 +67,25 @@ def read_values(
     Raises:
         ArchiveError: The file can't be read, is empty, or is not JSON; the message names the line.
     """
+    batches = read_batches(path, chunk_chars=chunk_chars, start=start, size=size, marks=marks)
+    return (Placed(*pair) for batch in batches for pair in zip(*batch, strict=True))
+
+
+def read_batches(
+    path: Path,
+    *,
+    chunk_chars: int = _CHUNK,
+    start: Mark = _BEGINNING,
+    size: int = 0,
+    marks: Marks | None = None,
+) -> Iterator[Batch]:
+    """Yield the values of :func:`read_values`, many at a time where lines hold one each."""
     try:
         with open_binary(path) as file:
             if start.offset:
                 file.seek(start.offset)
             lines = LineReader(file, start, _line_value, chunk_chars, size)
-            yield from _values_of(lines, path, chunk_chars, marks)
+            yield from _batches_of(lines, path, chunk_chars, marks)
             if lines.ended and marks is not None:
                 marks.complete = is_plain(file)
     except OSError as err:
@@ -82,16 +99,34 @@ def read_values(
         ) from err
 
 
-def _values_of(
+def _batches_of(
     lines: LineReader, path: Path, chunk_chars: int, marks: Marks | None
-) -> Iterator[Placed]:
-    yield from lines.values(marks)
+) -> Iterator[Batch]:
+    yield from lines.batches(marks)
     if lines.ended:
         return
     # Values of several lines, several in a line, a list, damaged or oversized ones.
     with io.TextIOWrapper(lines.rest(), encoding="utf-8", newline="") as stream:
         reader = _Reader(stream, path, chunk_chars, lines.line)
-        yield from reader.more_values() if lines.count else reader.values()
+        yield from _gathered(reader, reader.more_values() if lines.count else reader.values())
+
+
+def _gathered(reader: _Reader, values: Iterator[Placed]) -> Iterator[Batch]:
+    """Yield values some at a time, and those before an error before it is raised."""
+    found: list[Placed] = []
+    began = 0
+    try:
+        for placed in values:
+            found.append(placed)
+            if len(found) == _GATHERED or reader.taken - began > _GATHERED_CHARS:
+                yield Batch(*zip(*found, strict=True))
+                found, began = [], reader.taken
+    except (ArchiveError, OSError, UnicodeDecodeError):
+        if found:
+            yield Batch(*zip(*found, strict=True))
+        raise
+    if found:
+        yield Batch(*zip(*found, strict=True))
 
 
 def _line_value(text: bytes) -> object:
@@ -170,6 +205,8 @@ class _Reader:
         self._at = 0
         self._line = line
         self._ended = False
+        self.taken = 0
+        """Number of characters that were decoded."""
 
     def values(self) -> Iterator[Placed]:
         """Yield the values of a whole file."""
@@ -222,6 +259,7 @@ class _Reader:
     def _skip(self, count: int) -> None:
         self._line += self._buffer.count("\n", self._at, self._at + count)
         self._at += count
+        self.taken += count
 
     def _value(self) -> Placed:
         self._peek()

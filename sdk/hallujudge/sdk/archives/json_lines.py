@@ -1,29 +1,34 @@
-"""Quick reading of JSON lines: a line is decoded as a whole, in a third of the time.
+"""Quick reading of JSON lines: a block of lines is decoded as a whole, in a fifth of the time.
 
-msgspec accepts less than Python's decoder and returns the same values, except that it keeps the
-last of duplicate keys without a word. A line is therefore taken as msgspec decodes it only if it
-has two quotes for each text and key of its value: duplicate keys and escaped quotes make it more.
+msgspec accepts less than Python's decoder and returns the same values, with two differences: it
+keeps the last of duplicate keys without a word, and its values may stand on one line or on several.
+Lines are therefore taken as msgspec decodes them only if they have two quotes for each text and key
+of their values, which duplicate keys make more, and if each of them holds one value.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import struct
 import sys
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain
+from itertools import accumulate, chain
 from operator import itemgetter
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple
 
-__all__ = ["LineReader", "Mark", "Marks", "Placed", "Span"]
+__all__ = ["Batch", "LineReader", "Mark", "Marks", "Placed", "Span"]
 
 _BOM = b"\xef\xbb\xbf"
 _MARK = struct.Struct("<QQQ")
 _MARKED_VALUES = 512
 _MARKED_BYTES = 1 << 20
+# The values of a block stay in the processor's cache, and an odd line costs its block alone.
+_BLOCK_BYTES = 1 << 17
+# An escaped backslash escapes nothing after it.
+_ESCAPED = re.compile(rb'\\["\\]')
 
 
 class Placed(NamedTuple):
@@ -35,8 +40,13 @@ class Placed(NamedTuple):
     """First line of the value, counted from one."""
 
 
-# A tuple in half the time of the constructor, which is a function in Python.
-_placed = cast("Callable[[tuple[object, int]], Placed]", partial(tuple.__new__, Placed))
+class Batch(NamedTuple):
+    """JSON values that follow each other."""
+
+    values: Sequence[object]
+    """The values."""
+    lines: Sequence[int]
+    """The first line of each, counted from one."""
 
 
 class Mark(NamedTuple):
@@ -140,10 +150,12 @@ class LineReader:
         from msgspec import MsgspecError
         from msgspec.json import Decoder
 
-        self._decode = Decoder().decode
+        decoder: Decoder[object] = Decoder()
+        self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
         self._refused = (MsgspecError, RecursionError)
         self._start = start
         self._held = b""
+        self._at = 0
         self._bom = 0
         self._read = False
         self.count = start.values
@@ -153,40 +165,36 @@ class LineReader:
         self.ended = False
         """Whether everything was read."""
 
-    def values(self, marks: Marks | None = None) -> Iterator[Placed]:
-        """Yield the values.
+    def batches(self, marks: Marks | None = None) -> Iterator[Batch]:
+        """Yield the values, many at a time.
 
         Args:
             marks: Where to note places.
         """
-        value_of, count, offset, line = self._value, *self._start
-        due, due_offset = count, offset
-        for lines in self._lines():
-            for index, text in enumerate(lines):
-                if text and not text.isspace():
-                    try:
-                        value = value_of(text) if count else self._first(text)
-                    except (ValueError, RecursionError):
-                        self._give_back(lines[index:])
-                        self.count, self.line = count, line
-                        return
-                    if count >= due or offset >= due_offset:
-                        due, due_offset = count + _MARKED_VALUES, offset + _MARKED_BYTES
-                        if marks is not None:
-                            marks.marks.append(Mark(count, offset + self._bom, line))
-                    yield _placed((value, line))
-                    count += 1
-                offset += len(text) + 1
-                line += 1
+        noted = None if marks is None else _Noted(marks, self._start)
+        count, offset, line = self._start
+        for block, lines in self._blocks():
+            found = self._found(block, lines, first=not count)
+            if noted is not None and found.values:
+                noted.add(block, found.indices, Mark(count, offset + self._bom, line))
+            if found.values:
+                yield Batch(found.values, found.lines(line))
+            count += len(found.values)
+            if found.unread is not None:
+                self._give_back(block.split(b"\n")[found.unread : lines])
+                self.count, self.line = count, line + found.unread
+                return
+            offset += len(block)
+            line += lines
         self.count, self.line = count, line
         self.ended = self._read and count > 0
         if marks is not None:
-            # What follows the last line feed was counted as a line, too.
-            marks.end = Mark(count, offset - 1, line - 1)
+            # The last line may have no end.
+            marks.end = Mark(count, offset, line - 1)
 
     def rest(self) -> BinaryIO:
         """Return a file of what was not read."""
-        return io.BufferedReader(_Rest(self._held, self._taken))
+        return io.BufferedReader(_Rest(self._held[self._at :], self._taken))
 
     def _taken(self, size: int) -> bytes:
         """Return the next bytes of the file, up to a number, as far as they are to be read."""
@@ -194,24 +202,66 @@ class LineReader:
         self._left -= len(data)
         return data
 
-    def _lines(self) -> Iterator[list[bytes]]:
-        """Yield whole lines, a piece of the file at a time."""
+    def _blocks(self) -> Iterator[tuple[bytes, int]]:
+        """Yield whole lines, a piece of the file at a time, and their number."""
         if self._start.offset == 0:
             start = self._taken(len(_BOM))
             self._held = start.removeprefix(_BOM)
             self._bom = len(start) - len(self._held)
         while piece := self._taken(self._piece):
-            lines = (self._held + piece).split(b"\n")
-            self._held = lines.pop()
-            yield lines
-            if len(self._held) > self._piece:
+            self._held, self._at = self._held[self._at :] + piece, 0
+            while end := self._block_end():
+                block, self._at = self._held[self._at : end], end
+                yield block, block.count(b"\n")
+            if len(self._held) - self._at > self._piece:
                 return
         self._read = True
-        yield [self._held]
+        block, self._at = self._held[self._at :], len(self._held)
+        yield block, 1
+
+    def _block_end(self) -> int:
+        """Return where the next lines of what is held end; 0: it holds no whole line."""
+        most = self._at + _BLOCK_BYTES
+        end = self._held.rfind(b"\n", self._at, most) + 1
+        # At least one line, however long.
+        return end or self._held.find(b"\n", most) + 1
+
+    def _found(self, block: bytes, lines: int, *, first: bool) -> _Found:
+        """Return what lines hold."""
+        if (objects := self._objects(block, lines)) is not None:
+            return _Found(objects, range(lines))
+        values: list[object] = []
+        indices: list[int] = []
+        for index, text in enumerate(block.split(b"\n")):
+            if text and not text.isspace():
+                try:
+                    value = self._first(text) if first and not values else self._value(text)
+                except (ValueError, RecursionError):
+                    return _Found(values, indices, index)
+                values.append(value)
+                indices.append(index)
+        return _Found(values, indices)
+
+    def _objects(self, block: bytes, lines: int) -> list[object] | None:
+        """Return the values of lines that hold an object each; None if there are other lines.
+
+        A line end in a text is no JSON. So one that stands between ``}`` and ``{``, without a
+        comma, stands between values, and as many values as lines are one in each.
+        """
+        if not block.startswith(b"{") or not block.endswith(b"}\n"):
+            return None
+        if block.count(b"}\n{") != lines - 1:
+            return None
+        try:
+            values = self._decode_lines(block)
+        except self._refused:
+            return None
+        return values if len(values) == lines and _has_quotes(block, _texts(values)) else None
 
     def _give_back(self, lines: list[bytes]) -> None:
         """Keep lines for :meth:`rest`; the last one of the file has no line end."""
-        self._held = b"\n".join(lines if self._read else [*lines, self._held])
+        left = lines if self._read else [*lines, self._held[self._at :]]
+        self._held, self._at = b"\n".join(left), 0
 
     def _first(self, text: bytes) -> object:
         """Return the first value, unless it begins a list of values."""
@@ -229,22 +279,75 @@ class LineReader:
             value = self._decode(text)
         except self._refused:
             return self._strict(text)
-        quotes = text.count(b'"')
-        if type(value) is dict:
-            kinds = list(map(type, value.values()))
-            if quotes == 2 * (len(kinds) + kinds.count(str)):
-                return value
-        return value if quotes == 2 * _texts(value) else self._strict(text)
+        return value if _has_quotes(text, _texts([value])) else self._strict(text)
 
 
-def _texts(value: object) -> int:
-    """Return the number of texts and keys of a value."""
-    count, values = 0, [value]
+class _Found(NamedTuple):
+    """What a block of lines holds."""
+
+    values: list[object]
+    """The values."""
+    indices: Sequence[int]
+    """Which lines hold them, counted from zero."""
+    unread: int | None = None
+    """The first line that is not a value of its own."""
+
+    def lines(self, first: int) -> Sequence[int]:
+        """Return the number of each value's line.
+
+        Args:
+            first: Number of the block's first line.
+        """
+        if isinstance(self.indices, range):
+            return range(first, first + len(self.values))
+        return [first + index for index in self.indices]
+
+
+class _Noted:
+    """Notes marks, as far apart as they may be."""
+
+    def __init__(self, marks: Marks, start: Mark) -> None:
+        self._marks = marks.marks
+        self._due, self._due_offset, _ = start
+
+    def add(self, block: bytes, indices: Sequence[int], start: Mark) -> None:
+        """Add the values of a block.
+
+        Args:
+            block: The block.
+            indices: Which of its lines hold them.
+            start: Where the block begins.
+        """
+        ends = list(accumulate([len(text) + 1 for text in block.split(b"\n")], initial=0))
+        offsets = [start.offset + ends[index] for index in indices]
+        while True:
+            at = min(self._due - start.values, bisect_left(offsets, self._due_offset))
+            if at >= len(indices):
+                return
+            mark = Mark(start.values + at, offsets[at], start.line + indices[at])
+            self._marks.append(mark)
+            self._due = mark.values + _MARKED_VALUES
+            self._due_offset = mark.offset + _MARKED_BYTES
+
+
+def _has_quotes(data: bytes, texts: int) -> bool:
+    """Return whether JSON has two quotes for each of its texts and keys, and no others."""
+    quotes = data.count(b'"')
+    if quotes == 2 * texts:
+        return True
+    return quotes - _ESCAPED.findall(data).count(b'\\"') == 2 * texts
+
+
+def _texts(values: Sequence[object]) -> int:
+    """Return the number of texts and keys of values."""
+    count = 0
+    # All values of a depth together: references are thousands of short lists.
     while values:
-        objects = [value for value in values if type(value) is dict]
-        lists = [value for value in values if type(value) is list]
-        count += sum([type(value) is str for value in values]) + sum(map(len, objects))
-        # All values of a depth together: references are thousands of short lists.
+        kinds = list(map(type, values))
+        count += kinds.count(str)
+        objects = [value for value in values if type(value) is dict] if dict in kinds else []
+        lists = [value for value in values if type(value) is list] if list in kinds else []
+        count += sum(map(len, objects))
         values = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
     return count
 

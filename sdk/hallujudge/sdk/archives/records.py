@@ -12,16 +12,18 @@ from typing import NamedTuple, TypeGuard, cast
 from hallujudge.metrics.framework.texts import json_kind, well_formed
 
 from ..errors import ArchiveError
-from .json_files import Mark, Marks, named, read_values
+from .json_files import Mark, Marks, named, read_batches
 
 __all__ = [
     "Mark",
     "Marks",
     "Record",
+    "RecordBatch",
     "Records",
     "canonical_id",
     "choose_key",
     "named",
+    "read_record_batches",
     "read_records",
     "response_value",
     "shown",
@@ -32,6 +34,7 @@ __all__ = [
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _TEXT = {str}
+_OBJECT = {dict}
 
 
 class Record(NamedTuple):
@@ -43,6 +46,25 @@ class Record(NamedTuple):
     """Position in the archive, counted from zero."""
     place: str
     """Place for messages: file and line, or index."""
+
+
+class RecordBatch(NamedTuple):
+    """Records that follow each other."""
+
+    values: Sequence[Mapping[str, object]]
+    """Keys and values of each record."""
+    position: int
+    """Position of the first one in the archive."""
+    place: Callable[[int], str]
+    """Returns the place of one, which few need."""
+
+    def record(self, index: int) -> Record:
+        """Return a record."""
+        return _record((self.values[index], self.position + index, self.place(index)))
+
+    def records(self) -> Iterable[Record]:
+        """Return all records."""
+        return map(self.record, range(len(self.values)))
 
 
 class Records:
@@ -102,28 +124,53 @@ def read_records(
     Raises:
         ArchiveError: The file can't be read, or an entry is not a record.
     """
+    batches = read_record_batches(source, start=start, size=size, marks=marks)
+    return (record for batch in batches for record in batch.records())
+
+
+def read_record_batches(
+    source: str | Path | Iterable[object] | Mapping[str, object],
+    *,
+    start: Mark | None = None,
+    size: int = 0,
+    marks: Marks | None = None,
+) -> Iterator[RecordBatch]:
+    """Yield what :func:`read_records` does, many at a time where lines hold one each."""
     if isinstance(source, (str, Path)):
         return _of_file(Path(source), start or Mark(), size, marks)
-    return _of_values(_entries(source))
+    return map(_one, _of_values(_entries(source)))
 
 
-def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterator[Record]:
+def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterator[RecordBatch]:
     before = f"{path} line "
-    held: Iterator[tuple[str, object]] | None
-    values = read_values(path, start=start, size=size, marks=marks)
-    more = 0
-    for index, (value, line) in enumerate(values, start.values):
-        if index == 0 and (held := _held(value, f"{before}{line}")) is not None:
-            inner = [(entry, f"{before}{line}, {key}") for key, entry in held]
-            yield from _of_values(inner)
-            more = len(inner) - 1
+    position = start.values
+    for values, lines in read_batches(path, start=start, size=size, marks=marks):
+        first = f"{before}{lines[0]}"
+        if position == 0 and (held := _held(values[0], first)) is not None:
+            inner = list(_of_values((entry, f"{first}, {key}") for key, entry in held))
+            yield from map(_one, inner)
+            position, values, lines = len(inner), values[1:], lines[1:]
             if marks is not None:
                 marks.nested = True
-        elif type(value) is dict:
-            # The keys of JSON are texts.
-            yield _record((value, index + more, f"{before}{line}"))
-        else:
-            raise _no_record(value, f"{before}{line}")
+        # The keys of JSON are texts.
+        objects = cast("Sequence[Mapping[str, object]]", values)
+        count = len(values)
+        if values and set(map(type, values)) != _OBJECT:
+            count = next(index for index, value in enumerate(values) if type(value) is not dict)
+        if count:
+            place = partial(_line_place, before, lines)
+            yield RecordBatch(objects[:count], position, place)
+        if count < len(values):
+            raise _no_record(values[count], f"{before}{lines[count]}")
+        position += count
+
+
+def _line_place(before: str, lines: Sequence[int], index: int) -> str:
+    return f"{before}{lines[index]}"
+
+
+def _one(record: Record) -> RecordBatch:
+    return RecordBatch((record.values,), record.position, lambda _index: record.place)
 
 
 def _of_values(entries: Iterable[tuple[object, str]]) -> Iterator[Record]:

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, dataclass, fields
 import pytest
 
 from hallujudge.metrics import ChairItem, ItemResult, Outcome
-from hallujudge.metrics.framework.slots import maker_of
+from hallujudge.metrics.framework.slots import maker_of, makers_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +40,23 @@ def test_a_value_with_checks_is_checked() -> None:
 def test_fields_without_content_get_their_defaults() -> None:
     make = maker_of(ChairItem, ("id", "response", "reference_objects"))
     assert make(("1", "a dog", ())) == ChairItem(id="1", response="a dog", reference_objects=())
+
+
+def test_many_values_are_made_of_columns() -> None:
+    make = makers_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
+    texts = ["a dog", None]
+    made = make((["1", "2"], ["g", "h"], [{}, {"a": "b"}], texts, [("dog",), None]))
+    assert made == [
+        ChairItem(id="1", group_id="g", response="a dog", reference_objects=("dog",)),
+        ChairItem(id="2", group_id="h", fields={"a": "b"}, response=None, reference_objects=None),
+    ]
+    assert make(([], [], [], [], [])) == []
+    with pytest.raises(ValueError, match="too many values"):
+        make((["1"], ["g"], [{}], texts, [()]))
+
+
+def test_many_values_with_checks_are_checked() -> None:
+    make = makers_of(Checked, ("number", "twice"))
+    assert make(([1, 2], [2, 4])) == [Checked(number=1), Checked(number=2, twice=4)]
+    with pytest.raises(ValueError, match="negative"):
+        make(([1, -1], [2, 4]))

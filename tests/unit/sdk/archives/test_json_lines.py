@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hallujudge.sdk.archives.json_files import Mark, Marks, read_values
 from hallujudge.sdk.errors import ArchiveError
@@ -47,6 +49,88 @@ def test_lines_have_the_values_of_pythons_decoder(tmp_path: Path) -> None:
 def test_duplicate_keys_are_refused_with_their_line(tmp_path: Path, line: str) -> None:
     path = write(tmp_path / "f.jsonl", '{"a": 1}', '{"a": 2}', line, '{"a": 3}')
     with pytest.raises(ArchiveError, match=r"line 3: duplicate keys in one object: a"):
+        list(read_values(path))
+
+
+TEXTS = st.text(st.sampled_from('a"\\{}[]:, \n\té\u2028'), max_size=6)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=3)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    values=st.lists(OBJECTS | VALUES, min_size=1, max_size=20),
+    ascii_only=st.booleans(),
+    spaces=st.sampled_from(["", " "]),
+    end=st.sampled_from(["\n", "\r\n", "\n\n"]),
+    piece=st.sampled_from([16, 100, 1 << 20]),
+)
+def test_lines_are_read_alone_and_together(
+    tmp_path_factory: pytest.TempPathFactory,
+    values: list[object],
+    ascii_only: bool,
+    spaces: str,
+    end: str,
+    piece: int,
+) -> None:
+    lines = [
+        json.dumps(value, ensure_ascii=ascii_only, separators=(f",{spaces}", f":{spaces}"))
+        for value in values
+    ]
+    # A list in the first line would be one of records.
+    lines = ['{"a": 1}', *lines]
+    path = tmp_path_factory.mktemp("lines") / "f.jsonl"
+    path.write_text("".join(f"{line}{end}" for line in lines), encoding="utf-8", newline="")
+    marks = Marks()
+    found = list(read_values(path, chunk_chars=piece, marks=marks))
+    step = end.count("\n")
+    assert [(repr(value), line) for value, line in found] == [
+        (repr(json.loads(line)), 1 + step * index) for index, line in enumerate(lines)
+    ]
+    for mark in marks.marks if marks.usable else ():
+        assert list(read_values(path, start=mark)) == found[mark.values :]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['{"a": 1}{"b": 2}', "", '{"c": 3}'],
+        ['{"a": 1}{"b": 2}', '{"c":', "3}"],
+        ['{"a": 1}', '{"b": [{"x": 1},', '{"y": 2}]}', '{"c": 3}'],
+        ['{"a": 1} {"b": 2}', '{"c": 3, "d":', '{"e": 4}}'],
+    ],
+)
+def test_values_are_told_from_lines(tmp_path: Path, lines: list[str]) -> None:
+    path = write(tmp_path / "f.jsonl", '{"n": 0}', *lines, "")
+    decoder, text, expected = json.JSONDecoder(), path.read_text(), []
+    at = 0
+    while rest := text[at:].lstrip():
+        start = len(text) - len(rest)
+        value, at = decoder.raw_decode(text, start)
+        expected.append((value, 1 + text.count("\n", 0, start)))
+    assert [(value, line) for value, line in read_values(path)] == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "repeated"),
+    [
+        ([r"\\"], r'{"a": "x", "a": "y"}'),
+        ([r"\\", r"\\"], r'{"a": "x", "a": "y"}'),
+        ([r"\"", r"\\\"", r"\\\\"], r'{"a": "x\\", "b": 1, "a": 2}'),
+        ([r"\u0022", r"\u005c"], r'{"b": 1, "a": "\u0022", "b": "\\"}'),
+        ([r"\u0022", r"\u0022\u0022"], r'{"b": {"a": 1, "a": 2}}'),
+    ],
+)
+def test_escapes_hide_no_duplicate_key(tmp_path: Path, texts: list[str], repeated: str) -> None:
+    lines = [f'{{"a": "{text}"}}' for text in texts]
+    whole = write(tmp_path / "whole.jsonl", *lines, "")
+    assert [value for value, _ in read_values(whole)] == [json.loads(line) for line in lines]
+    path = write(tmp_path / "f.jsonl", *lines, repeated, *lines, "")
+    with pytest.raises(ArchiveError, match=rf"line {len(lines) + 1}: duplicate keys in one object"):
         list(read_values(path))
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, cast
 
 from hallujudge.metrics import ChairItem
-from hallujudge.metrics.framework.slots import maker_of
+from hallujudge.metrics.framework.slots import makers_of
 from hallujudge.metrics.framework.texts import json_kind
 
 from ...errors import ArchiveError
@@ -30,10 +30,12 @@ from ..records import (
     Mark,
     Marks,
     Record,
+    RecordBatch,
     canonical_id,
     choose_key,
     named,
     no_records,
+    read_record_batches,
     read_records,
     response_value,
     well_formed,
@@ -44,8 +46,9 @@ from .references import ID_KEYS, OBJECT_KEYS, Objects, read_objects, shared_name
 __all__ = ["read_chair", "read_checked"]
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
-_item = maker_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
-_CHECKED = 1024
+_items = makers_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
+_NUMBER, _TEXT = {int}, {str}
+_ascii = str.isascii
 _SHARED_LISTS = 1 << 16
 """Different lists of objects that are kept, as one tuple each."""
 
@@ -64,7 +67,7 @@ def read_chair(
     given = _Given(references)
     # References are read first, so that their errors come before those of the captions.
     known = given.objects
-    captions = _Captions(responses, given, options, group_by)
+    captions = _Archive(responses, given, options, group_by)
     # Ids of duplicates depend on those before.
     if options.allow_duplicates or not _is_readable_again(references):
         return captions.source(captions.found())
@@ -123,16 +126,15 @@ def _is_readable_again(references: References | None) -> bool:
     return all(isinstance(path, (str, Path, type(None))) for path in paths)
 
 
-class _Caption(NamedTuple):
-    image_id: str
-    text: str | None
-    record: Record
+class _Captions(NamedTuple):
+    """Captions that follow each other, by columns."""
 
-
-# A caption in half the time of the constructor, which is a function in Python.
-_caption = cast(
-    "Callable[[tuple[str, str | None, Record]], _Caption]", partial(tuple.__new__, _Caption)
-)
+    images: Sequence[str]
+    """The image id of each."""
+    texts: Sequence[str | None]
+    """The text of each; None: missing."""
+    batch: RecordBatch
+    """Their records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +167,10 @@ class _Found:
         """Add the image ids of captions."""
         self.ids.extend(identifiers)
         if self.known is not None:
-            self.met.update(self.known.keys() & identifiers)
-            self.unknown.update((image, None) for image in identifiers if image not in self.known)
+            met = self.known.keys() & identifiers
+            self.met.update(met)
+            if len(met) < len(identifiers):
+                self.unknown.update((image, None) for image in identifiers if image not in met)
 
 
 class _Given:
@@ -182,7 +186,7 @@ class _Given:
         return None if self._references is None else read_objects(self._references)
 
 
-class _Captions:
+class _Archive:
     """An archive of captions, read once to check it and once to score it."""
 
     def __init__(
@@ -203,18 +207,20 @@ class _Captions:
     def found(self) -> _Found:
         """Return what the whole archive holds."""
         found = _Found(known=self._references.objects)
-        captions = self._noting(found.names, self._captions(marks=found.marks))
-        while identifiers := [image for image, _, _ in islice(captions, _CHECKED)]:
-            found.add(identifiers)
+        for captions in self._captions(marks=found.marks):
+            found.add(captions.images)
+            found.names.update(self._names(captions))
         return found
 
     def slice(self, start: Mark, size: int) -> CheckedSlice | None:
         """Return what a slice of the archive holds; see :class:`SliceReader`."""
         names: set[str] = set()
+        ids: list[str] = []
         marks = Marks()
         try:
-            captions = self._noting(names, self._captions(start, size, marks))
-            ids = [image for image, _, _ in captions]
+            for captions in self._captions(start, size, marks):
+                ids += captions.images
+                names.update(self._names(captions))
         except ArchiveError:
             return None
         if not marks.usable:
@@ -233,22 +239,20 @@ class _Captions:
             reference_names=lambda: names,
         )
 
-    def _noting(self, names: set[str], captions: Iterator[_Caption]) -> Iterator[_Caption]:
-        """Return captions; the names of objects that they carry as references are noted."""
-        return captions if self._keys.objects is None else self._naming(names, captions)
-
-    def _naming(self, names: set[str], captions: Iterator[_Caption]) -> Iterator[_Caption]:
-        assert self._keys.objects is not None, "the caller made sure of it"
-        for caption in captions:
-            # What can be read only once is left for the scoring.
-            if not isinstance(caption.record.values.get(self._keys.objects), Iterator):
-                names.update(self._objects(caption) or ())
-            yield caption
+    def _names(self, captions: _Captions) -> Iterable[str]:
+        """Return the names of the objects that captions carry as references."""
+        key = self._keys.objects
+        # What can be read only once is left for the scoring.
+        if key is None or any(
+            isinstance(values.get(key), Iterator) for values in captions.batch.values
+        ):
+            return ()
+        return _names(self._objects(captions))
 
     def _refuse_duplicates(self, ids: IdCheck) -> None:
         if self._options.allow_duplicates:
             return
-        if duplicates := ids.duplicates(lambda: (caption.image_id for caption in self._captions())):
+        if duplicates := ids.duplicates(self._images):
             raise refuse(
                 "duplicate image ids",
                 duplicates,
@@ -289,36 +293,43 @@ class _Captions:
             )
         return tuple(notes)
 
+    def _images(self) -> Iterator[str]:
+        return (image for captions in self._captions() for image in captions.images)
+
     def _items(self) -> Iterator[ChairItem]:
-        captions = self._captions()
-        if not self._options.allow_duplicates:
-            yield from (self._item(caption, caption.image_id) for caption in captions)
-            return
-        ids = numbered(caption.image_id for caption in self._captions())
-        for caption, identifier in zip(captions, ids, strict=True):
-            yield self._item(caption, identifier)
+        ids = numbered(self._images()) if self._options.allow_duplicates else None
+        for captions in self._captions():
+            images = captions.images
+            yield from self._items_of(
+                captions, images if ids is None else list(islice(ids, len(images)))
+            )
 
-    def _item(self, caption: _Caption, identifier: str) -> ChairItem:
-        fields = fields_of(self._group_by, caption.record.values) if self._group_by else {}
-        image, text, _ = caption
-        return _item((identifier, image, fields, text, self._objects(caption)))
+    def _items_of(self, captions: _Captions, ids: Sequence[str]) -> list[ChairItem]:
+        images, texts, batch = captions
+        fields = [
+            fields_of(self._group_by, values) if self._group_by else {} for values in batch.values
+        ]
+        return _items((ids, images, fields, texts, self._objects(captions)))
 
-    def _objects(self, caption: _Caption) -> Objects | None:
+    def _objects(self, captions: _Captions) -> list[Objects | None]:
+        """Return the reference objects of captions."""
         known = self._references.objects
         if known is not None:
-            return known.get(caption.image_id)
+            return list(map(known.get, captions.images))
+        return [self._own_objects(captions.batch, at) for at in range(len(captions.images))]
+
+    def _own_objects(self, batch: RecordBatch, index: int) -> Objects:
+        """Return the reference objects that a caption carries."""
         assert self._keys.objects is not None, "_find_keys made sure of it"
         if len(self._shared) >= _SHARED_LISTS:
             self._shared.clear()
-        record = caption.record
-        return shared_names(
-            record.values.get(self._keys.objects), lambda: record.place, self._shared
-        )
+        objects = batch.values[index].get(self._keys.objects)
+        return shared_names(objects, lambda: batch.place(index), self._shared)
 
     def from_mark(self, start: Mark, size: int) -> Iterator[ChairItem]:
         """Yield the items from a mark on; see :class:`SliceReader`."""
-        for caption in self._captions(start, size):
-            yield self._item(caption, caption.image_id)
+        for captions in self._captions(start, size):
+            yield from self._items_of(captions, captions.images)
 
     def names_from(self, start: Mark) -> frozenset[str]:
         """Return the names of the objects in the references, or in the captions from a mark on."""
@@ -328,17 +339,29 @@ class _Captions:
 
     def _captions(
         self, start: Mark | None = None, size: int = 0, marks: Marks | None = None
-    ) -> Iterator[_Caption]:
-        key, text_key = self._keys.id if self._id_map is None else None, self._keys.text
-        for record in read_records(self._responses, start=start, size=size, marks=marks):
-            values = record.values
-            # Nearly all captions have a number and a text in ASCII.
-            number = None if key is None else values.get(key)
-            text = values.get(text_key)
-            image = str(number) if type(number) is int else self._image_id(record)
-            if type(text) is not str or not text.isascii():
-                text = self._text(record)
-            yield _caption((image, text, record))
+    ) -> Iterator[_Captions]:
+        for batch in read_record_batches(self._responses, start=start, size=size, marks=marks):
+            yield self._plain(batch) or self._captions_of(batch)
+
+    def _plain(self, batch: RecordBatch) -> _Captions | None:
+        """Return captions that have numbers as ids, and texts in ASCII; nearly all have.
+
+        The loops are those of C: each caption passes here twice.
+        """
+        key, text_key = self._keys.id, self._keys.text
+        if self._id_map is not None or key is None:
+            return None
+        numbers = [values.get(key) for values in batch.values]
+        texts = [values.get(text_key) for values in batch.values]
+        if {*map(type, numbers)} != _NUMBER or {*map(type, texts)} != _TEXT:
+            return None
+        found = cast("list[str]", texts)
+        return _Captions(list(map(str, numbers)), found, batch) if all(map(_ascii, found)) else None
+
+    def _captions_of(self, batch: RecordBatch) -> _Captions:
+        records = batch.records()
+        found = [(self._image_id(record), self._text(record)) for record in records]
+        return _Captions([image for image, _ in found], [text for _, text in found], batch)
 
     def _image_id(self, record: Record) -> str:
         if self._id_map is not None:
@@ -404,7 +427,7 @@ class _CaptionReader:
     references: References | None
     options: InputOptions
     group_by: tuple[str, ...]
-    captions: _Captions | None = field(default=None, compare=False)
+    captions: _Archive | None = field(default=None, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "captions": None}
@@ -419,9 +442,9 @@ class _CaptionReader:
         """Return the names of the objects in the references, or in the responses without them."""
         return self._opened().names_from(start)
 
-    def _opened(self) -> _Captions:
+    def _opened(self) -> _Archive:
         """Return the captions; what they read is read once."""
         if self.captions is None:
             given = _Given(self.references)
-            self.captions = _Captions(self.responses, given, self.options, self.group_by)
+            self.captions = _Archive(self.responses, given, self.options, self.group_by)
         return self.captions
