@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -43,9 +43,10 @@ def _line(
     line = result.to_json()
     evidence = line.pop("evidence")
     numbers = result.statistics
-    _refuse_infinite(result)
     # A set of types takes half the time of a loop, and most metrics count.
-    plain = numbers if set(map(type, numbers)) == _WHOLE else list(map(_plain, numbers))
+    whole = set(map(type, numbers)) == _WHOLE
+    _refuse_infinite(result, () if whole else numbers)
+    plain = numbers if whole else list(map(_plain, numbers))
     line["statistics"] = dict(zip(statistics, plain, strict=bool(numbers)))
     response = response_of(item)
     if keep_text:
@@ -100,10 +101,10 @@ def _plain(number: float) -> int | float:
     return int(number) if float(number).is_integer() else number
 
 
-def _refuse_infinite(result: ItemResult) -> None:
+def _refuse_infinite(result: ItemResult, statistics: Sequence[float]) -> None:
     """Refuse numbers that JSON does not have; the encoder would write null."""
     # A sum is finite only if all its parts are. Undefined scores are left out, as are zeros.
-    if not math.isfinite(sum(filter(None, result.scores.values()), sum(result.statistics))):
+    if not math.isfinite(sum(filter(None, result.scores.values()), sum(statistics))):
         raise ValueError(f"item {result.id!r} has a score or statistic that is not finite")
 
 

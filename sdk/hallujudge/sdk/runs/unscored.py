@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,13 +61,17 @@ class UnscoredCounts:
     claims: ReasonCounts = field(default_factory=ReasonCounts)
     """Of claims, in scored and unscored items."""
 
-    def add(self, results: Iterable[ItemResult]) -> None:
+    def add(self, results: Sequence[ItemResult]) -> None:
         """Count a batch of results."""
         for result in results:
-            for claim in _unscored_claims(result):
-                self.claims.add(claim.reason, result.id, claim.detail)
             if result.outcome is Outcome.UNSCORED:
                 self.items.add(result.reason, result.id, result.detail)
+        # One of each kind tells whether there are claims to look through; most kinds have none.
+        kinds = {type(result.evidence): result.evidence for result in results}
+        if any(hasattr(evidence, "claims") for evidence in kinds.values()):
+            for result in results:
+                for claim in _unscored_claims(result):
+                    self.claims.add(claim.reason, result.id, claim.detail)
 
     def merge(self, later: UnscoredCounts) -> None:
         """Add the counts of later items."""
