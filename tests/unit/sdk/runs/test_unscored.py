@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.triplets import Sentence
 from hallujudge.sdk.runs.unscored import UnscoredCounts
 
 
@@ -22,7 +23,7 @@ class PlugInEvidence:
 
 def test_claims_of_any_evidence_are_counted() -> None:
     unscored = ClaimVerdict(
-        triplet="a dog",
+        triplet=Sentence("A dog."),
         judge="llm",
         verdict=Verdict.UNSCORED,
         reason="JUDGE_FAILED",
