@@ -206,11 +206,14 @@ def _unknown_keys(archive: ArchiveFile) -> tuple[str, ...]:
         ("id", (*_ID_KEYS, "image"), ("id",)),
         ("response", _RESPONSE_KEYS, ("response", "output", "answer", "pred", "caption")),
     )
-    return tuple(
+    pairs = (
         f"{name}={_guess(archive.first, words)}"
         for name, usual, words in guesses
         if not _key_of(archive.first, usual)
     )
+    # Answers with labels need no id, since nothing is joined to them.
+    needless = "id=KEY" if _metrics_of(archive.first) == ("pope",) else ""
+    return tuple(pair for pair in pairs if pair != needless)
 
 
 def _guess(values: Mapping[str, object], words: Iterable[str]) -> str:

@@ -49,7 +49,7 @@ MAX_FREE_BYTES = 1 << 27
 """Unpacked bytes from which on the ratio is checked."""
 _MAX_UNPACKED_BYTES = 1 << 36
 # A zstd block of a few bytes unpacks to 128 KiB, so that small pieces keep a bomb's size small.
-_ZSTD_PIECE = 1 << 12
+_ZSTD_PIECE = 1 << 10
 
 
 def open_binary(path: Path) -> BinaryIO:

@@ -61,8 +61,7 @@ def open_responses(
     opened = _opened(responses, "responses", metric)
     if not options.key_map:
         return opened
-    source = _mapped(opened, options.key_map)
-    return replace(opened, source=source, converted=True)
+    return replace(opened, source=_mapped(opened, options.key_map))
 
 
 def open_references(references: References | None) -> Opened:
@@ -219,7 +218,7 @@ def _mapped(opened: Opened, keys: Mapping[str, str]) -> Records:
     def records() -> Iterator[Record]:
         for record in read_records(source):
             more = {name: value_at(record.values, key) for name, key in keys.items()}
-            yield record._replace(values={**record.values, "response": None, **more})
+            yield record._replace(values={**record.values, **more})
 
     if isinstance(source, (str, Path)):
         return Records(records, str(source))

@@ -100,15 +100,14 @@ def read_items(
 def _with_common_keys(
     options: InputOptions, given: Opened, metric: str, *, joined: bool
 ) -> InputOptions:
-    """Return the options, with the common keys of converted records unless the user named some."""
-    if not given.converted:
-        return options
-    text_key = options.text_key or "response"
+    """Return the options, with the common keys that records have unless the user named some."""
+    mapped = options.key_map
+    text_key = "response" if given.converted or "response" in mapped else None
     # POPE's question ids appear once in each category of lmms-eval's samples. Question files have
     # no other id, so that a join still goes by question id.
-    own_id = metric == "pope" and given.reader is not None and not joined
-    id_key = "id" if own_id or "id" in options.key_map else None
-    return replace(options, text_key=text_key, id_key=options.id_key or id_key)
+    own_id = given.converted and metric == "pope" and given.reader is not None and not joined
+    id_key = "id" if own_id or "id" in mapped else None
+    return replace(options, text_key=options.text_key or text_key, id_key=options.id_key or id_key)
 
 
 def _renamed(err: ArchiveError, *archives: Opened) -> ArchiveError:

@@ -18,7 +18,7 @@ from .questions import ID_KEYS, IMAGE_KEYS, LABEL_KEYS, Question, Questions, id_
 __all__ = ["Answers"]
 
 # If a record has both, `answer` is the label and `prediction` the response (VLMEvalKit).
-_ANSWER_KEYS = ("response", "output", "prediction", "answer", "text", "caption")
+_ANSWER_KEYS = ("response", "output", "prediction", "predict", "answer", "text", "caption")
 _WORD = re.compile(r"\w+")
 _LOOKED_AT = 100
 

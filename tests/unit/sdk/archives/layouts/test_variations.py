@@ -248,3 +248,36 @@ def test_logs_of_splits_that_the_metric_names_are_joined(tmp_path: Path, tool: s
 def test_logs_of_one_task_of_inspect_ai_are_named_by_it(tmp_path: Path) -> None:
     write_logs(tmp_path, "Inspect AI", "yes-no")
     assert [summary.task for summary in inspect_archives([tmp_path])] == ["yes-no"]
+
+
+@pytest.mark.parametrize("key", ["response", "prediction", "answer"])
+@pytest.mark.parametrize("mapped", ["label", "id"])
+def test_a_mapped_key_leaves_the_response_where_it_is(
+    tmp_path: Path, key: str, mapped: str
+) -> None:
+    """As logs of ms-swift and OpenCompass: only the key of the label is unusual."""
+    names = {"id": "id", "label": "label", mapped: "gold"}
+    row: dict[str, object] = {names["id"]: 7, key: "Yes.", names["label"]: "yes"}
+    path = write_lines(tmp_path / "a.jsonl", [row])
+    inputs = InputOptions(key_map={mapped: "gold"})
+    (item,) = read_items("pope", path, None, options=inputs)
+    assert isinstance(item, PopeItem)
+    assert (item.id, item.response, item.label) == ("7", "Yes.", "yes")
+
+
+def test_a_record_without_the_mapped_response_has_none(tmp_path: Path) -> None:
+    rows = [{"id": 1, "said": "Yes", "answer": "No", "label": "yes"}, {"id": 2, "label": "no"}]
+    path = write_lines(tmp_path / "a.jsonl", rows)
+    inputs = InputOptions(key_map={"response": "said"})
+    items = list(read_items("pope", path, None, options=inputs))
+    assert [getattr(item, "response", "") for item in items] == ["Yes", None]
+
+
+def test_answers_with_labels_need_no_id(tmp_path: Path) -> None:
+    """As LLaMA-Factory's generated_predictions.jsonl."""
+    row = {"prompt": "Is there a dog?", "predict": "Yes.", "label": "yes"}
+    path = write_lines(tmp_path / "generated_predictions.jsonl", [row, row])
+    assert [answer[1:] for answer in answers(path)] == [("Yes.", "yes")] * 2
+    (summary,) = inspect_archives([path])
+    assert summary.command == f"hallujudge score pope --responses {path} --out results"
+    assert summary.without_id == 2
