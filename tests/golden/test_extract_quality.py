@@ -20,6 +20,7 @@ from oracles.extraction_scores import (
     read_annotations,
     triplet_scores,
 )
+from oracles.reading_sheet import draw
 
 from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
 
@@ -56,3 +57,11 @@ def test_published_graphs_know_most_keywords(goldens: Path, domain: str) -> None
         scores = graph_scores(goldens / "mementos", domain, kind, extracted)
         assert scores.roots_found >= 0.7 * scores.roots
         assert scores.known >= 0.75 * scores.keywords
+
+
+def test_a_new_blind_reading_draws_no_response_that_was_read(goldens: Path) -> None:
+    read = {drawn.text for drawn in draw(goldens, 20261122, 10)}
+    assert read & {drawn.text for drawn in draw(goldens, 20261124, 8)}
+    fresh = draw(goldens, 20261124, 8, read)
+    assert len(fresh) == 64
+    assert not read & {drawn.text for drawn in fresh}

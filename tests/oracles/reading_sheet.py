@@ -4,7 +4,8 @@
 claims that a reader lists first. With ``--claims`` it prints the claims of all extractors under
 each sentence: without repeats, in random order and without their extractor. ``--pipeline`` adds
 the extractor ``spacy``. ``--seed`` draws other sentences; texts that were read once must not be
-read again after rules were changed by what was found.
+read again after rules were changed by what was found: ``--apart-from`` leaves out the responses
+that another seed draws.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,13 +83,17 @@ def _caption(row: Any) -> object:
     return row.get("caption") or row.get("text") or row.get("answer")
 
 
-def draw(goldens: Path, seed: int, each: int) -> list[Drawn]:
-    """One sentence of each of some responses per source, of keys whose SHA-256 is odd."""
+def draw(goldens: Path, seed: int, each: int, read: Collection[str] = frozenset()) -> list[Drawn]:
+    """One sentence of each of some responses per source, of keys whose SHA-256 is odd.
+
+    Responses that are in ``read`` are left out.
+    """
     chance, drawn = random.Random(seed), []
     for _, rows in sorted(responses(goldens).items()):
         pool = [(key, text) for key, text in rows if isinstance(text, str) and _odd(key)]
         chance.shuffle(pool)
-        chosen = [text for _, text in pool if any(_sentences(text))][:each]
+        fresh = [text for _, text in pool if text not in read and any(_sentences(text))]
+        chosen = fresh[:each]
         drawn += [chance.choice(list(_sentences(text))) for text in chosen]
     return drawn
 
@@ -126,12 +131,16 @@ def main() -> None:
     parser.add_argument("--pipeline", help="Installed spaCy pipeline.")
     parser.add_argument("--seed", type=int, default=20261122, help="Seed of the draw.")
     parser.add_argument("--each", type=int, default=10, help="Sentences of each source.")
+    parser.add_argument(
+        "--apart-from", type=int, nargs="*", default=[], help="Seeds whose responses were read."
+    )
     given = parser.parse_args()
     extractors: list[Extractor] = [RuleTripletExtractor()]
     if given.pipeline:
         extractors.append(shared_extractor(given.pipeline))
     chance = random.Random(given.seed)
-    for number, drawn in enumerate(draw(given.goldens, given.seed, given.each)):
+    read = {old.text for seed in given.apart_from for old in draw(given.goldens, seed, 10)}
+    for number, drawn in enumerate(draw(given.goldens, given.seed, given.each, read)):
         print(f"[{number}] (... {drawn.context}) >>> {drawn.sentence}")
         for index, claim in enumerate(claims(drawn, extractors, chance) if given.claims else ()):
             print(f"    {index}: {claim}")

@@ -22,7 +22,7 @@ from .options import CompareOptions, RunSource
 from .pairing import PairedRuns
 from .result import Comparison
 from .runs import RunData, checked_scores, read_runs
-from .values import CorrectedDifference, Finding, Pair, ScoreDifference
+from .values import CorrectedDifference, Finding, Pair, RunLabel, ScoreDifference
 
 __all__ = ["compare", "compare_runs", "corrected", "coverage_notes", "data_notes", "pair_of"]
 
@@ -60,13 +60,23 @@ def compare_runs(runs: Sequence[RunData], options: CompareOptions) -> Comparison
     return Comparison(
         metric=first.metric.name,
         variant=first.metric.variant,
-        runs=tuple(run.label for run in runs),
+        runs=tuple(_labels(runs, pairs)),
         pairs=corrected(pairs, 1 - settings.confidence),
         tests=tests,
         confidence=settings.confidence,
         method=settings.text,
         notes=(*data_notes(runs, options), *_notes(pairs)),
     )
+
+
+def _labels(runs: Sequence[RunData], pairs: Sequence[Pair]) -> Iterable[RunLabel]:
+    """Yield what is shown of each run; where corrected scores are, with their signature."""
+    corrected_runs = {
+        name for pair in pairs if pair.corrected for name in (pair.first, pair.second)
+    }
+    for run in runs:
+        found = run.calibration if run.name in corrected_runs else None
+        yield run.label if found is None else replace(run.label, signature=found.signature)
 
 
 def pair_of(

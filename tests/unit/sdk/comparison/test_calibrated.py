@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,10 @@ def calibrated_run(folder: Path, wrong: float, seed: int) -> None:
 def test_corrected_differences_stand_beside_raw_ones(tmp_path: Path) -> None:
     for name, wrong, seed in (("one", 0.9, 1), ("two", 0.1, 2)):
         calibrated_run(tmp_path / name, wrong, seed)
-    [pair] = compare(tmp_path / "one", tmp_path / "two").pairs
+    found = compare(tmp_path / "one", tmp_path / "two")
+    for run in found.runs:
+        assert re.search(r"\|calibrated:ppi\+\+/n=\d+/labels@[0-9a-f]{8}$", run.signature)
+    [pair] = found.pairs
     assert [each.score for each in pair.corrected] == ["chair_i", "chair_s"]
     for each in pair.corrected:
         raw = pair[each.score]
@@ -59,5 +63,6 @@ def test_a_run_against_itself_differs_by_nothing(tmp_path: Path) -> None:
 def test_both_runs_must_be_calibrated(tmp_path: Path) -> None:
     calibrated_run(tmp_path / "one", 0.5, 1)
     chair_run(tmp_path / "two", 0.5, seed=2, images=80)
-    [pair] = compare(tmp_path / "one", tmp_path / "two").pairs
-    assert pair.corrected == ()
+    found = compare(tmp_path / "one", tmp_path / "two")
+    assert found.pairs[0].corrected == ()
+    assert not any("calibrated:" in run.signature for run in found.runs)
