@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..errors import ArchiveError, HallujudgeError
 from .archive_files import ArchiveFile, open_file
-from .found_files import FoundFile
+from .found_files import FoundFile, is_pattern
 from .records import canonical_id, named
 
 __all__ = ["gathered"]
@@ -27,6 +28,8 @@ def gathered(
     """
     opened, notes = _opened(files)
     chosen = _of_benchmark(_for_metric(opened, metric), metric)
+    if not chosen and is_pattern(Path(given)):
+        chosen = _shards(opened)
     if not chosen:
         raise _nothing(opened, given, metric, notes)
     _refuse_mixed(chosen, given, metric)
@@ -78,6 +81,16 @@ def _of_benchmark(chosen: Sequence[ArchiveFile], metric: str) -> list[ArchiveFil
     return [a for a in chosen if a in own or not own or not _has_only_labels(a)]
 
 
+def _shards(opened: Sequence[ArchiveFile]) -> list[ArchiveFile]:
+    """Return files of plain records that a pattern names, if they have the same keys.
+
+    A folder may hold anything, whereas a pattern says which files are meant.
+    """
+    plain = [archive for archive in opened if archive.reader is None]
+    keys = {frozenset(archive.first) for archive in plain}
+    return plain if len(keys) == 1 else []
+
+
 def _is_named(archive: ArchiveFile, metric: str) -> bool:
     return metric in archive.file.path.name.casefold()
 
@@ -115,7 +128,7 @@ def _nothing(
         return ArchiveError(
             f"{given}: {len(plain)} files hold records of no known tool, {named(plain)}, and may "
             f"be of different runs. Give one of them with `hallujudge score {metric} --responses "
-            "FILE`"
+            "FILE`, or a pattern of the files of one run"
         )
     seen = f" Found: {'; '.join(text for _, text in known[:3])}." if known else ""
     failed = f" {notes[0]}." if notes and not found else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
@@ -26,6 +27,8 @@ _MAX_PARTS = 10_000
 _PIECE = 1 << 20
 # Python's default of 131,072 characters is shorter than a long response.
 _MAX_CELL_CHARS = 1 << 24
+# Python's parser takes a hundred times the memory of its text.
+_MAX_LIST_CHARS = 1 << 16
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 # Excel silently truncates longer cells.
 _EXCEL_CELL_CHARS = 32_767
@@ -69,8 +72,23 @@ def structured(value: object) -> object:
         try:
             return json.loads(value)
         except (ValueError, RecursionError):
-            return value
+            return _listed(value)
     return value
+
+
+def _listed(text: str) -> object:
+    """Return the list that a cell holds as Python prints it; other texts as they are.
+
+    pandas writes columns of lists so: ``['dining table', "chef's knife"]``. An array of numpy,
+    ``['dog' 'cat']``, would be one text, so that what was read has to print as the cell again.
+    """
+    if not text.startswith("[") or len(text) > _MAX_LIST_CHARS:
+        return text
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+    return value if repr(value) == text else text
 
 
 def _plain(value: Any) -> object:

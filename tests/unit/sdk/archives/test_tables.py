@@ -244,3 +244,19 @@ def test_lmms_eval_samples_of_chair_bring_their_objects(tmp_path: Path) -> None:
         "A dog.",
         ("dog", "cat"),
     )
+
+
+def test_lists_as_pandas_prints_them_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "captions.csv"
+    rows = [{"image_id": 1, "caption": "A dog.", "objects": ["dining table", "chef's knife"]}]
+    pd.DataFrame(rows).to_csv(path, index=False)
+    (item,) = read_items("chair", path, None)
+    assert item.reference_objects == ("dining table", "chef's knife")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("cell", ["['dog' 'cat']", "['dog', cat]", "[__import__('os')]", "[" * 999])
+def test_what_is_not_a_list_as_python_prints_it_is_refused(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "captions.csv"
+    pd.DataFrame([{"image_id": 1, "caption": "A dog.", "objects": cell}]).to_csv(path, index=False)
+    with pytest.raises(ArchiveError, match="expected a list of object names, found"):
+        read_items("chair", path, None)

@@ -281,3 +281,25 @@ def test_answers_with_labels_need_no_id(tmp_path: Path) -> None:
     (summary,) = inspect_archives([path])
     assert summary.command == f"hallujudge score pope --responses {path} --out results"
     assert summary.without_id == 2
+
+
+def write_ranks(folder: Path, *ids: tuple[int, ...]) -> None:
+    for rank, numbers in enumerate(ids):
+        rows = [{"question_id": n, "response": "Yes", "label": "yes"} for n in numbers]
+        write_lines(folder / f"rank{rank}.jsonl", rows)
+
+
+def test_a_pattern_joins_plain_files(tmp_path: Path) -> None:
+    write_ranks(tmp_path, (1, 3), (2, 4))
+    assert [answer[0] for answer in answers(tmp_path / "rank*.jsonl")] == ["1", "3", "2", "4"]
+    with pytest.raises(ArchiveError, match="2 files hold records of no known tool"):
+        answers(tmp_path)
+
+
+def test_a_pattern_over_other_files_is_refused(tmp_path: Path) -> None:
+    write_ranks(tmp_path, (1, 2), (2, 3))
+    with pytest.raises(ArchiveError, match=r"rank0.jsonl and .*rank1.jsonl both hold the id '2'"):
+        answers(tmp_path / "rank*.jsonl")
+    write_lines(tmp_path / "rank1.jsonl", [{"name": "x", "said": "Yes", "label": "yes"}])
+    with pytest.raises(ArchiveError, match="2 files hold records of no known tool"):
+        answers(tmp_path / "rank*.jsonl")
