@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import ArchiveError
-from .json_lines import Batch, LineReader, Mark, Marks, Placed
+from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
 from .local_files import is_plain, open_binary, open_text
 
 __all__ = [
@@ -41,6 +41,7 @@ _NAMED = 10
 _NAMED_CHARS = 160
 _VALUE_CHARS = 500
 _GROWTH = 7
+_MEETINGS = ("}, {", "},{")
 _GATHERED = 128
 _GATHERED_CHARS = 1 << 16
 _BEGINNING = Mark()
@@ -205,6 +206,7 @@ class _Reader:
         self._at = 0
         self._line = line
         self._ended = False
+        self._single_before = 0
         self.taken = 0
         """Number of characters that were decoded."""
 
@@ -232,7 +234,11 @@ class _Reader:
             self._skip(1)
         else:
             while True:
-                yield self._value()
+                line = self._line
+                if values := self._several():
+                    yield from (Placed(value, line) for value in values)
+                else:
+                    yield self._value()
                 mark = self._peek()
                 if mark not in {",", "]"}:
                     raise self._error("the list is not closed; the file may be truncated")
@@ -241,6 +247,26 @@ class _Reader:
                     break
         if self._peek():
             raise self._error("unexpected text after the end of the list; remove it")
+
+    def _several(self) -> list[object] | None:
+        """Return the next values of a list if they stand on one line; they are decoded at once.
+
+        They end where two objects meet. A place like this in a text or in a value is no end: what
+        precedes it is no JSON. Then these values are decoded one by one.
+        """
+        if self._at < self._single_before:
+            return None
+        most = self._at + BLOCK
+        self._single_before = most
+        ends = (self._buffer.rfind(meeting, self._at, most) for meeting in _MEETINGS)
+        end = next((end + 1 for end in ends if end > 0), 0)
+        if not end or self._buffer.find("\n", self._at, end) >= 0:
+            return None
+        values = list_of(f"[{self._buffer[self._at : end]}]".encode())
+        if values is not None:
+            self._single_before = end
+            self._skip(end - self._at)
+        return values
 
     def _peek(self) -> str:
         """Return the next character that is not white space; empty at the end of the file."""
@@ -301,6 +327,7 @@ class _Reader:
         if not piece:
             self._ended = True
             return False
+        self._single_before -= self._at
         self._buffer, self._at = held + piece, 0
         return True
 

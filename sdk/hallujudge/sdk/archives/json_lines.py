@@ -17,16 +17,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from operator import itemgetter
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-__all__ = ["Batch", "LineReader", "Mark", "Marks", "Placed", "Span"]
+__all__ = ["BLOCK", "Batch", "LineReader", "Mark", "Marks", "Placed", "Span", "list_of"]
 
 _BOM = b"\xef\xbb\xbf"
 _MARK = struct.Struct("<QQQ")
 _MARKED_VALUES = 512
 _MARKED_BYTES = 1 << 20
-# The values of a block stay in the processor's cache, and an odd line costs its block alone.
-_BLOCK_BYTES = 1 << 17
+
+BLOCK = 1 << 17
+"""Bytes that are decoded at once: their values stay in the processor's cache, and an odd one costs
+its block alone."""
+
 # An escaped backslash escapes nothing after it.
 _ESCAPED = re.compile(rb'\\["\\]')
 
@@ -221,7 +224,7 @@ class LineReader:
 
     def _block_end(self) -> int:
         """Return where the next lines of what is held end; 0: it holds no whole line."""
-        most = self._at + _BLOCK_BYTES
+        most = self._at + BLOCK
         end = self._held.rfind(b"\n", self._at, most) + 1
         # At least one line, however long.
         return end or self._held.find(b"\n", most) + 1
@@ -254,7 +257,7 @@ class LineReader:
             return None
         try:
             values = self._decode_lines(block)
-        except self._refused:
+        except (ValueError, RecursionError):
             return None
         return values if len(values) == lines and _has_quotes(block, _texts(values)) else None
 
@@ -280,6 +283,18 @@ class LineReader:
         except self._refused:
             return self._strict(text)
         return value if _has_quotes(text, _texts([value])) else self._strict(text)
+
+
+def list_of(data: bytes) -> list[object] | None:
+    """Return the values of a list; None if it is not one, or Python's decoder must look at it."""
+    # Imported here because clients of a server start without it.
+    from msgspec.json import decode
+
+    try:
+        values = decode(data, type=list[Any])
+    except (ValueError, RecursionError):
+        return None
+    return values if _has_quotes(data, _texts(values)) else None
 
 
 class _Found(NamedTuple):

@@ -150,6 +150,44 @@ def test_reading_in_pieces_equals_reading_whole(
     assert found == (values if layout == "list" else [{"v": value} for value in values])
 
 
+rows = st.dictionaries(
+    st.text(st.sampled_from('a}, {"\\\n'), max_size=5),
+    st.text(st.sampled_from('b}, {[]"\\\n'), max_size=8) | json_values,
+    max_size=3,
+)
+
+
+@given(
+    st.lists(rows | json_values, min_size=1, max_size=12),
+    st.lists(st.sampled_from([", ", ",", ",\n", " , "]), min_size=12, max_size=12),
+    st.sampled_from([7, 300, 1 << 20]),
+)
+def test_values_of_a_list_are_read_alone_and_together(
+    tmp_path_factory: pytest.TempPathFactory, values: list[object], gaps: list[str], chunk: int
+) -> None:
+    path = tmp_path_factory.mktemp("json") / "f"
+    text, expected = "[", []
+    for value, gap in zip(values, gaps, strict=False):
+        expected.append((repr(value), 1 + text.count("\n")))
+        text += json.dumps(value) + gap
+    path.write_text(text.rstrip(", \n") + "]", encoding="utf-8", newline="")
+    found = [(repr(value), line) for value, line in read_values(path, chunk_chars=chunk)]
+    assert found == expected
+
+
+@pytest.mark.parametrize("chunk", [24, 1 << 20])
+@pytest.mark.parametrize(
+    "fault", ['{"a": 3, "a": 4}', '{"a": "}, {", "b": "\\"", "a": 4}', '{"a": 3]', "{a}"]
+)
+def test_what_precedes_a_fault_in_a_list_is_read(tmp_path: Path, fault: str, chunk: int) -> None:
+    path = tmp_path / "f.json"
+    path.write_text(f'[\n{{"a": 1}}, {{"a": 2}}, {fault}, {{"a": 5}}, {{"a": 6}}]')
+    found: list[object] = []
+    with pytest.raises(ArchiveError, match="line 2"):
+        found.extend(placed.value for placed in read_values(path, chunk_chars=chunk))
+    assert found == [{"a": 1}, {"a": 2}]
+
+
 @given(st.integers(min_value=1, max_value=60), st.integers(min_value=1, max_value=30))
 def test_a_cut_archive_is_always_noticed(
     tmp_path_factory: pytest.TempPathFactory, cut: int, chunk: int
