@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.certificates import Certificates, make_certificates
 from support.qa_samples import write_lines
-from support.running import here
+from support.running import ServerProcess, here
 
 FILES = ("items.jsonl", "report.json", "manifest.json", "journal.bin")
 
@@ -88,3 +91,39 @@ def test_what_cannot_be_submitted_is_refused(
 def test_a_job_that_is_not_done_is_not_fetched(server: str, tmp_path: Path) -> None:
     absent = here("fetch", "0" * 32, "--server", server, "-o", tmp_path / "out")
     assert (absent.returncode, "you have no job" in absent.stderr) == (2, True)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("tls_ca"))
+
+
+@pytest.fixture(scope="module")
+def guarded(certificates: Certificates) -> Iterator[str]:
+    """The address of a server that wants certificates of its clients."""
+    cert, key = certificates.server
+    server = ServerProcess("--tls-cert", cert, "--tls-key", key, "--tls-ca", certificates.ca)
+    yield server.address
+    code, errors = server.stop()
+    assert code == 0, errors
+
+
+def test_the_command_that_submit_prints_reaches_the_server(
+    guarded: str, certificates: Certificates, files: tuple[str, ...], tmp_path: Path
+) -> None:
+    key_file = tmp_path / "a key.txt"
+    key_file.write_text("hj_unused_unused")
+    cert, key = certificates.client
+    connected = (
+        *("--tls-ca", certificates.ca, "--tls-cert", cert, "--tls-key", key),
+        *("--api-key-file", str(key_file)),
+    )
+    submitted = here("submit", *files, "--server", guarded, *connected)
+    assert submitted.returncode == 0, submitted.stderr
+    _, command = submitted.stderr.split("hallujudge fetch ")
+    printed = shlex.split(command)
+    assert printed[1:] == ["--server", guarded, *connected, "--out", "DIR"]
+    out = tmp_path / "fetched"
+    fetched = here("fetch", *printed[:-1], out, "--wait")
+    assert fetched.returncode == 3, fetched.stderr
+    assert (out / "items.jsonl").exists()

@@ -10,7 +10,17 @@ from .panels import server_option
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
 
-__all__ = ["ApiKeyFile", "Server", "TlsCa", "TlsCert", "TlsKey", "connection_of"]
+__all__ = [
+    "ApiKeyFile",
+    "Server",
+    "TlsCa",
+    "TlsCert",
+    "TlsKey",
+    "connection_flags",
+    "connection_of",
+]
+
+_FLAGS = ("--tls-ca", "--tls-cert", "--tls-key", "--api-key-file")
 
 Server = Annotated[
     str | None,
@@ -55,9 +65,14 @@ def connection_of(
     return load_connection(given, api_key_file=api_key_file or "")
 
 
+def connection_flags(*values: str | None) -> tuple[str, ...]:
+    """Return the options that were given, for a command that calls the same server."""
+    pairs = zip(_FLAGS, values, strict=True)
+    return tuple(part for flag, value in pairs if value for part in (flag, value))
+
+
 def _refuse_alone(*values: str | None) -> None:
-    flags = ("--tls-ca", "--tls-cert", "--tls-key", "--api-key-file")
-    if given := [flag for flag, value in zip(flags, values, strict=True) if value]:
+    if given := connection_flags(*values):
         raise InvalidInputError(
             f"{given[0]} is for a server, and none is named; add --server, or leave it out"
         )

@@ -10,7 +10,15 @@ from typing import Annotated, Any
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
-from .connection import ApiKeyFile, Server, TlsCa, TlsCert, TlsKey, connection_of
+from .connection import (
+    ApiKeyFile,
+    Server,
+    TlsCa,
+    TlsCert,
+    TlsKey,
+    connection_flags,
+    connection_of,
+)
 from .declared import response_option
 from .panels import input_option, output_option, server_option, statistics_option
 from .run import FORMATS, ScoreCommand
@@ -186,6 +194,7 @@ class RunOptions:
         """
         if self.quiet and self.verbose:
             raise InvalidInputError("--quiet and --verbose are both given; choose one")
+        connected = (self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file)
         inputs = replace(
             run.inputs or InputOptions(),
             key_map=_key_map(self.map or ()),
@@ -201,9 +210,8 @@ class RunOptions:
             **{
                 **self._shared_with(ScoreCommand),
                 "judges": judges or {},
-                "connection": connection_of(
-                    self.server, self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file
-                ),
+                "connection": connection_of(self.server, *connected),
+                "connection_flags": connection_flags(*connected),
                 "formats": _split(self.format),
             },
         )

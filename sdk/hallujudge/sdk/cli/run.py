@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping, Sized
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -60,6 +61,8 @@ class ScoreCommand:
     """Host and port of the server; None scores in this process."""
     connection: Connection | None = None
     """Certificates and API key for the server; None: those of the environment."""
+    connection_flags: tuple[str, ...] = ()
+    """The options behind ``connection``, for the command that fetches a submitted run."""
     progress_timeout: float = 600.0
     """Seconds for which the server may be at work without progress."""
     reconnect_timeout: float = 120.0
@@ -168,9 +171,10 @@ class ScoreCommand:
         with self._client() as client:
             info = client.submit_items(run, spec, items, submitted.request_id)
         typer.echo(info.id)
+        at = shlex.join(("--server", self.server, *self.connection_flags))
         self.note(
             f"job {info.id} is {info.state} and has {info.items:,} items; get its results with "
-            f"hallujudge fetch {info.id} --server {self.server} --out DIR"
+            f"hallujudge fetch {info.id} {at} --out DIR"
         )
         return ExitCode.OK
 
