@@ -57,12 +57,24 @@ class KeyStore:
         )
         if not right or key is None or caller is None:
             raise UnauthenticatedError("the API key is not valid; check it, or ask for another")
-        if (state := key.state()) != "valid":
-            raise UnauthenticatedError(
-                f"the API key {key.id} is {state}; ask the server's administrator for another",
-                metadata={"key": key.id},
-            )
+        _check_state(key)
         return caller
+
+    def check(self, caller: Caller) -> None:
+        """Check that the key of a caller, which was valid when its call began, still is.
+
+        Raises:
+            UnauthenticatedError: It is not.
+        """
+        self._look()
+        known = self._keys.get(caller.key_id)
+        if known is None:
+            raise UnauthenticatedError(
+                f"the API key {caller.key_id} is no longer known; ask the server's "
+                "administrator for another",
+                metadata={"key": caller.key_id},
+            )
+        _check_state(known[0])
 
     def _look(self) -> None:
         """Read the file again if it changed; keep the keys if it can't be read."""
@@ -77,6 +89,14 @@ class KeyStore:
             _LOG.info("keys read again from %s: %d keys", self._path, len(self._keys))
         except InvalidInputError as err:
             _LOG.error("the keys stay as they were: %s", err)
+
+
+def _check_state(key: ApiKey) -> None:
+    if (state := key.state()) != "valid":
+        raise UnauthenticatedError(
+            f"the API key {key.id} is {state}; ask the server's administrator for another",
+            metadata={"key": key.id},
+        )
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -62,6 +62,15 @@ class Door:
             )
         return anonymous(context.peer())
 
+    def check(self, caller: Caller) -> None:
+        """Turn away a caller whose key was revoked, or expired, in the middle of a call.
+
+        Raises:
+            UnauthenticatedError: The key is not valid any more.
+        """
+        if self._keys is not None and caller.key_id:
+            self._keys.check(caller)
+
 
 def open_door(settings: ServerSettings) -> Door:
     """Return the door that the settings describe.

@@ -141,7 +141,9 @@ class GuardInterceptor(WrappingInterceptor):
         return await reader.only(raws, memory)
 
     async def _pace(self) -> None:
-        await self.admission.limits.message(current_caller())
+        caller = current_caller()
+        self._door.check(caller)
+        await self.admission.limits.message(caller)
 
     def known(self, rule: MethodRule, context: Context) -> Caller:
         """Return who calls; the running task works for that caller until it ends.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from support.rpc import health_stub, raw_call, refused
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.access.caller import Limits, Scope
-from hallujudge.judge_service.access.keys import create_key
+from hallujudge.judge_service.access.keys import create_key, revoke_key
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
@@ -147,6 +148,36 @@ async def test_calls_at_the_same_time_are_limited(keys: Path) -> None:
             await call(b"", metadata=metadata, timeout=PATIENCE)
         assert refused(caught.value)[1] == "KEY_CONCURRENCY_LIMIT"
         idle.cancel()
+
+
+async def _sent_until_refused(stream: Any) -> None:
+    while True:  # the server looks at the file of keys once a second
+        await stream.write(b"\x12\x00")
+        await stream.read()
+
+
+@pytest.mark.parametrize("ended", ["revoked", "deleted"])
+async def test_a_stream_ends_when_its_key_does(keys: Path, ended: str) -> None:
+    key = create_key(keys, "ana", scopes=[Scope.SCORE])
+    create_key(keys, "bob", scopes=[Scope.SCORE])
+    metadata = (("authorization", f"Bearer {key}"),)
+    async with (
+        serving(keys) as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        call = raw_call(channel, "/hallujudge.judge.v1.JudgeService/ScoreStream", "stream_stream")
+        stream = call(metadata=metadata, timeout=PATIENCE)
+        await stream.write(b"\x0a\x07\x0a\x05chair")
+        await stream.read()
+        if ended == "revoked":
+            revoke_key(keys, key[3:11])
+        else:
+            kept = json.loads(keys.read_text())
+            kept["keys"] = kept["keys"][1:]
+            keys.write_text(json.dumps(kept))
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await _sent_until_refused(stream)
+        assert refused(caught.value) == (grpc.StatusCode.UNAUTHENTICATED, "KEY_INVALID")
 
 
 @pytest.mark.parametrize("on", ["auto", "on", "off"])
