@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ pytestmark = pytest.mark.repo
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARD = ROOT / "deploy/grafana/dashboards/hallujudge.json"
 ALERTS = ROOT / "deploy/prometheus/alerts.yml"
+ALERTS_TEST = ROOT / "deploy/prometheus/alerts_test.yml"
 PAGE = ROOT / "docs/how-to/operate-a-server.md"
 # What Prometheus itself writes.
 ITS_OWN = {"up"}
@@ -89,6 +92,24 @@ def test_each_alert_says_what_happened_and_the_page_says_what_to_do() -> None:
     for rule in alerts():
         assert rule["labels"]["severity"] in ("page", "ticket")
         assert rule["annotations"]["summary"].endswith(".")
+
+
+def test_each_alert_is_tried_firing_and_silent() -> None:
+    cases = [
+        (case["alertname"], bool(case.get("exp_alerts")))
+        for test in yaml.safe_load(ALERTS_TEST.read_text(encoding="utf-8"))["tests"]
+        for case in test["alert_rule_test"]
+    ]
+    assert set(cases) == {(rule["alert"], fires) for rule in alerts() for fires in (True, False)}
+
+
+def test_prometheus_says_that_alerts_fire_and_are_silent() -> None:
+    if (promtool := shutil.which("promtool")) is None:
+        pytest.skip("no promtool")
+    done = subprocess.run(
+        [promtool, "test", "rules", ALERTS_TEST], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_panels_have_ids_and_places_of_their_own() -> None:
