@@ -46,6 +46,13 @@ def stages() -> dict[str, str]:
     return {part.split(maxsplit=3)[2]: part for part in parts}
 
 
+def test_the_published_port_is_the_one_that_the_server_has() -> None:
+    server = compose()["services"]["hallujudge"]
+    # The environment precedes server.env, so nothing there moves the port inside the container.
+    [published] = server["ports"]
+    assert published.rpartition(":")[2] == server["environment"]["HALLUJUDGE_PORT"]
+
+
 def test_every_setting_that_is_named_exists() -> None:
     known = {
         entry.name.upper() for table in (ServerSettings, JudgeSettings) for entry in fields(table)
