@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -105,14 +105,19 @@ def runs(archive: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -
         stderr=subprocess.PIPE,
         text=True,
     )
-    try:
+    toll = judged.toll
 
-        def all_paid_is_kept() -> bool:
-            kept = judged.toll.held and verdicts(folder / "judged") == judged.toll.paid.total()
-            return process.poll() is not None or bool(kept)
-
-        assert eventually(all_paid_is_kept)
+    def reach(step: Callable[[], bool]) -> None:
+        reached = eventually(lambda: process.poll() is not None or step())
         assert process.poll() is None, process.communicate()[1]
+        assert reached, f"{toll.paid.total()} calls are paid, {len(toll.held)} are held"
+
+    try:
+        # Each step may take long where other processes keep the cores busy.
+        reach((folder / "captions").exists)
+        reach((folder / "captions" / "report.json").exists)
+        reach(lambda: bool(toll.held))
+        reach(lambda: verdicts(folder / "judged") == toll.paid.total())
         judged.note_homes(server)
         kill(ray_run.ray_workers(process.pid)[0])
         # What the worker sent last may be on its way still: paid, it would reach nobody.
