@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
-from support.running import here
+from support.running import assert_refused, cli, here
+from support.threads import PATIENCE
 from textual.widgets import DataTable, Static
 
 from hallujudge.judge_service.server.server import start
@@ -51,3 +53,12 @@ def test_a_wrong_address_is_an_error_of_the_command() -> None:
     assert done.returncode == 1
     assert "127.0.0.1:1/metrics does not answer: Connection refused; start" in done.stderr
     assert here("top", "file:///etc/passwd").returncode == 2
+
+
+async def test_without_a_terminal_it_is_an_error() -> None:
+    server = await start(ServerSettings(port=0, metrics_port=0))
+    try:
+        done = await asyncio.to_thread(cli, "top", server.metrics_address, timeout=PATIENCE)
+    finally:
+        await server.stop(0)
+    assert_refused(done, "hallujudge top needs a terminal")

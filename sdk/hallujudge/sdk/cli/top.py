@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import Annotated
 
 import typer
 
+from ..errors import InvalidInputError
 from .app import ExitCode, app
 from .panels import examples, server_option
+from .terminal import is_terminal
 
 __all__: list[str] = []
 
@@ -28,5 +31,9 @@ def top(
 
     read = partial(fetch, metrics_url(address))
     read()  # a wrong address is told as an error, not on the screen
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        raise InvalidInputError(
+            f"hallujudge top needs a terminal; {metrics_url(address)} has its figures for programs"
+        )
     TopApp(read, address, interval).run()
     return ExitCode.OK
