@@ -53,9 +53,11 @@ def plan(
     path = out or run / PLAN
     made = next_plan(run, path, count=count, by=_by(by), seed=seed)
     write_file(path, made.to_text())
-    _show(made)
+    # Both files come before any output: a reader that closes the pipe (head) ends the command.
     if sheet is not None:
         write_file(sheet, _sheet(made, run))
+    _show(made)
+    if sheet is not None:
         typer.echo(f"written to {sheet}", err=True)
     typer.echo(f"written to {path}", err=True)
     return ExitCode.OK

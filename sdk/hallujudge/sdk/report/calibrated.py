@@ -6,11 +6,18 @@ from collections.abc import Iterator
 
 from hallujudge.metrics import Score
 from hallujudge.metrics.calibration.judge_accuracy import Rate
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.result import CalibratedScore, Calibration
 
 from .text import ABSENT, Shown, counted, shown
 
-__all__ = ["calibration_sentences", "corrected_cells", "corrected_headings"]
+__all__ = [
+    "calibration_sentences",
+    "corrected_cells",
+    "corrected_headings",
+    "group_cells",
+    "group_headings",
+    "group_text",
+]
 
 _METHODS = {"ppi++": "prediction-powered inference", "rogan-gladen": "Rogan and Gladen"}
 
@@ -26,7 +33,30 @@ def corrected_cells(calibration: Calibration | None, name: str) -> list[str]:
     """Return the cells of a corrected score, as many as there are headings."""
     if calibration is None:
         return []
-    found = calibration.scores.get(name)
+    return _cells(name, calibration.scores.get(name))
+
+
+def group_headings(calibration: Calibration | None, key: str) -> list[str]:
+    """Return the headings of a key's corrected scores; none if no group has enough labels."""
+    if calibration is None or key not in calibration.groups:
+        return []
+    return ["corrected", "interval"]
+
+
+def group_cells(calibration: Calibration | None, key: str, value: str, name: str) -> list[str]:
+    """Return the cells of a group's corrected score, as many as there are headings."""
+    if calibration is None or key not in calibration.groups:
+        return []
+    return _cells(name, calibration.groups[key].get(value, {}).get(name))
+
+
+def group_text(calibration: Calibration | None, key: str, value: str, name: str) -> str:
+    """Return a group's corrected score as one text; nothing if it is not corrected."""
+    cells = group_cells(calibration, key, value, name)
+    return " ".join(["corrected", *cells]) if cells and cells[0] != ABSENT else ""
+
+
+def _cells(name: str, found: CalibratedScore | None) -> list[str]:
     if found is None or found.recommended == "raw" or (best := found.best) is None:
         return [ABSENT, ""]
     score = Score(

@@ -10,7 +10,7 @@ from itertools import islice
 from hallujudge.metrics import Report, Score
 from hallujudge.metrics.calibration.result import Calibration
 
-from .calibrated import calibration_sentences, corrected_cells, corrected_headings
+from .calibrated import calibration_sentences, corrected_cells, corrected_headings, group_text
 from .text import GROUP_LIMIT, clean, coverage_sentence, cut, interval_label, shown
 
 __all__ = ["markdown_table", "markdown_text", "render_markdown"]
@@ -54,20 +54,23 @@ def render_markdown(report: Report, calibration: Calibration | None = None) -> s
             for sentence in (calibration_sentences(calibration) if calibration else ())
         ),
         *(f"> **Note:** {markdown_text(note, limit=2_000)}" for note in report.notes),
-        *(_groups(key, values) for key, values in report.groups.items()),
+        *(_groups(key, values, calibration) for key, values in report.groups.items()),
         f"```\n{_inert(calibration.signature if calibration else report.signature)}\n```",
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _groups(key: str, values: Mapping[str, Mapping[str, Score]]) -> str:
+def _groups(
+    key: str, values: Mapping[str, Mapping[str, Score]], calibration: Calibration | None
+) -> str:
     names = list(next(iter(values.values()), {}))
     rows = [
         [
             markdown_text(value) or "(none)",
             *(
-                f"{f.value} {f.interval} n {f.n}".replace("  ", " ")
-                for f in map(shown, scores.values())
+                f"{f.value} {f.interval} n {f.n} {more}".replace("  ", " ").strip()
+                for name, score in scores.items()
+                for f, more in [(shown(score), group_text(calibration, key, value, name))]
             ),
         ]
         for value, scores in islice(values.items(), GROUP_LIMIT)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics import Report, Score
 from hallujudge.metrics.calibration.result import Calibration
 
-from .calibrated import calibration_sentences, corrected_cells, corrected_headings
+from .calibrated import (
+    calibration_sentences,
+    corrected_cells,
+    corrected_headings,
+    group_cells,
+    group_headings,
+    group_text,
+)
 from .text import (
     GROUP_LIMIT,
     Shown,
@@ -114,7 +121,7 @@ def _print(console: Console, report: Report, calibration: Calibration | None) ->
     for key, values in report.groups.items():
         console.print()
         console.print(f"by {cut(clean(key), _NAME_CHARS)}", style="bold")
-        console.print(_groups(values, console.width))
+        console.print(_groups(key, values, console.width, calibration))
         if len(values) > GROUP_LIMIT:
             console.print(f"and {len(values) - GROUP_LIMIT:,} more in report.json")
     console.print()
@@ -162,26 +169,35 @@ def _scores(report: Report, width: int, calibration: Calibration | None) -> Tabl
     return table
 
 
-def _groups(values: Mapping[str, Mapping[str, Score]], width: int) -> Table:
+def _groups(
+    key: str,
+    values: Mapping[str, Mapping[str, Score]],
+    width: int,
+    calibration: Calibration | None,
+) -> Table:
     names = list(next(iter(values.values()), {}))
     # An interval is 16 columns wide; a group's name and n need about 24.
     wide = 24 + 18 * len(names) <= width
     table = (
         score_table("group", *names)
         if wide
-        else score_table("group", "score", "value", "interval", "n")
+        else score_table(
+            "group", "score", "value", "interval", *group_headings(calibration, key), "n"
+        )
     )
     for value, scores in islice(values.items(), GROUP_LIMIT):
         label = cut(clean(value), _NAME_CHARS) or "(none)"
         figures = {name: shown(score) for name, score in scores.items()}
         if wide:
-            table.add_row(label, *map(_cell, figures.values()))
+            told = (group_text(calibration, key, value, name) for name in figures)
+            table.add_row(label, *map(_cell, figures.values(), told))
         else:
             for name, f in figures.items():
-                table.add_row(label, clean(name), f.value, f.interval, f.n)
+                beside = group_cells(calibration, key, value, name)
+                table.add_row(label, clean(name), f.value, f.interval, *beside, f.n)
                 label = ""
     return table
 
 
-def _cell(figures: Shown) -> str:
-    return "\n".join(filter(None, (figures.value, figures.interval, f"n {figures.n}")))
+def _cell(figures: Shown, corrected: str) -> str:
+    return "\n".join(filter(None, (figures.value, figures.interval, f"n {figures.n}", corrected)))

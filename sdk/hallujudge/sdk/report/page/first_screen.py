@@ -48,7 +48,7 @@ def first_screen(report: Report, about: PageAbout, *, copy: bool = True) -> Iter
     yield _trust(report, about)
     yield scores_table(report, about)
     for key, values in report.groups.items():
-        yield group_tables(key, values)
+        yield group_tables(key, values, about.calibration)
     yield _making(report, about, copy=copy)
 
 

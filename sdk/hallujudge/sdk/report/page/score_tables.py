@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from hallujudge.metrics import Report, Score
+from hallujudge.metrics.calibration.result import Calibration
 
-from ..calibrated import corrected_cells, corrected_headings
+from ..calibrated import corrected_cells, corrected_headings, group_text
 from ..markup import Content, Markup, breakable, element, joined
 from ..text import GROUP_LIMIT, counted, cut, interval_label, meaning_of, shown
 from .about import PageAbout
@@ -118,18 +119,21 @@ def _name(name: str, meaning: str) -> Markup:
     return joined(parts)
 
 
-def group_tables(key: str, values: Mapping[str, Mapping[str, Score]]) -> Markup:
+def group_tables(
+    key: str, values: Mapping[str, Mapping[str, Score]], calibration: Calibration | None = None
+) -> Markup:
     """Return the scores of the groups of a key; scores that no group has are left out.
 
     Args:
         key: What the items are grouped by.
         values: Group -> its scores.
+        calibration: The scores corrected by human labels.
     """
     names = list(next(iter(values.values()), {}))
     names = [name for name in names if any(_defined(scores, name) for scores in values.values())]
     title = element("h2", f"By {cut(key, _NAME_CHARS)}")
     first, *more = (
-        _group_table(key, values, names[at : at + _FIRST_OF_GROUPS])
+        _group_table(key, values, names[at : at + _FIRST_OF_GROUPS], calibration)
         for at in range(0, max(len(names), 1), _FIRST_OF_GROUPS)
     )
     parts = [title, first]
@@ -146,20 +150,28 @@ def _defined(scores: Mapping[str, Score], name: str) -> bool:
 
 
 def _group_table(
-    key: str, values: Mapping[str, Mapping[str, Score]], names: Sequence[str]
+    key: str,
+    values: Mapping[str, Mapping[str, Score]],
+    names: Sequence[str],
+    calibration: Calibration | None,
 ) -> Markup:
+    def corrected(value: str) -> dict[str, str]:
+        return {name: group_text(calibration, key, value, name) for name in names}
+
     rows = (
-        [cut(value, _NAME_CHARS) or "(none)", *_group_cells(scores, names)]
+        [cut(value, _NAME_CHARS) or "(none)", *_group_cells(scores, corrected(value))]
         for value, scores in islice(values.items(), GROUP_LIMIT)
     )
     return table([key, *names], rows)
 
 
-def _group_cells(scores: Mapping[str, Score], names: Iterable[str]) -> Iterator[Content]:
-    for name in names:
+def _group_cells(scores: Mapping[str, Score], corrected: Mapping[str, str]) -> Iterator[Content]:
+    """Yield a cell for each score, with the text of its corrected one if there is any."""
+    for name, told in corrected.items():
         if name not in scores:
             yield ""
             continue
         figures = shown(scores[name])
         small = element("small", f"{figures.interval} n\u00a0{figures.n}".strip())
-        yield joined([element("b", figures.value), bar(scores[name]), small])
+        beside = [element("small", told)] if told else []
+        yield joined([element("b", figures.value), bar(scores[name]), small, *beside])
