@@ -1,9 +1,9 @@
 """Load and fairness of a server, as ratios within one run.
 
-Load: 1, 8 and 32 clients call ``Score`` with one caption, and a bare grpc.aio server that returns
-the bytes it gets, in turns. Streams: four at a time, of 20 batches of 256 captions each, to a
-server without worker processes and one with two, in turns. Fairness: a client that calls ``Score``
-with one caption, and health, alone and beside another key's client that floods the server with
+Load: 1, 8, 32 and 128 clients call ``Score`` with one caption, and a bare grpc.aio server that
+returns the bytes it gets, in turns. Streams: four at a time, of 20 batches of 256 captions each, to
+a server without worker processes and one with two, in turns. Fairness: a client that calls
+``Score`` with one caption, and health, alone and beside another key's client that floods the server with
 messages of 1,000 captions. Attacks: health, alone and beside clients that send hostile messages:
 millions of empty items, packed and plain, a deep nest of groups, the longest text to extract and
 the largest synonym graph. An echo, asked in turns, shows what the machine itself adds. The
@@ -53,7 +53,7 @@ _STREAM = "/hallujudge.judge.v1.JudgeService/ScoreStream"
 _ECHO = "/echo.Echo/Echo"
 _ATTACKERS = 4
 _HEALTH = "/grpc.health.v1.Health/Check"
-_CLIENTS = (1, 8, 32)
+_CLIENTS = (1, 8, 32, 128)
 _FLOOD_ITEMS = 1_000
 _STREAMS = 4
 _BATCHES = 20
