@@ -3,12 +3,12 @@
 Load: 1, 8, 32 and 128 clients call ``Score`` with one caption, and a bare grpc.aio server that
 returns the bytes it gets, in turns. Streams: four at a time, of 20 batches of 256 captions each, to
 a server without worker processes and one with two, in turns. Fairness: a client that calls
-``Score`` with one caption, and health, alone and beside another key's client that floods the server with
-messages of 1,000 captions. Attacks: health, alone and beside clients that send hostile messages:
-millions of empty items, packed and plain, a deep nest of groups, the longest text to extract and
-the largest synonym graph. An echo, asked in turns, shows what the machine itself adds. The
-servers, the flood and the attackers have processes of their own. Processor time
-is printed beside throughput: it shows what idle cores would do where other work uses them as well.
+``Score`` with one caption, and health, alone and beside another key's client that floods the
+server with messages of 1,000 captions. Attacks: health, alone and beside clients that send hostile
+messages: millions of empty items, packed and plain, a deep nest of groups, the longest text to
+extract and the largest synonym graph. An echo, asked in turns, shows what the machine itself adds.
+The servers, the flood and the attackers have processes of their own. Processor time is printed
+beside throughput: it shows what idle cores would do where other work uses them as well.
 
 Run with: python benchmarks/bench_server_load.py [--rounds 5] [--calls 400] [--flooders 1 4]
 [--workers 2] [--parts load streams fairness attacks]
