@@ -58,6 +58,7 @@ class Reconnecting:
         self._share = share
         self._lost_at: float | None = None
         self._tries = 0
+        self._answers: int | None = None
 
     @property
     def waiting(self) -> str:
@@ -68,6 +69,15 @@ class Reconnecting:
         """Note that the server answered a batch."""
         self._lost_at, self._tries = None, 0
 
+    def told(self, answers: int) -> None:
+        """Note how many answers of judges the server tells of: one more shows that it is back.
+
+        A server that is stopped again and again may answer no batch in between.
+        """
+        if self._answers is not None and answers > self._answers:
+            self.back()
+        self._answers = answers
+
     def lost(self, error: HallujudgeError) -> float:
         """Return how long to wait before the server is tried again.
 
@@ -75,6 +85,7 @@ class Reconnecting:
             HallujudgeError: The error itself, if trying again does not help, or a server that was
                 away for too long.
         """
+        self._answers = None
         if error.reason in _ENDED and self._seconds:
             self.back()
             return _FIRST_PAUSE

@@ -191,6 +191,8 @@ class RemoteBackend:
                     async for part in parts:
                         if isinstance(part, BatchResult):
                             reconnecting.back()
+                        else:
+                            reconnecting.told(part.answers)
                         yield part
                 return
             except HallujudgeError as err:

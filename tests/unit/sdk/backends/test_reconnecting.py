@@ -99,3 +99,29 @@ def test_zero_seconds_end_a_run_with_its_connection() -> None:
 def test_a_time_below_zero_is_refused(seconds: float) -> None:
     with pytest.raises(InvalidInputError, match="reconnect_timeout is"):
         Reconnecting("host:1", seconds)
+
+
+def test_a_server_whose_judges_answer_between_two_losses_was_back() -> None:
+    clock = Clock()
+    reconnecting = Reconnecting("host:1", 60, clock, lambda: 1.0)
+    for answers in (0, 40, 80):
+        reconnecting.lost(LOST)
+        clock.now += 50
+        reconnecting.told(answers)
+        reconnecting.told(answers + 1)
+    assert reconnecting.lost(LOST) == 0.2
+
+
+def test_answers_of_before_a_loss_do_not_show_that_a_server_is_back() -> None:
+    clock = Clock()
+    reconnecting = Reconnecting("host:1", 60, clock, lambda: 1.0)
+    for answers in (40, 80):
+        reconnecting.told(answers)
+        reconnecting.lost(LOST)
+        reconnecting.told(answers)
+        reconnecting.told(answers)
+        clock.now += 60
+        if answers == 40:
+            reconnecting.back()
+    with pytest.raises(UnavailableError, match="did not come back"):
+        reconnecting.lost(LOST)
