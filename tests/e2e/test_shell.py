@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import os
@@ -75,6 +76,26 @@ def test_a_closed_output_causes_no_traceback(folder: Path, where: str) -> None:
     assert "Traceback" not in run.stderr
     assert run.returncode == (1 if where == ">/dev/full" else 0), run.stderr
     assert (folder / "out" / "report.json").exists()
+
+
+def test_a_plan_has_its_sheet_although_nobody_reads_the_output(folder: Path) -> None:
+    assert here(*arguments(folder)).returncode == 0
+    plan, sheet = folder / "plan.json", folder / "sheet.csv"
+    command = (BIN / "hallujudge", "label", "plan", folder / "out", "-n", "5")
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        subprocess.run(
+            [str(part) for part in (*command, "--out", plan, "--sheet", sheet)],
+            stdout=writer,
+            timeout=PATIENCE,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    planned = json.loads(plan.read_text(encoding="utf-8"))["units"]
+    with sheet.open(encoding="utf-8", newline="") as stream:
+        assert len(list(csv.DictReader(stream))) == len(planned) >= 5
 
 
 def test_an_empty_address_is_a_mistake(folder: Path) -> None:

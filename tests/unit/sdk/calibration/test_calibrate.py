@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import random
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.comparison_runs import chair_run, pope_run
 from support.pages import Page
-from support.running import BIN, here, read_rows
+from support.running import here, read_rows
 
 from hallujudge.metrics.calibration.result import Calibration, ScoreEstimate
 from hallujudge.sdk import Client
@@ -276,23 +274,6 @@ def test_groups_are_corrected_where_labels_suffice(tmp_path: Path) -> None:
     assert here("report", tmp_path, "--format", "html").returncode == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<small>corrected 0.5000 [" in page
-
-
-def test_a_plan_has_its_sheet_although_nobody_reads_the_output(
-    folder: Path, tmp_path: Path
-) -> None:
-    plan, sheet = tmp_path / "plan.json", tmp_path / "sheet.csv"
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        command: list[Path | str] = [BIN / "hallujudge", "label", "plan", folder, "-n", "5"]
-        command += ["--out", plan, "--sheet", sheet]
-        subprocess.run(list(map(str, command)), stdout=writer, timeout=600, check=False)
-    finally:
-        os.close(writer)
-    planned = json.loads(plan.read_text(encoding="utf-8"))["units"]
-    with sheet.open(encoding="utf-8", newline="") as stream:
-        assert len(list(csv.DictReader(stream))) == len(planned) >= 5
 
 
 def test_a_plan_gives_labels_their_weight(folder: Path, tmp_path: Path) -> None:
