@@ -278,6 +278,7 @@ class ChatClient:
             if reservation is None:
                 breaker.abandoned()
         if reservation is None:
+            recorder().budget_refused()
             raise CallFailedError(FailureKind.BUDGET, self.budget.exhausted_detail())
         self.statistics.calls += 1
         self.statistics.retries += call.attempts > 0

@@ -133,6 +133,10 @@ class MetricsRecorder(Recorder):
         self._judges.cost.labels(model).inc(call.cost)
         self._judges.cost_by_key.labels(key).inc(call.cost)
 
+    def budget_refused(self) -> None:
+        """Count a call that a budget refused, by the caller's key."""
+        self._judges.refused_by_key.labels(self._key(key_label(current_caller()))).inc()
+
     def looked_up(self, found: str) -> None:
         """Count a look-up of a reply."""
         self._judges.lookups.labels(found).inc()
@@ -234,6 +238,12 @@ class _JudgeMetrics:
         )
         self.cost_by_key = Counter(
             "hallujudge_key_cost", "Money, by key.", ["key"], registry=registry
+        )
+        self.refused_by_key = Counter(
+            "hallujudge_key_refused_judge_calls",
+            "Calls to language models that were not sent because a budget is spent, by key.",
+            ["key"],
+            registry=registry,
         )
         self.lookups = Counter(
             "hallujudge_cache_lookups",

@@ -68,6 +68,9 @@ class Recorder:
     def judge_called(self, call: JudgeCall) -> None:
         """A language model was called."""
 
+    def budget_refused(self) -> None:
+        """A call to a language model was not sent, because a budget is spent."""
+
     def looked_up(self, found: str) -> None:
         """A reply was looked up.
 

@@ -52,6 +52,11 @@ class Together(Recorder):
         for part in self._parts:
             part.judge_called(call)
 
+    def budget_refused(self) -> None:
+        """Pass it on."""
+        for part in self._parts:
+            part.budget_refused()
+
     def looked_up(self, found: str) -> None:
         """Pass it on."""
         for part in self._parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics.framework.triplets import Triplet
 from hallujudge.metrics.tri_he.items import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
+from hallujudge.sdk.top.reading import fetch, metrics_url
 
 SPEC = ScoreSpec(metric="tri-he", options={"judge": "llm", "extractor": "given"})
 SCENE = (Triplet("man", "riding", "horse"),)
@@ -36,7 +38,7 @@ async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[Running
     settings = JudgeSettings(llm_url=judge.url, llm_model="tiny", outage_seconds=0)
     factory = JudgeFactory(settings, ledger=ledger)
     server = await start(
-        ServerSettings(port=0, http_port=0, keys_file=str(folder / "keys.json")),
+        ServerSettings(port=0, http_port=0, metrics_port=0, keys_file=str(folder / "keys.json")),
         Engine(Resources(lambda: factory)),
     )
     try:
@@ -82,6 +84,9 @@ async def test_one_keys_calls_leave_the_others_theirs(tmp_path: Path) -> None:
             found = await verdicts(server, ana, 5)
             assert sorted(found) == ["", "", "", "NO_VERDICTS", "NO_VERDICTS"]
             assert await verdicts(server, ben, 2) == ["", ""]
+            reading = await asyncio.to_thread(fetch, metrics_url(server.metrics_address))
+            refused = "hallujudge_key_refused_judge_calls_total"
+            assert reading.total(refused) == reading.total(refused, key=ana[3:11]) == 2
         async with serving(tmp_path, judge) as server:
             assert await verdicts(server, ana, 1) == ["NO_VERDICTS"]
             assert await verdicts(server, ben, 1) == [""]

@@ -100,6 +100,7 @@ def test_judge_calls_count_for_their_model_and_key(registry: CollectorRegistry) 
                 cost=0.02,
             )
         )
+        recorder.budget_refused()
     recorder.looked_up("cache")
     recorder.fell_back("llm", "JUDGE_TIMEOUT")
     assert value(registry, "hallujudge_judge_calls_total", model="m", outcome="answered") == 1
@@ -107,6 +108,7 @@ def test_judge_calls_count_for_their_model_and_key(registry: CollectorRegistry) 
     assert value(registry, "hallujudge_judge_cost_total", model="m") == 0.02
     assert value(registry, "hallujudge_key_cost_total", key="k1") == 0.02
     assert value(registry, "hallujudge_key_judge_calls_total", key="k1") == 1
+    assert value(registry, "hallujudge_key_refused_judge_calls_total", key="k1") == 1
     assert value(registry, "hallujudge_cache_lookups_total", found="cache") == 1
     labels = {"judge": "llm", "reason": "JUDGE_TIMEOUT"}
     assert value(registry, "hallujudge_fallbacks_total", **labels) == 1
