@@ -36,7 +36,7 @@ class Scope(enum.StrEnum):
     JUDGE = "judge"
     """Call language models, which cost time or money, in whatever RPC."""
     ADMIN = "admin"
-    """Everything, and the jobs and figures of other callers."""
+    """Everything that the other scopes allow. Jobs are seen by the key that created them alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Caller:
 
     @property
     def is_admin(self) -> bool:
-        """Whether it may see and change what belongs to others."""
+        """Whether it has every scope."""
         return Scope.ADMIN in self.scopes
 
     def require(self, scope: Scope) -> None:
