@@ -61,11 +61,11 @@ def notes_of(
         )
     if labels.unknown:
         yield (
-            f"{labels.unknown:,} labels are of items or claims that the run does not have; they do "
-            "not count."
+            "Labels of items or claims that the run does not have do not count: "
+            f"{labels.unknown:,}."
         )
     if labels.unsure:
-        yield f"{labels.unsure:,} claims or items have no majority of labels; they do not count."
+        yield f"Claims or items without a majority of labels do not count: {labels.unsure:,}."
 
 
 def other_run_note(labels: Sequence[Label], signature: str) -> Iterator[str]:
