@@ -82,7 +82,8 @@ def _listed(text: str) -> object:
     pandas writes columns of lists so: ``['dining table', "chef's knife"]``. An array of numpy,
     ``['dog' 'cat']``, would be one text, so that what was read has to print as the cell again.
     """
-    if not text.startswith("[") or len(text) > _MAX_LIST_CHARS:
+    # Python's parser warns of backslashes that escape nothing; names of objects have none.
+    if not text.startswith("[") or "\\" in text or len(text) > _MAX_LIST_CHARS:
         return text
     try:
         value = ast.literal_eval(text)
