@@ -48,7 +48,6 @@ __all__ = ["read_chair", "read_checked"]
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _items = makers_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
 _NUMBER, _TEXT = {int}, {str}
-_ascii = str.isascii
 _SHARED_LISTS = 1 << 16
 """Different lists of objects that are kept, as one tuple each."""
 
@@ -344,9 +343,9 @@ class _Archive:
             yield self._plain(batch) or self._captions_of(batch)
 
     def _plain(self, batch: RecordBatch) -> _Captions | None:
-        """Return captions that have numbers as ids, and texts in ASCII; nearly all have.
+        """Return captions that have numbers as ids, and texts; nearly all have.
 
-        The loops are those of C: each caption passes here twice.
+        The loops are short or those of C: each caption passes here twice.
         """
         key, text_key = self._keys.id, self._keys.text
         if self._id_map is not None or key is None:
@@ -355,8 +354,8 @@ class _Archive:
         texts = [values.get(text_key) for values in batch.values]
         if {*map(type, numbers)} != _NUMBER or {*map(type, texts)} != _TEXT:
             return None
-        found = cast("list[str]", texts)
-        return _Captions(list(map(str, numbers)), found, batch) if all(map(_ascii, found)) else None
+        found = [text if text.isascii() else well_formed(text) for text in cast("list[str]", texts)]
+        return _Captions(list(map(str, numbers)), found, batch)
 
     def _captions_of(self, batch: RecordBatch) -> _Captions:
         records = batch.records()
