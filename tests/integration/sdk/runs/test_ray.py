@@ -120,7 +120,8 @@ def runs(archive: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -
         reach(lambda: verdicts(folder / "judged") == toll.paid.total())
         judged.note_homes(server)
         kill(ray_run.ray_workers(process.pid)[0])
-        # What the worker sent last may be on its way still: paid, it would reach nobody.
+        # The worker's last calls may not have been read yet. Paid now, they would be paid again
+        # when another worker repeats them.
         server.read_all_sent()
         judged.toll.allowed = IMAGES * CLAIMS
         judged.toll.drop()
