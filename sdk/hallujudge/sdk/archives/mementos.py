@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from hallujudge.metrics.framework.texts import json_kind
 from hallujudge.metrics.mementos.items import MementosItem
 
 from ..errors import ArchiveError
@@ -19,6 +18,7 @@ from .records import (
     canonical_id,
     choose_key,
     no_records,
+    not_a_text,
     read_records,
     response_value,
     well_formed,
@@ -272,7 +272,7 @@ def _text(record: Record, key: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise ArchiveError(f"{record.place}: {key!r} is {json_kind(value)}, not a text")
+        raise not_a_text(record, key)
     return well_formed(value)
 
 

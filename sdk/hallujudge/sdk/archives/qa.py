@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from hallujudge.judge_service.faults import fault_of
-from hallujudge.metrics.framework.texts import json_kind
 
 from ..errors import ArchiveError, InvalidInputError
 from .inputs import InputOptions, Responses
@@ -20,6 +19,7 @@ from .records import (
     Records,
     canonical_id,
     named,
+    not_a_text,
     read_records,
     response_value,
     shown,
@@ -132,9 +132,7 @@ def text_of(record: Record, key: str) -> str | None:
     if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
         plain = all(part.strip() == part and "," not in part and " " not in part for part in value)
         return well_formed((", " if plain else "\n").join(value))
-    raise ArchiveError(
-        f"{record.place}: {key!r} is {json_kind(value)}, not a text or a list of texts"
-    )
+    raise not_a_text(record, key, "a text or a list of texts")
 
 
 def optional_text(record: Record, keys: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "canonical_id",
     "choose_key",
     "named",
+    "not_a_text",
     "read_record_batches",
     "read_records",
     "response_value",
@@ -32,7 +33,10 @@ __all__ = [
 
 # "logs" is of lmms-eval until 0.2.3, "samples" of Inspect AI.
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
+# A record may have parts of these names: only lists of objects that have ids count.
+_LISTS = ("results", "predictions", "responses", "outputs", "answers", "captions", "questions")
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
+_OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
 _TEXT = {str}
 _OBJECT = {dict}
 
@@ -208,15 +212,25 @@ def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
         return None
     # A record has an id, and its other keys may have the name of a container.
     for name in () if value.keys() & _ID_KEYS else _CONTAINERS:
+        if (entries := _entries_under(name, value.get(name))) is not None:
+            return entries
+    for name in () if value.keys() & _OWNERS else _LISTS:
         inner = value.get(name)
-        if isinstance(inner, list) and _all_objects(inner):
-            return ((f"{name}[{index}]", entry) for index, entry in enumerate(inner))
-        if _is_record(inner) and _all_objects(inner.values()):
-            return ((f"{name}[{key!r}]", _as_record(key, entry)) for key, entry in inner.items())
+        if _has_records(inner) or (_is_record(inner) and _is_id_to_text(inner)):
+            return _entries_under(name, inner)
     if value and _is_by_columns(value):
         raise _by_columns(place)
-    if value and (_all_objects(value.values()) or _is_id_to_text(value)):
+    if _all_objects(value.values()) or _is_id_to_text(value):
         return ((repr(key), _as_record(key, entry)) for key, entry in value.items())
+    return None
+
+
+def _entries_under(name: str, inner: object) -> Iterator[tuple[str, object]] | None:
+    """Return the records under a key; None: it has something else."""
+    if isinstance(inner, list) and _all_objects(inner):
+        return ((f"{name}[{index}]", entry) for index, entry in enumerate(inner))
+    if _is_record(inner) and inner and (_all_objects(inner.values()) or _is_id_to_text(inner)):
+        return ((f"{name}[{key!r}]", _as_record(key, entry)) for key, entry in inner.items())
     return None
 
 
@@ -249,12 +263,21 @@ def _all_objects(entries: Collection[object]) -> bool:
     return bool(entries) and all(isinstance(entry, dict) for entry in entries)
 
 
+def _has_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
+    """Return whether a value is a list of objects that all have an id."""
+    return (
+        isinstance(value, list)
+        and _all_objects(value)
+        and all(entry.keys() & _ID_KEYS for entry in value)
+    )
+
+
 def _is_id_to_text(value: Mapping[str, object]) -> bool:
     """Return whether an object maps ids to texts, rather than being a record.
 
     Ids of images are numbers or file names; names of keys are neither.
     """
-    return all(
+    return bool(value) and all(
         (entry is None or isinstance(entry, str)) and any(c.isdigit() for c in key)
         for key, entry in value.items()
     )
@@ -314,6 +337,8 @@ def choose_key(
     looked = wanted or ", ".join(candidates)
     found = named(sorted(record.values)) or "none"
     remedy = f"Give it {flag}" if flag.startswith("one of") else f"Name it with {flag}"
+    if lists := [name for name, value in record.values.items() if _has_records(value)]:
+        remedy = f"{named(lists)} is a list of records: give a file of that list alone"
     raise ArchiveError(
         f"{record.place}: no key for {what}: tried {looked}; found {found}. {remedy}"
     )
@@ -326,6 +351,23 @@ def shown(value: object) -> str:
     except (TypeError, ValueError, RecursionError):
         text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def not_a_text(record: Record, key: str, what: str = "a text") -> ArchiveError:
+    """Return the error of a response that is no text; it names the texts that an object holds.
+
+    Args:
+        record: The record.
+        key: The response's key.
+        what: What it may be.
+    """
+    value = record.values.get(key)
+    problem = f"{record.place}: {key!r} is {json_kind(value)}, not {what}"
+    inner = value.items() if isinstance(value, Mapping) else ()
+    texts = [f"{key}={key}.{name}" for name, text in inner if isinstance(text, str)]
+    if not texts:
+        return ArchiveError(problem)
+    return ArchiveError(f"{problem}; name one in it with InputOptions(key_map=…): {named(texts)}")
 
 
 def response_value(record: Record, key: str) -> object:

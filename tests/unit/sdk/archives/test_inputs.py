@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hallujudge.sdk.archives import InputOptions, read_items
+from hallujudge.sdk.errors import ArchiveError
 
 ROWS: list[dict[str, Any]] = [
     {"image_id": 7, "caption": "a dog"},
@@ -31,6 +32,13 @@ LAYOUTS = {
         {"imgToEval": {str(r["image_id"]): {"caption": r["caption"]} for r in ROWS}}
     ),
     "sentences": json.dumps({"sentences": ROWS, "overall_metrics": {"CHAIRs": 0.5}}),
+    "results beside settings": json.dumps({"model": "m", "results": ROWS, "seed": 1}),
+    "texts by id beside settings": json.dumps(
+        {"model": "m", "outputs": {str(r["image_id"]): r["caption"] for r in ROWS}}
+    ),
+    "texts by id under data": json.dumps(
+        {"data": {str(r["image_id"]): r["caption"] for r in ROWS}}
+    ),
     "LLaVA answers": "\n".join(
         json.dumps({"question_id": r["image_id"], "prompt": "p", "text": r["caption"]})
         for r in ROWS
@@ -56,6 +64,31 @@ def read(text: str, folder: Path, **options: object) -> list[tuple[str, str | No
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(layout: str, tmp_path: Path) -> None:
     assert read(LAYOUTS[layout], tmp_path) == WANTED
+
+
+@pytest.mark.parametrize("part", ["results", "captions", "questions", "samples_of_mine"])
+def test_a_record_keeps_its_parts(part: str, tmp_path: Path) -> None:
+    parts = [{"id": 1, "caption": "a part"}]
+    rows = [{"image": 7, "caption": "a dog", part: parts}, {"image": 12, "caption": "", part: []}]
+    lines = "\n".join(map(json.dumps, rows))
+    assert read(lines, tmp_path) == [("7", "a dog"), ("12", "")]
+
+
+def test_a_list_of_records_under_another_name_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="mine is a list of records: give a file of that list"):
+        read(json.dumps({"model": "m", "mine": ROWS}), tmp_path)
+
+
+def test_the_texts_of_an_object_are_named(tmp_path: Path) -> None:
+    rows = [{"image_id": 7, "response": {"role": "assistant", "content": "a dog", "tokens": 3}}]
+    with pytest.raises(ArchiveError) as refused:
+        read(json.dumps(rows), tmp_path)
+    assert str(refused.value).endswith(
+        "'response' is an object, not a text; name one in it with InputOptions(key_map=…): "
+        "response=response.role, response=response.content"
+    )
+    options = {"key_map": {"response": "response.content"}}
+    assert read(json.dumps(rows), tmp_path, **options) == WANTED[:1]
 
 
 def test_keys_can_be_named(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from typing import NamedTuple, cast
 
 from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.slots import makers_of
-from hallujudge.metrics.framework.texts import json_kind
 
 from ...errors import ArchiveError
 from ..coco import coco_number
@@ -35,6 +34,7 @@ from ..records import (
     choose_key,
     named,
     no_records,
+    not_a_text,
     read_record_batches,
     read_records,
     response_value,
@@ -381,7 +381,7 @@ class _Archive:
             return text if text.isascii() else well_formed(text)
         if text is None:
             return None
-        raise ArchiveError(f"{record.place}: {self._keys.text!r} is {json_kind(text)}, not a text")
+        raise not_a_text(record, self._keys.text)
 
     def _find_keys(self) -> _Keys:
         first = next(read_records(self._responses), None)
