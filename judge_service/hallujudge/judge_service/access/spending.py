@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +15,7 @@ from pathlib import Path
 from ..errors import OutputError
 from .caller import Caller
 
-__all__ = ["Hold", "Ledger", "Spent"]
+__all__ = ["Crowded", "Hold", "Ledger", "Spent"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -52,6 +54,14 @@ class Hold:
     """The most that the call can cost."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowded:
+    """A call that does not fit beside the running calls of its key, and may fit after them."""
+
+    settled: asyncio.Event
+    """Set when the cost of a running call is known."""
+
+
 def today() -> str:
     """Return the day (UTC)."""
     return datetime.now(UTC).strftime("%Y-%m-%d")
@@ -74,6 +84,9 @@ class Ledger:
         self._path = path
         self._day = day
         self._lock = threading.Lock()
+        self._running: Counter[tuple[str, str]] = Counter()
+        self._held: dict[tuple[str, str], float] = {}
+        self._settled = asyncio.Event()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(
@@ -92,7 +105,7 @@ class Ledger:
         """Close the file."""
         self._file.close()
 
-    def take(self, caller: Caller, cost: float, *, priced: bool) -> Hold | str | None:
+    def take(self, caller: Caller, cost: float, *, priced: bool) -> Hold | Crowded | str | None:
         """Count one call of a caller before it is sent.
 
         Args:
@@ -101,8 +114,9 @@ class Ledger:
             priced: Whether prices are known; without them no limit of money can be kept.
 
         Returns:
-            What :meth:`settle` needs; None for a caller without a key; or why the call may not be
-            made, in words.
+            What :meth:`settle` needs; None for a caller without a key; what a call has to wait for
+            that may fit once running calls of this process cost less than they hold; or why the
+            call may not be made, in words.
         """
         if not caller.key_id:
             return None
@@ -128,12 +142,15 @@ class Ledger:
         except sqlite3.Error as err:
             _LOG.error("spending file %s: %s", self._path, err)
             return "what the key spent can't be written down; ask the server's administrator"
-        if taken:
-            return Hold(key=caller.key_id, day=day, cost=cost)
-        return self._refusal(caller)
+        if not taken:
+            return self._refusal(caller, day, cost)
+        self._running[caller.key_id, day] += 1
+        self._held[caller.key_id, day] = self._held.get((caller.key_id, day), 0.0) + cost
+        return Hold(key=caller.key_id, day=day, cost=cost)
 
     def settle(self, hold: Hold, cost: float) -> None:
         """Replace the highest cost of a call by what it cost."""
+        self._release(hold)
         try:
             with self._lock:
                 self._file.execute(
@@ -142,6 +159,15 @@ class Ledger:
                 )
         except sqlite3.Error as err:
             _LOG.error("spending file %s: %s", self._path, err)
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    def _release(self, hold: Hold) -> None:
+        of = hold.key, hold.day
+        self._running[of] -= 1
+        self._held[of] -= hold.cost
+        if not self._running[of]:
+            del self._running[of], self._held[of]
 
     def spent(self, key_id: str) -> Spent:
         """Return what a key spent today."""
@@ -151,11 +177,21 @@ class Ledger:
             ).fetchone()
         return Spent(calls=row[0], cost=row[1]) if row else Spent()
 
-    def _refusal(self, caller: Caller) -> str:
+    def _refusal(self, caller: Caller, day: str, cost: float) -> Crowded | str:
         spent, limits = self.spent(caller.key_id), caller.limits
+        calls, most = limits.judge_calls_per_day, limits.cost_per_day
+        held = self._held.get((caller.key_id, day))
+        calls_left = calls is None or spent.calls < calls
+        if (
+            held is not None
+            and calls_left
+            and most is not None
+            and spent.cost - held + cost <= most
+        ):
+            return Crowded(settled=self._settled)
         parts = []
-        if limits.judge_calls_per_day is not None:
-            parts.append(f"{spent.calls} of {limits.judge_calls_per_day} judge calls made")
-        if limits.cost_per_day is not None:
-            parts.append(f"{spent.cost:.6f} of {limits.cost_per_day:.6f} spent or reserved")
+        if calls is not None:
+            parts.append(f"{spent.calls} of {calls} judge calls made")
+        if most is not None:
+            parts.append(f"{spent.cost:.6f} of {most:.6f} spent or reserved")
         return f"{caller.name}: {', '.join(parts)} today; the budget is renewed at 00:00 UTC"

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from ..access.caller import current_caller
-from ..access.spending import Hold, Ledger
+from ..access.spending import Crowded, Hold, Ledger
 from ..errors import InvalidInputError
 from .usage import Usage
 
@@ -104,16 +104,14 @@ class Budget:
         """
         cost = self.prices.cost(most_prompt, most_completion_tokens) if self.prices else 0.0
         while True:
-            crowded = [budget for budget in self._all() if budget._only_held(cost)]
-            if not crowded:
+            await self._room(cost)
+            self._refusal = ""
+            if any(budget._problem(cost) for budget in self._all()):
+                return None
+            hold = self._take(cost)
+            if not isinstance(hold, Crowded):
                 break
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            crowded[0]._waiting.append(turn)
-            await turn
-        self._refusal = ""
-        if any(budget._problem(cost) for budget in self._all()):
-            return None
-        hold = self._take(cost)
+            await hold.settled.wait()
         if isinstance(hold, str):
             self._refusal = hold
             return None
@@ -123,7 +121,14 @@ class Budget:
             budget._held += cost
         return Reservation(cost, hold)
 
-    def _take(self, cost: float) -> Hold | str | None:
+    async def _room(self, cost: float) -> None:
+        """Wait while other reservations take what a call would fit into."""
+        while crowded := [budget for budget in self._all() if budget._only_held(cost)]:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            crowded[0]._waiting.append(turn)
+            await turn
+
+    def _take(self, cost: float) -> Hold | Crowded | str | None:
         if self._ledger is None:
             return None
         return self._ledger.take(current_caller(), cost, priced=self.prices is not None)

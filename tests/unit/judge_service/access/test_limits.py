@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -78,17 +79,64 @@ async def test_a_budget_of_calls_is_per_key_and_survives_a_restart(tmp_path: Pat
     ledger.close()
 
 
-async def test_money_is_reserved_and_then_settled(tmp_path: Path) -> None:
-    ana = caller(cost_per_day=10.0)
+PRICES = Prices(prompt=1e6, completion=1e6)
+
+
+async def test_a_call_waits_for_what_running_calls_of_its_key_hold(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "spending.sqlite")
-    budget = Budget(prices=Prices(prompt=1e6, completion=1e6), ledger=ledger)
-    with acting_as(ana):
+    budget = Budget(prices=PRICES, ledger=ledger)
+    with acting_as(caller(cost_per_day=10.0)):
         first = await budget.reserve(4, 4)
         assert first is not None
-        assert await budget.reserve(2, 2) is None
+        second = asyncio.create_task(budget.reserve(2, 2))
+        await asyncio.sleep(0)
+        assert not second.done()
         budget.settle(first, 3.0)
-        assert await budget.reserve(2, 2) is not None
+        assert await second is not None
     assert ledger.spent("k1") == Spent(calls=2, cost=7.0)
+    ledger.close()
+
+
+async def test_a_call_that_no_running_call_makes_room_for_is_refused_at_once(
+    tmp_path: Path,
+) -> None:
+    ledger = Ledger(tmp_path / "spending.sqlite")
+    budget = Budget(prices=PRICES, ledger=ledger)
+    with acting_as(caller(cost_per_day=10.0)):
+        first = await budget.reserve(4, 4)
+        assert first is not None
+        assert await budget.reserve(6, 6) is None
+        budget.settle(first, 7.0)
+        held = await budget.reserve(1, 1)
+        assert held is not None
+        assert await budget.reserve(2, 2) is None
+        assert "9.000000 of 10.000000 spent or reserved today" in budget.exhausted_detail()
+        budget.keep(held)
+    with acting_as(caller("k2", cost_per_day=10.0, judge_calls_per_day=1)):
+        assert await budget.reserve(4, 4) is not None
+        # Its calls are spent, whatever the running one costs.
+        assert await budget.reserve(2, 2) is None
+    ledger.close()
+
+
+async def test_all_of_a_keys_money_is_spent_before_a_call_is_refused(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "spending.sqlite")
+    # Two budgets, as those of the judge and of its fallback.
+    budgets = [Budget(prices=PRICES, ledger=ledger) for _ in range(2)]
+
+    async def call(budget: Budget) -> bool:
+        reservation = await budget.reserve(15, 15)
+        if reservation is None:
+            return False
+        await asyncio.sleep(0)
+        budget.settle(reservation, 10.0)
+        return True
+
+    with acting_as(caller(cost_per_day=100.0)):
+        made = await asyncio.gather(*(call(budget) for budget in budgets * 10))
+    # After seven calls, 30 is left: one more call may cost that much, and after it none.
+    assert made.count(True) == 8
+    assert ledger.spent("k1") == Spent(calls=8, cost=80.0)
     ledger.close()
 
 
