@@ -9,7 +9,7 @@ from random import Random
 __all__ = ["allocate", "drawn_places", "expected_width"]
 
 LEAST_IN_STRATUM = 5
-"""Labels of a stratum, if it has as many units; fewer say too little of its error."""
+"""Labels of a stratum, if it has as many units and there are enough; fewer say too little of it."""
 
 _NORMAL = 1.96
 
@@ -21,7 +21,7 @@ def allocate(
 
     Neyman's allocation: in proportion to a stratum's size times the standard deviation of its
     labels (On the Two Different Aspects of the Representative Method, 1934). Each stratum gets at
-    least five and at least those it has.
+    least those it has, and at least five where there are enough labels for that in all strata.
 
     Args:
         labels: How many labels there will be, those taken included.
@@ -29,9 +29,8 @@ def allocate(
         spreads: Expected standard deviation of each stratum's labels.
         taken: Units of each stratum that are drawn already.
     """
-    least = [max(min(LEAST_IN_STRATUM, size), had) for size, had in zip(sizes, taken, strict=True)]
+    out = _least(labels, sizes, taken)
     wanted = [size * spread for size, spread in zip(sizes, spreads, strict=True)]
-    out = list(least)
     while (left := labels - sum(out)) > 0:
         room = [at for at in range(len(sizes)) if out[at] < sizes[at]]
         if not room:
@@ -42,6 +41,15 @@ def allocate(
         at = max(room, key=lambda at: labels * wanted[at] / total - out[at])
         out[at] = min(sizes[at], out[at] + step)
     return out
+
+
+def _least(labels: int, sizes: Sequence[int], taken: Sequence[int]) -> list[int]:
+    """Return the least labels of each stratum: those it has, and up to five if there are enough."""
+    for floor in range(LEAST_IN_STRATUM, 0, -1):
+        out = [max(min(floor, size), had) for size, had in zip(sizes, taken, strict=True)]
+        if sum(out) <= labels:
+            return out
+    return list(taken)
 
 
 def drawn_places(size: int, count: int, seed: str) -> list[int]:
@@ -82,6 +90,8 @@ def _van_der_corput(number: int) -> float:
 def expected_width(sizes: Sequence[int], rates: Sequence[float], labels: Sequence[int]) -> float:
     """Return how wide the interval of the share of hallucinated claims will be, for the run.
 
+    A stratum without a label counts as if it had one: its share is not known either.
+
     Args:
         sizes: Units of each stratum.
         rates: Share of each stratum's units that are expected to be hallucinated.
@@ -89,8 +99,8 @@ def expected_width(sizes: Sequence[int], rates: Sequence[float], labels: Sequenc
     """
     total = sum(sizes)
     variance = sum(
-        (size / total) ** 2 * rate * (1 - rate) / count * (1 - count / size)
+        (size / total) ** 2 * rate * (1 - rate) / max(count, 1) * (1 - count / size)
         for size, rate, count in zip(sizes, rates, labels, strict=True)
-        if count
+        if size
     )
     return 2 * _NORMAL * math.sqrt(variance)

@@ -100,7 +100,7 @@ def _calibrated(
         if corrected is not None and raw.value is not None
         else None
     )
-    choice, reason = _choice(sample, corrected, other, accuracy, sampling, raw, errors)
+    choice, reason = _choice(sample, corrected, other, accuracy, sampling, raw, errors, of)
     return CalibratedScore(
         name=raw.name,
         raw=estimate,
@@ -156,6 +156,7 @@ def _choice(
     sampling: Sampling,
     raw: Score,
     errors: ExpectedErrors | None,
+    of: Literal["claim", "item"],
 ) -> tuple[Choice, str]:
     """Return which estimate to report, and why."""
     count = int(sample.claims.labelled.sum())
@@ -174,7 +175,7 @@ def _choice(
             "The labels are no random sample of the run, and Rogan and Gladen's estimator "
             f"{why}. Plan labels."
         )
-    return "ppi++", " ".join(_reasons(corrected, accuracy, raw.value, sample, errors))
+    return "ppi++", " ".join(_reasons(corrected, accuracy, raw.value, sample, errors, of))
 
 
 def _reasons(
@@ -183,13 +184,15 @@ def _reasons(
     raw: float,
     sample: Sample,
     errors: ExpectedErrors,
+    of: Literal["claim", "item"],
 ) -> list[str]:
     out = ["It is unbiased for any judge, as labels are a random sample of the run."]
     se, sp = accuracy.sensitivity.value, accuracy.specificity.value
     if se is not None and sp is not None and se + sp < LEAST_INFORMATION:
         out.append(
-            f"Sensitivity and specificity sum to {se + sp:.2f}, below {LEAST_INFORMATION}: the "
-            "judge tells little, and the score rests on the labels."
+            f"The judge tells little about {of}s, and the score rests on the labels: its "
+            f"sensitivity {se:.2f} and specificity {sp:.2f} sum to {se + sp:.2f}, below "
+            f"{LEAST_INFORMATION}, where a guess has 1 and a perfect judge 2."
         )
     out += _errors_not_seen(sample.claims)
     if errors.raw < errors.corrected:

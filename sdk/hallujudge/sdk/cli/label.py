@@ -101,6 +101,8 @@ def _by(name: str) -> By:
 
 
 def _show(made: LabelPlan) -> None:
+    from ..calibration.scores import FEW_LABELS
+
     typer.echo(f"{len(made.units):,} {made.by}s to label, seed {made.seed}")
     for stratum in made.strata:
         margin = ""
@@ -111,6 +113,11 @@ def _show(made: LabelPlan) -> None:
     typer.echo("expected width of the interval of the share that is hallucinated, for this run:")
     for gain in made.gains:
         typer.echo(f"  {gain.labels:,} labels: {gain.width:.3f}")
+    if len(made.units) < FEW_LABELS:
+        typer.echo(
+            f"note: with fewer than {FEW_LABELS} labels calibrate reports the raw score; 100 are "
+            "better. Repeat the command to draw more."
+        )
 
 
 def _sheet(made: LabelPlan, run: Path) -> str:

@@ -335,6 +335,18 @@ def test_commands_write_labels_plan_and_calibration(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_a_plan_of_five_draws_five_and_says_what_that_is_worth(tmp_path: Path) -> None:
+    chair_run(tmp_path / "run", 0.4)
+    sheet = tmp_path / "sheet.csv"
+    planned = here("label", "plan", tmp_path / "run", "-n", "5", "--sheet", sheet)
+    assert planned.stdout.startswith("5 claims to label, seed 0\n"), planned.stderr
+    assert "note: with fewer than 20 labels calibrate reports the raw score" in planned.stdout
+    assert len(sheet.read_text(encoding="utf-8").splitlines()) == 6
+    more = here("label", "plan", tmp_path / "run", "-n", "15")
+    assert more.stdout.startswith("20 claims to label, seed 0\n"), more.stderr
+    assert "note:" not in more.stdout
+
+
 def test_a_sheet_may_be_imported_while_it_is_filled_in(tmp_path: Path) -> None:
     chair_run(tmp_path / "run", 0.4)
     sheet = tmp_path / "sheet.csv"
@@ -363,6 +375,19 @@ def test_labels_of_items_that_the_plan_did_not_draw_have_a_note(
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda _, __, verdict: verdict)
     found = calibrate(folder, CalibrateOptions(labels=(labels,), plan=plan))
     assert "70 labels are of items that the plan did not draw; they do not count." in found.notes
+
+
+def test_a_judge_that_guesses_is_told_with_its_scale(folder: Path, tmp_path: Path) -> None:
+    def half(item: str, _: int, __: bool) -> bool:
+        return int(item) % 2 == 0
+
+    found = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, half))
+    for name, unit in (("chair_i", "claims"), ("chair_s", "items")):
+        assert re.search(
+            rf"tells little about {unit}, .* sensitivity 0\.\d\d and specificity 0\.\d\d sum "
+            r"to [01]\.\d\d, below 1\.2, where a guess has 1 and a perfect judge 2\.",
+            found[name].reason,
+        )
 
 
 def test_verdicts_that_no_label_contradicts_are_told(folder: Path, tmp_path: Path) -> None:

@@ -53,6 +53,15 @@ def test_few_labels_or_no_margins_leave_two_strata() -> None:
     assert len(plan_labels(items(margins=False), signature="s", count=90).strata) == 2
 
 
+@pytest.mark.parametrize("count", range(1, 25))
+def test_exactly_as_many_are_drawn_as_asked_for(count: int) -> None:
+    first = plan_labels(items(), signature="s", count=count)
+    assert len(first.units) == count
+    more = plan_labels(items(), signature="s", count=count, before=first)
+    assert len(more.units) == 2 * count
+    assert set(first.units) < set(more.units)
+
+
 def test_items_are_drawn_by_the_worst_of_their_claims() -> None:
     plan = plan_labels(items(margins=False), signature="s", count=20, by="item")
     assert [(s.verdict, s.drawn, s.units) for s in plan.strata] == [("not_supported", 20, 100)]
@@ -144,6 +153,18 @@ def test_labels_are_allocated_by_size_and_spread() -> None:
     assert allocate(60, [500, 500], [0.0, 0.5], [40, 10])[0] == 40
 
 
+def test_fewer_labels_than_five_a_stratum_are_shared_out() -> None:
+    assert allocate(9, [500, 500], [0.4, 0.4], [0, 0]) in ([5, 4], [4, 5])
+    assert allocate(5, [900, 100], [0.3, 0.3], [0, 0]) == [3, 2]
+    assert allocate(1, [900, 100], [0.3, 0.3], [0, 0]) == [1, 0]
+    assert allocate(9, [500, 500], [0.4, 0.4], [1, 7]) == [2, 7]
+
+
 def test_the_expected_width_is_that_of_a_stratified_share() -> None:
     assert expected_width([10_000], [0.5], [100]) == pytest.approx(0.196, abs=1e-3)
     assert expected_width([50, 50], [0.2, 0.8], [50, 50]) == 0
+
+
+def test_a_stratum_without_labels_does_not_make_the_interval_narrow() -> None:
+    none, one = (expected_width([100, 100], [0.2, 0.8], [5, count]) for count in (0, 1))
+    assert none > one > expected_width([100, 100], [0.2, 0.8], [5, 5])

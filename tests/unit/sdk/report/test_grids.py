@@ -60,6 +60,13 @@ def test_a_long_name_breaks_and_leaves_the_numbers_whole() -> None:
     assert any("90.6645" in line for line in lines)
 
 
+def test_names_of_scores_and_runs_break_after_underscores() -> None:
+    headings = ("score", "eh_gemini", "eh_video_llava", *HEADINGS[4:], "eh_video_llava is")
+    row = ("description_unparsed_rate", *ROW[2:], "not told apart")
+    words = set(" ".join(text_of(grid(headings, row))).split())
+    assert words >= {"description_", "unparsed_", "rate", "eh_video_", "llava", "[+6.7925,", "is"}
+
+
 def test_columns_are_as_wide_as_their_longest_word_where_lines_are_too_long() -> None:
     names = ("score", "raw", "95% interval", "corrected", "95% interval", "for this run")
     ends = ("chair_i", "0.1199", "[0.0875, 0.1621]", "0.0870", "[0.0373, 0.1954]", "[0.04, 0.18]")
