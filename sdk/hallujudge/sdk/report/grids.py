@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,7 +13,7 @@ from .markdown import markdown_table, markdown_text
 from .markup import Markup, breakable, element
 from .spreadsheets import csv_cell
 from .table import print_to_text, score_table
-from .text import ABSENT, clean, cut, signature_lines
+from .text import ABSENT, broken, clean, cut, signature_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,7 +39,6 @@ _GAP = 3
 _CELL_CHARS = 400
 _NOTE_CHARS = 2_000
 _SMALLEST_P = 0.0001
-_PARTS_OF_NAMES = re.compile(r"[^_/.-]*[_/.-]+|[^_/.-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,31 +128,13 @@ def _text_table(grid: Grid, width: int) -> Table:
             break
         columns = [column for column in columns if column[0] != heading]
     widths = _widths(columns, width)
-    table = score_table(*(_broken(cells[0], at) for cells, at in zip(columns, widths, strict=True)))
+    table = score_table(*(broken(cells[0], at) for cells, at in zip(columns, widths, strict=True)))
     table.width = sum(widths) + _GAP * (len(widths) - 1)
     for column, chars in zip(table.columns, widths, strict=True):
         column.width = chars
     for row in zip(*(cells for _, *cells in columns), strict=True):
-        table.add_row(*map(_broken, row, widths))
+        table.add_row(*map(broken, row, widths))
     return table
-
-
-def _broken(cell: str, chars: int) -> str:
-    """Return a cell with line feeds in the words that are too long for its column."""
-    return " ".join(
-        word if len(word) <= chars else _broken_name(word, chars) for word in cell.split(" ")
-    )
-
-
-def _broken_name(name: str, chars: int) -> str:
-    """Return a name with a line feed before each part that does not fit; rich folds longer ones."""
-    lines = [""]
-    for part in _PARTS_OF_NAMES.findall(name):
-        if lines[-1] and len(lines[-1]) + len(part) > chars:
-            lines.append(part)
-        else:
-            lines[-1] += part
-    return "\n".join(lines)
 
 
 def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:

@@ -21,6 +21,7 @@ from .text import (
     GROUP_LIMIT,
     Shown,
     bounds_note,
+    broken,
     clean,
     coverage_sentence,
     cut,
@@ -40,6 +41,8 @@ _MIN_WIDTH = 40
 _WITH_BOUNDS = 80
 _WITH_MEANINGS = 90
 _NAME_CHARS = 60
+# Names of scores where other columns take most of 80.
+_SCORE_CHARS = 22
 
 
 def render_table(
@@ -159,7 +162,7 @@ def _scores(report: Report, width: int, calibration: Calibration | None) -> Tabl
         figures = shown(score, bounds.get(name))
         cells = {"unscored could make it": figures.bound, "meaning": meanings.get(name, "")}
         table.add_row(
-            clean(name),
+            broken(clean(name), _SCORE_CHARS) if bounds or beside else clean(name),
             figures.value,
             figures.interval,
             *corrected_cells(calibration, name),

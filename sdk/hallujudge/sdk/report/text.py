@@ -17,6 +17,7 @@ __all__ = [
     "GROUP_LIMIT",
     "Shown",
     "bounds_note",
+    "broken",
     "clean",
     "counted",
     "coverage_sentence",
@@ -39,6 +40,8 @@ _UNREADABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
+_PARTS_OF_NAMES = re.compile(r"[^_/.-]*[_/.-]+|[^_/.-]+")
+
 
 def clean(text: str) -> str:
     """Return the text with every control character replaced, one for one.
@@ -53,6 +56,24 @@ def cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+
+
+def broken(cell: str, chars: int) -> str:
+    """Return a cell with line feeds in the words that are too long for its column."""
+    return " ".join(
+        word if len(word) <= chars else _broken_name(word, chars) for word in cell.split(" ")
+    )
+
+
+def _broken_name(name: str, chars: int) -> str:
+    """Return a name with a line feed before each part that does not fit; rich folds longer ones."""
+    lines = [""]
+    for part in _PARTS_OF_NAMES.findall(name):
+        if lines[-1] and len(lines[-1]) + len(part) > chars:
+            lines.append(part)
+        else:
+            lines[-1] += part
+    return "\n".join(lines)
 
 
 def counted(number: int, noun: str) -> str:

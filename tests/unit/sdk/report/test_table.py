@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from support import report_samples as samples
@@ -136,3 +137,11 @@ def test_markdown_keeps_a_hostile_signature_in_its_block() -> None:
     text = render_markdown(samples.report(signature="a|b:```\n# title"))
     assert text.count("```") == 2
     assert "\n# title" not in text
+
+
+def test_a_long_score_name_beside_bounds_breaks_after_an_underscore() -> None:
+    report = samples.report(unscored=2)
+    long = {"description_unparsed_rate": report.scores["chair_i"], **report.scores}
+    lines = render_table(replace(report, scores=long), width=80).splitlines()
+    [at] = [place for place, line in enumerate(lines) if line.startswith("description_unparsed")]
+    assert (lines[at].split()[0], lines[at + 1].strip()) == ("description_unparsed_", "rate")
