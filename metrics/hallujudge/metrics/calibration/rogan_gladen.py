@@ -61,8 +61,10 @@ def rogan_gladen(
         confidence: How often the interval holds the true score.
 
     Returns:
-        The corrected score; None if labels lack hallucinated or other claims, or if the sum of
-        sensitivity and specificity is below 1.2.
+        The corrected score; None if labels lack hallucinated or other claims, if the sum of
+        sensitivity and specificity is below 1.2, or if no share fits the labels' error rates: the
+        judge would reject more claims of a run without hallucinations than it did, or less of a
+        run without other claims.
     """
     import numpy as np
 
@@ -78,6 +80,8 @@ def rogan_gladen(
         return None
     share = (raw - start) / (end - start)
     ends = _ends(share, raw_size, se, sp, confidence)
+    if ends[0] == ends[1]:
+        return None
     found = [start + (end - start) * number for number in (_true(share, se, sp), *ends)]
     value, low, high = (
         round(min(max(number, effects.score.low), effects.score.high), 12) for number in found
@@ -92,7 +96,7 @@ def _true(share: float, se: Rate, sp: Rate) -> float:
 
 
 def _ends(share: float, size: float, se: Rate, sp: Rate, confidence: float) -> tuple[float, float]:
-    """Return Lang and Reiczigel's interval of the true share."""
+    """Return Lang and Reiczigel's interval of the true share; both ends are equal if none fits."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     raw = (size * share + z * z / 2) / (size + z * z)
     one, other = _towards_half(se), _towards_half(sp)

@@ -170,12 +170,21 @@ def _choice(
                 "The labels are no random sample of the run, so that only the judge's error rates "
                 "can be taken from them."
             )
-        why = "is not defined for probabilities" if sample.soft else "needs a better judge"
         return "raw", (
             "The labels are no random sample of the run, and Rogan and Gladen's estimator "
-            f"{why}. Plan labels."
+            f"{_why_undefined(sample, accuracy)}. Plan labels."
         )
     return "ppi++", " ".join(_reasons(corrected, accuracy, raw.value, sample, errors, of))
+
+
+def _why_undefined(sample: Sample, accuracy: JudgeAccuracy) -> str:
+    """Return why Rogan and Gladen's estimator has no value."""
+    if sample.soft:
+        return "is not defined for probabilities"
+    se, sp = accuracy.sensitivity.value, accuracy.specificity.value
+    if se is None or sp is None or se + sp < LEAST_INFORMATION:
+        return "needs a better judge"
+    return "finds no share that fits their error rates: the judge errs otherwise on the run"
 
 
 def _reasons(

@@ -121,3 +121,12 @@ def test_a_judge_that_tells_next_to_nothing_is_refused() -> None:
 
 def test_one_kind_of_labels_is_not_enough() -> None:
     assert corrected(claims({(0, 1): 20, (0, 0): 40}, 100, 200)) is None
+
+
+def test_error_rates_that_fit_no_share_give_no_estimate() -> None:
+    """Mostly rejected claims were labelled: half of the true ones are rejected, 4 % of the run."""
+    chosen = claims({(1, 1): 20, (1, 0): 1, (0, 1): 30, (0, 0): 30}, 0, 1_000)
+    found = judge_accuracy(chosen)
+    assert (found.sensitivity.value, found.specificity.value) == pytest.approx((20 / 21, 0.5))
+    assert corrected(chosen) is None
+    assert corrected(chosen, right=True) is None

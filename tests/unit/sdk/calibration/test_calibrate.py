@@ -148,6 +148,29 @@ def test_labels_chosen_by_their_verdict_are_recognised(folder: Path, tmp_path: P
     assert any("No other claim is labelled" in note for note in found.notes)
 
 
+def test_error_rates_that_do_not_fit_the_run_correct_nothing(folder: Path, tmp_path: Path) -> None:
+    """All rejected mentions were labelled, and a tenth of the others."""
+
+    def wrong(item: str, _: int, verdict: bool) -> bool:
+        return verdict and int(item) % 3 == 0
+
+    everything = labels_file(tmp_path / "all.jsonl", folder, wrong).read_text(encoding="utf-8")
+    rejected = {
+        (row["id"], place)
+        for row in read_rows(folder / "items.jsonl")
+        for place, span in enumerate(row["evidence"]["mentioned_spans"])
+        if span in row["evidence"]["hallucinated_spans"]
+    }
+    lines = [json.loads(line) for line in everything.splitlines()]
+    others = [line for line in lines if (line["item"], line["claim"]) not in rejected]
+    chosen = [line for line in lines if (line["item"], line["claim"]) in rejected] + others[::10]
+    path = tmp_path / "l.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in chosen), encoding="utf-8")
+    score = calibrated(folder, path)["chair_i"]
+    assert (score.recommended, score.rogan_gladen) == ("raw", None)
+    assert "finds no share that fits their error rates" in score.reason
+
+
 def test_a_few_labels_are_too_few(folder: Path, tmp_path: Path) -> None:
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda *_: False, share=0.05)
     found = calibrated(folder, labels)
