@@ -143,7 +143,8 @@ class JobService:
             more: Whether more items will be added.
 
         Raises:
-            HallujudgeError: The job can't be created; the error says why.
+            HallujudgeError: The job can't be created, or the same request id created another one;
+                the error says why.
         """
         _check(new)
         store = (await self._open()).store
@@ -160,6 +161,7 @@ class JobService:
                 "another request_id for another job",
                 reason="JOB_REQUEST_DIFFERS",
             )
+        await self._threads.run(store.check_repeated, job, contents, more=more)
         self._changes.notify()
         return job
 

@@ -82,6 +82,26 @@ class JobStore:
                 raise
             return known
 
+    def check_repeated(self, job: Job, contents: Sequence[bytes], *, more: bool) -> None:
+        """Refuse a request that has the request id of a job, but other items.
+
+        Args:
+            job: The job that the request id created.
+            contents: The first items of the request.
+            more: Whether more items will be added.
+
+        Raises:
+            InvalidInputError: The job has other items.
+        """
+        with self._database.reading() as connection:
+            _check_same(connection, job, 0, contents)
+        too_few = not more and len(contents) < job.items
+        if too_few or (job.state is not JobState.OPEN and len(contents) > job.items):
+            raise _differs(
+                f"request_id {job.request_id[:80]!r} created job {job.id} with {job.items} items, "
+                f"not {len(contents)}"
+            )
+
     def add(
         self,
         owner: str,
@@ -104,7 +124,8 @@ class JobStore:
 
         Raises:
             NotFoundError: The caller has no such job.
-            InvalidInputError: Items are missing before the position, or there are too many.
+            InvalidInputError: Items are missing before the position, there are too many, or the
+                job has others in their place.
         """
         with self._database.writing() as connection:
             job = _owned(connection, owner, job_id, locked=True)
@@ -113,6 +134,7 @@ class JobStore:
                     f"position is {position}, but job {job.id} has {job.items} items; send the "
                     f"items from position {job.items} on"
                 )
+            _check_same(connection, job, position, contents)
             if job.state is not JobState.OPEN:
                 return _unless_more(job, position + len(contents))
             return self._added(connection, job, position, contents, more=more, now=now)
@@ -333,6 +355,25 @@ def _updated(connection: sa.Connection, job: Job, changed: dict[str, Any]) -> Jo
     after = _found(connection, mine)
     assert after is not None, "the row is locked"
     return after
+
+
+def _check_same(
+    connection: sa.Connection, job: Job, position: int, contents: Sequence[bytes]
+) -> None:
+    """Refuse items that differ from those that a job has at their positions."""
+    place = items_table.c.position
+    query = sa.select(place, items_table.c.item).where(
+        items_table.c.job == job.number, place >= position, place < position + len(contents)
+    )
+    for row in connection.execute(query):
+        if row.item != contents[row.position - position]:
+            raise _differs(f"job {job.id} has another item at position {row.position}")
+
+
+def _differs(problem: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{problem}; choose another request_id for another job", reason="JOB_REQUEST_DIFFERS"
+    )
 
 
 def _unless_more(job: Job, end: int) -> Job:

@@ -167,7 +167,8 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         """Return items as they are stored, after checking them."""
         check_count(self._settings.max_batch_items, len(messages), "items")
         _convert.items_from_proto(messages, metric_entry(spec.metric).item_type)
-        return [message.SerializeToString() for message in messages]
+        # Maps in the order of their keys: a request that is repeated has the same bytes.
+        return [message.SerializeToString(deterministic=True) for message in messages]
 
 
 _NOTE_BYTES = 1024

@@ -159,6 +159,33 @@ async def test_a_request_creates_one_job(jobs_address: str) -> None:
         assert [job.id for job in listed.jobs] == [jobs[0].id]
 
 
+async def test_a_request_id_is_not_used_again_for_other_items(jobs_address: str) -> None:
+    items = items_of(5)
+    async with serving(jobs_address) as client:
+        job = await client.create(items=items[:3])
+        for others, more in (
+            (items[1:4], False),
+            (items[:2], False),
+            (items[:4], False),
+            (items[:4], True),
+            ([], False),
+        ):
+            request = jobs_pb2.CreateJobRequest(request_id="r", spec=SPEC, items=others, more=more)
+            assert await error_of(client.jobs.CreateJob(request)) == (
+                "ALREADY_EXISTS", "JOB_REQUEST_DIFFERS",
+            )  # fmt: skip
+        assert (await client.create(items=items[:3])).id == job.id
+        grown = await client.create("s", items=items[:2], more=True)
+        swapped = jobs_pb2.AddJobItemsRequest(job_id=grown.id, position=1, items=items[3:])
+        assert await error_of(client.jobs.AddJobItems(swapped)) == (
+            "ALREADY_EXISTS", "JOB_REQUEST_DIFFERS",
+        )  # fmt: skip
+        rest = jobs_pb2.AddJobItemsRequest(job_id=grown.id, position=1, items=items[1:])
+        assert (await client.jobs.AddJobItems(rest)).job.items == 5
+        # The answer was lost: the request is the first one again.
+        assert (await client.create("s", items=items[:2], more=True)).id == grown.id
+
+
 async def test_jobs_are_listed_in_pages(tmp_path: Path) -> None:
     async with serving(str(tmp_path / "jobs.sqlite")) as client:
         made = [(await client.create(str(number))).id for number in range(5)]
