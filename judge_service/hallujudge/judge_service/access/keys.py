@@ -7,7 +7,9 @@ import hmac
 import json
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +30,15 @@ _SECRET_BYTES = 32
 _VERSION = 1
 _MAX_FILE_BYTES = 16 << 20
 _MAX_NAME = 80
+_HASH = re.compile(r"[0-9a-f]{64}")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?", re.ASCII)
+_TEXTS = ("id", "name", "sha256", "created", "expires", "revoked")
+_LEAST = {
+    "calls_per_minute": 1,
+    "max_concurrency": 1,
+    "judge_calls_per_day": 0,
+    "cost_per_day": 0,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,13 +199,50 @@ def _keys(data: bytes) -> list[ApiKey]:
         found = content.get("version")
         told = "it has no version" if found is None else f"its version is {found!r:.40}"
         raise ValueError(f"{told}, not {_VERSION}")
-    return [_key(row) for row in content["keys"]]
+    keys = [_key(row) for row in content["keys"]]
+    for key_id, count in Counter(key.id for key in keys).items():
+        if count > 1:
+            raise ValueError(f"it has {count} keys with the id {key_id!r:.40}")
+    return keys
 
 
 def _key(row: Mapping[str, Any]) -> ApiKey:
     limits = Limits(**row.get("limits", {}))
     scopes = tuple(Scope(scope) for scope in row["scopes"])
-    return ApiKey(**{**row, "scopes": scopes, "limits": limits})
+    key = ApiKey(**{**row, "scopes": scopes, "limits": limits})
+    _check_texts(key)
+    _check_limits(key)
+    return key
+
+
+# People edit the file. A value that can't be read as it was meant must not become no limit at all.
+
+
+def _check_texts(key: ApiKey) -> None:
+    for name in _TEXTS:
+        value = getattr(key, name)
+        if type(value) is not str:
+            raise ValueError(f"{name} of a key is {value!r:.40}, not a text")
+    if not _HASH.fullmatch(key.sha256):
+        raise ValueError(f"sha256 of the key {key.id!r:.40} is not 64 hexadecimal digits")
+    if key.expires and not _is_moment(key.expires):
+        raise ValueError(
+            f"the key {key.id!r:.40} expires {key.expires!r:.40}; write 2027-01-31T00:00:00Z"
+        )
+
+
+def _is_moment(text: str) -> bool:
+    with suppress(ValueError):
+        return bool(_MOMENT.fullmatch(text) and datetime.fromisoformat(text))
+    return False
+
+
+def _check_limits(key: ApiKey) -> None:
+    for name, least in _LEAST.items():
+        value = getattr(key.limits, name)
+        kinds = (int, float) if name == "cost_per_day" else (int,)
+        if value is not None and (type(value) not in kinds or not value >= least):
+            raise ValueError(f"{name} of the key {key.id!r:.40} is {value!r:.40}")
 
 
 def _check(name: str, scopes: Sequence[Scope]) -> None:

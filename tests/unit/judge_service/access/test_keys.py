@@ -102,6 +102,52 @@ def test_a_file_that_is_not_of_keys_is_refused(tmp_path: Path, text: str, told: 
         KeyStore(path)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("expires", "tomorrow"),
+        ("expires", "31.12.2026"),
+        ("expires", "2026-31-12"),
+        ("expires", 20261231),
+        ("expires", None),
+        ("revoked", 0),
+        ("sha256", "zz"),
+        ("sha256", "ü" * 64),
+        ("calls_per_minute", "3"),
+        ("calls_per_minute", 0),
+        ("max_concurrency", True),
+        ("judge_calls_per_day", "5"),
+        ("judge_calls_per_day", 5.5),
+        ("cost_per_day", float("nan")),
+        ("cost_per_day", "20"),
+        ("cost_per_day", -1),
+    ],
+)
+def test_a_value_that_a_file_can_not_mean_is_refused(
+    tmp_path: Path, field: str, value: object
+) -> None:
+    path = tmp_path / "keys.json"
+    create_key(path, "ana", scopes=[Scope.SCORE], expires="2027-01-31")
+    content = json.loads(path.read_text())
+    [key] = content["keys"]
+    assert read_keys(path)[0].expires == "2027-01-31"
+    (key if field in key else key["limits"])[field] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(InvalidInputError, match=f"is not a file of keys .*{field[:6]}"):
+        read_keys(path)
+
+
+def test_two_keys_with_one_id_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    key = create_key(path, "ana", scopes=[Scope.SCORE])
+    revoke_key(path, key[3:11])
+    content = json.loads(path.read_text())
+    content["keys"].append({**content["keys"][0], "revoked": ""})
+    path.write_text(json.dumps(content))
+    with pytest.raises(InvalidInputError, match=f"2 keys with the id '{key[3:11]}'"):
+        read_keys(path)
+
+
 def test_names_and_scopes_are_checked(tmp_path: Path) -> None:
     for name in ("", "a\nb", "x" * 81):
         with pytest.raises(InvalidInputError, match="the name"):
