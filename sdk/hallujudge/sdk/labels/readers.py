@@ -28,6 +28,8 @@ _VERDICTS: Mapping[str, bool | None] = {
     "not_supported": True,
     "unscored": None,
 }
+# Equal to 0 and 1, which some tools write instead.
+_MARKS = (True, False)
 _MOST = 1_000_000
 
 
@@ -208,9 +210,7 @@ def _marked(record: Record, known: _Items) -> Iterator[Label]:
     values = record.values
     words, response = values["words"], values.get("caption", values.get("response"))
     identifier = values.get("item", values.get("id"))
-    if not isinstance(words, list) or not all(
-        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in words
-    ):
+    if not isinstance(words, list) or not all(map(_is_marked, words)):
         raise ArchiveError(
             f"{record.place}: words is {shown(words)}; give pairs of a word and true or false"
         )
@@ -220,7 +220,18 @@ def _marked(record: Record, known: _Items) -> Iterator[Label]:
     for (word, marked), span in zip(words, _places(record, words, text), strict=True):
         yield Label(item=item, hallucinated=bool(marked), span=span, text=word, annotator=annotator)
     whole = values.get("contains_hallucination", any(marked for _, marked in words))
+    if whole not in _MARKS:
+        raise ArchiveError(
+            f"{record.place}: contains_hallucination is {shown(whole)}; give true or false"
+        )
     yield Label(item=item, hallucinated=bool(whole), annotator=annotator)
+
+
+def _is_marked(pair: object) -> bool:
+    """Return whether a value is a word and whether it is hallucinated; the text "false" is not."""
+    return (
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and pair[1] in _MARKS
+    )
 
 
 def _places(record: Record, words: list[list[str]], text: str) -> list[tuple[int, int]]:

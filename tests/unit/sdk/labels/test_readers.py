@@ -131,6 +131,12 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         ({"item": "1", "label": "supported", "claim": 0.5}, "claim is 0.5; give a whole number"),
         ({"item": "1", "label": "supported", "start": 3}, "'start' is 3 and 'end' is null"),
         ({"id": "1", "words": [["a"]]}, "give pairs of a word and true or false"),
+        ({"id": "1", "words": [["a", "false"]]}, "give pairs of a word and true or false"),
+        ({"id": "1", "words": [["a", None]]}, "give pairs of a word and true or false"),
+        (
+            {"id": "1", "words": [["a", 0]], "contains_hallucination": "false"},
+            'contains_hallucination is "false"; give true or false',
+        ),
         ({"id": "1", "caption": "b", "words": [["a", True]]}, "'a' is not in the response"),
         ({"words": [["a", True]]}, "null is not an id"),
     ],
@@ -139,6 +145,12 @@ def test_other_lines_are_refused(tmp_path: Path, line: dict[str, object], told: 
     with pytest.raises(ArchiveError) as refused:
         read_labels(written(tmp_path / "labels.jsonl", line))
     assert told in str(refused.value)
+
+
+def test_words_may_be_marked_by_0_and_1(tmp_path: Path) -> None:
+    line = {"id": "a", "words": [["A", 0], ["dog", 1]], "contains_hallucination": 1}
+    found = read_labels(written(tmp_path / "hat.jsonl", line))
+    assert [label.hallucinated for label in found] == [False, True, True]
 
 
 def test_tables_may_write_numbers_as_floats_and_labels_in_words(tmp_path: Path) -> None:
