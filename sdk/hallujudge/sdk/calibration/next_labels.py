@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import OutputError
+from ..errors import InvalidInputError, OutputError
 from ..labels import (
     Label,
     LabelPlan,
@@ -90,23 +90,28 @@ def _other_run(labels: Sequence[Label], run: StoredRun) -> str:
     )
 
 
-def next_plan(folder: Path, path: Path, *, count: int, by: By, seed: int) -> LabelPlan:
+def next_plan(
+    folder: Path, path: Path, *, count: int, by: By | None = None, seed: int | None = None
+) -> LabelPlan:
     """Return what to label next in a run's folder.
 
     Args:
         folder: The run's folder.
         path: The plan, which is extended if it exists.
         count: How many more to label.
-        by: Whether to draw claims or items, for a new plan.
-        seed: Seed of the random numbers, for a new plan.
+        by: Whether to draw claims or items; None for what the plan draws, or claims.
+        seed: Seed of the random numbers; None for that of the plan, or 0.
 
     Raises:
-        InvalidInputError: See :func:`plan_labels`.
+        InvalidInputError: The plan draws other units or has another seed, or see
+            :func:`plan_labels`.
         ArchiveError: A file can't be read.
     """
     run = read_run(folder)
     items = list(read_verdicts(run))
     before = read_plan(path) if path.exists() else None
+    if before is not None:
+        _check_kept(path, before, by, seed)
     truths: dict[tuple[str, int | None], bool] = {}
     if (run.folder / LABELS).exists():
         matched = match_labels(read_labels(run.folder / LABELS), items)
@@ -116,8 +121,21 @@ def next_plan(folder: Path, path: Path, *, count: int, by: By, seed: int) -> Lab
         items,
         signature=run.signature,
         count=count,
-        by=by,
-        seed=seed,
+        by=by or "claim",
+        seed=seed or 0,
         before=before,
         truths=truths,
+    )
+
+
+def _check_kept(path: Path, before: LabelPlan, by: By | None, seed: int | None) -> None:
+    """Check that an earlier plan may be extended: what it draws and its seed stay."""
+    if by not in (None, before.by):
+        why = f"draws {before.by}s, not {by}s"
+    elif seed not in (None, before.seed):
+        why = f"has the seed {before.seed}, not {seed}"
+    else:
+        return
+    raise InvalidInputError(
+        f"{path}: the plan {why}; extend it without the option, give another --out, or delete it"
     )

@@ -30,9 +30,12 @@ def plan(
         int, input_option("-n", "--count", metavar="N", help="How many more to label.")
     ] = 100,
     by: Annotated[
-        str, input_option("--by", metavar="UNIT", help="What to draw: claim or item.")
-    ] = "claim",
-    seed: Annotated[int, input_option("--seed", help="Seed of the random numbers.")] = 0,
+        str | None,
+        input_option("--by", metavar="UNIT", help="What to draw: claim (default) or item."),
+    ] = None,
+    seed: Annotated[
+        int | None, input_option("--seed", help="Seed of the random numbers; 0 if not given.")
+    ] = None,
     out: Annotated[
         Path | None,
         output_option("--out", "-o", metavar="FILE", help="Plan; else label-plan.json in RUN."),
@@ -44,8 +47,8 @@ def plan(
 ) -> ExitCode:
     """Choose what to label next: a random sample by verdict and margin.
 
-    A plan that exists already is extended. Labels in RUN show where the judge errs, and more of the
-    next ones are drawn there.
+    A plan that exists already is extended; what it draws and its seed stay. Labels in RUN show
+    where the judge errs, and more of the next ones are drawn there.
     """
     from ..calibration.next_labels import next_plan
     from ..calibration.stored import PLAN
@@ -92,7 +95,9 @@ def import_labels(
     return ExitCode.OK
 
 
-def _by(name: str) -> By:
+def _by(name: str | None) -> By | None:
+    if name is None:
+        return None
     if name == "claim":
         return "claim"
     if name == "item":

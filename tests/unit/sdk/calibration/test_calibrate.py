@@ -370,6 +370,21 @@ def test_a_plan_of_five_draws_five_and_says_what_that_is_worth(tmp_path: Path) -
     assert "note:" not in more.stdout
 
 
+def test_a_plan_is_extended_by_what_it_draws_only(tmp_path: Path) -> None:
+    chair_run(tmp_path / "run", 0.4)
+    plan = tmp_path / "run" / "label-plan.json"
+    first = here("label", "plan", tmp_path / "run", "-n", "5", "--by", "item", "--seed", "4")
+    assert first.stdout.startswith("5 items to label, seed 4\n"), first.stderr
+    for option, why in (("--by claim", "draws items, not claims"), ("--seed 0", "has the seed 4")):
+        refused = here("label", "plan", tmp_path / "run", "-n", "5", *option.split())
+        assert refused.returncode == 2
+        assert f"{plan}: the plan {why}" in refused.stderr
+    more = here("label", "plan", tmp_path / "run", "-n", "5", "--by", "item", "--seed", "4")
+    assert more.stdout.startswith("10 items to label, seed 4\n"), more.stderr
+    more = here("label", "plan", tmp_path / "run", "-n", "5")
+    assert more.stdout.startswith("15 items to label, seed 4\n"), more.stderr
+
+
 def test_a_sheet_may_be_imported_while_it_is_filled_in(tmp_path: Path) -> None:
     chair_run(tmp_path / "run", 0.4)
     sheet = tmp_path / "sheet.csv"
