@@ -13,6 +13,9 @@ from .samples import Sample, Sampling
 __all__ = ["differs_from_run", "notes_of", "other_run_note"]
 
 _FEW = 50
+# Below it, labels support no conclusions (Krippendorff, Reliability in Content Analysis, Human
+# Communication Research 30, 2004).
+_LEAST_ALPHA = 0.667
 # Standard errors by which the share of a verdict may differ between labelled claims and all.
 _FAR = 3.0
 
@@ -66,6 +69,13 @@ def notes_of(
         )
     if labels.unsure:
         yield f"Claims or items without a majority of labels do not count: {labels.unsure:,}."
+    if labels.alpha is not None and labels.alpha < _LEAST_ALPHA:
+        yield (
+            f"The annotators agree too little to conclude much (Krippendorff's alpha "
+            f"{labels.alpha:.2f}; {_LEAST_ALPHA} is the usual minimum, 0 is chance): corrected "
+            "scores rest on labels that are themselves in doubt. Check the instructions, and label "
+            "what they disagree about again."
+        )
 
 
 def other_run_note(labels: Sequence[Label], signature: str) -> Iterator[str]:

@@ -171,6 +171,31 @@ def test_error_rates_that_do_not_fit_the_run_correct_nothing(folder: Path, tmp_p
     assert "finds no share that fits their error rates" in score.reason
 
 
+@pytest.mark.parametrize("agree", [False, True])
+def test_annotators_who_disagree_have_a_note(folder: Path, tmp_path: Path, agree: bool) -> None:
+    lines = [
+        {
+            "item": row["id"],
+            "claim": 0,
+            "annotator": who,
+            "label": "supported" if yes else "not_supported",
+        }
+        for place, row in enumerate(read_rows(folder / "items.jsonl"))
+        for at, who in enumerate("abc")
+        for yes in [place % 2 == 0 if agree else (place + at) % 2 == 0]
+    ]
+    path = tmp_path / "l.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    found = calibrated(folder, path)
+    assert found.alpha is not None
+    told = [note for note in found.notes if "annotators agree too little" in note]
+    if agree:
+        assert (found.alpha, told) == (pytest.approx(1), [])
+    else:
+        assert found.alpha < 0
+        assert f"alpha {found.alpha:.2f}; 0.667 is the usual minimum, 0 is chance" in told[0]
+
+
 def test_a_few_labels_are_too_few(folder: Path, tmp_path: Path) -> None:
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda *_: False, share=0.05)
     found = calibrated(folder, labels)
