@@ -18,7 +18,15 @@ from .document import openapi_document
 from .exchange import JSON, LINES, PROTO, Exchange, Headers, Scope, Send
 from .job_results import all_results
 from .json_form import to_json
-from .refusals import GZIP, coding_of, crowded, foreign_host, kind_of, refusal_of
+from .refusals import (
+    GZIP,
+    coding_of,
+    crowded,
+    foreign_host,
+    kind_of,
+    refusal_of,
+    two_lengths,
+)
 from .statuses import name_of
 
 if TYPE_CHECKING:
@@ -68,6 +76,7 @@ class HttpApp:
         """Serve one request."""
         exchange, path = Exchange.of(scope, send), scope["path"]
         refusal = crowded(len(scope["state"]["connections"]), self._most_connections)
+        refusal = refusal or two_lengths(exchange)
         refusal = refusal or refusal_of(exchange, scope["method"], path, self._routes)
         if refusal is None and self._local:
             refusal = foreign_host(exchange)

@@ -12,7 +12,16 @@ from ..door import is_loopback
 from .exchange import JSON, LINES, PROTO, Exchange, Headers
 from .routes import Route
 
-__all__ = ["GZIP", "Refusal", "coding_of", "crowded", "foreign_host", "kind_of", "refusal_of"]
+__all__ = [
+    "GZIP",
+    "Refusal",
+    "coding_of",
+    "crowded",
+    "foreign_host",
+    "kind_of",
+    "refusal_of",
+    "two_lengths",
+]
 
 DOCUMENT = "/openapi.json"
 GZIP = "gzip"
@@ -75,6 +84,17 @@ def crowded(connections: int, limit: int) -> Refusal | None:
     problem = f"{connections} connections are open; use fewer, and try again in a second"
     headers = (("connection", "close"), ("retry-after", "1"))
     return _refusal(503, problem, *headers, code=grpc.StatusCode.UNAVAILABLE)
+
+
+def two_lengths(exchange: Exchange) -> Refusal | None:
+    """Refuse a request whose head gives two lengths of its body, and close its connection.
+
+    A proxy that goes by the other one would take a part of the body for another caller's request.
+    """
+    if not (exchange.header("content-length") and exchange.header("transfer-encoding")):
+        return None
+    problem = "the head has Content-Length and Transfer-Encoding; send one of them"
+    return _refusal(400, problem, ("connection", "close"), code=grpc.StatusCode.INVALID_ARGUMENT)
 
 
 def foreign_host(exchange: Exchange) -> Refusal | None:

@@ -160,6 +160,18 @@ async def test_bytes_that_are_not_http_are_refused() -> None:
     assert fine.status == 200
 
 
+async def test_a_request_with_two_lengths_is_refused_and_nothing_behind_it_is_read() -> None:
+    body = json.dumps(chair_request("A dog.")).encode()
+    chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    head = head_of(_SCORE, 4).removesuffix(b"\r\n") + b"transfer-encoding: chunked\r\n\r\n"
+    smuggled = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    async with serving() as server:
+        answer = await _answer(server.http_address, head + chunks + smuggled)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"the head has Content-Length and Transfer-Encoding" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
 async def test_a_body_that_breaks_off_in_a_stream_leaves_no_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
