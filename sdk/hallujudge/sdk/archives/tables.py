@@ -29,6 +29,8 @@ _PIECE = 1 << 20
 _MAX_CELL_CHARS = 1 << 24
 # Python's parser takes a hundred times the memory of its text.
 _MAX_LIST_CHARS = 1 << 16
+# Excel takes the separator from such a first line, and some tools write one for it.
+_TOLD_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\r?\n')
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 # Excel silently truncates longer cells.
 _EXCEL_CELL_CHARS = 32_767
@@ -124,13 +126,14 @@ def read_csv(path: Path) -> tuple[list[Record], tuple[str, ...]]:
     if not text.strip():
         raise ArchiveError(f"{path}: the file is empty; check that it was written")
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_CHARS))
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=_delimiter(path, text), strict=True
-    )
+    told = _TOLD_DELIMITER.match(text)
+    before, delimiter = (1, told[1]) if told else (0, _delimiter(path, text))
+    lines = io.StringIO(text[told.end() :] if told else text, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
-        records = list(_csv_records(reader, path))
+        records = list(_csv_records(reader, path, before))
     except csv.Error as err:
-        raise ArchiveError(f"{path} line {reader.line_num}: not CSV: {err}") from err
+        raise ArchiveError(f"{path} line {reader.line_num + before}: not CSV: {err}") from err
     return records, (f"{path}: {note}",) if note else ()
 
 
@@ -142,12 +145,19 @@ def _delimiter(path: Path, text: str) -> str:
     return ";" if ";" in header and "," not in header else ","
 
 
-def _csv_records(reader: Iterator[list[str]], path: Path) -> Iterator[Record]:
-    header = _header(next(reader, []), f"{path} line 1")
+def _csv_records(reader: Iterator[list[str]], path: Path, before: int) -> Iterator[Record]:
+    """Yield the rows after the header.
+
+    Args:
+        reader: Reads the rows.
+        path: The file.
+        before: Lines of the file before those that are read.
+    """
+    header = _header(next(reader, []), f"{path} line {1 + before}")
     position = 0
     line = getattr(reader, "line_num", 1)
     for row in reader:
-        place = f"{path} line {line + 1}"
+        place = f"{path} line {line + 1 + before}"
         line = getattr(reader, "line_num", line)
         if not any(cell.strip() for cell in row):
             continue

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..archives.formats import read_format
-from ..archives.records import Record, canonical_id, read_records, shown
+from ..archives.records import Record, canonical_id, named, read_records, shown
 from ..errors import ArchiveError
 from ..verdicts import DecidedItem
 from .values import Label
@@ -137,8 +137,8 @@ def _label(record: Record) -> Label:
     missing = [key for key in ("item", "label") if values.get(key) in (None, "")]
     if missing:
         raise ArchiveError(
-            f"{record.place}: no {missing[0]!r}; a label has item, label, and claim, start, end, "
-            "text and annotator where they are known"
+            f"{record.place}: no {missing[0]!r}, found {named(sorted(values))}; a label has item, "
+            "label, and claim, start, end, text and annotator where they are known"
         )
     return Label(
         item=canonical_id(values["item"], record.place),

@@ -160,6 +160,8 @@ def test_a_set_of_objects_scores_like_a_list() -> None:
         ("a.csv", b"", "a.csv: the file is empty"),
         ("a.csv", b"id,id\n1,2\n", "must name every column once; found id, id"),
         ("a.csv", b"image_id,caption\n1,a,b\n", "a.csv line 2: 3 columns, but the header has 2"),
+        ("a.csv", b"sep=;\nimage_id;caption\n1;a;b\n", "a.csv line 3: 3 columns, but the header"),
+        ("a.csv", b'sep=;\nimage_id;caption\n1;"a"b\n', "a.csv line 3: not CSV"),
         ("a.xlsx", b"PK\x03\x04junk", "a.xlsx: not an XLSX workbook"),
         ("a.jsonl.gz", b"\x1f\x8b\x08\x00cut", "a.jsonl.gz: the gzip file is damaged or cut off"),
     ],
@@ -171,6 +173,13 @@ def test_broken_tables_are_refused_by_name(
     with pytest.raises(ArchiveError) as caught:
         read_items("chair", tmp_path / name, OBJECTS)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("told", ["sep=;", '"sep=;"\r', "sep=;\r"])
+def test_a_line_with_the_separator_may_stand_first(tmp_path: Path, told: str) -> None:
+    (tmp_path / "a.csv").write_bytes(f"{told}\nimage_id;caption\n1;A dog, a cat\n".encode())
+    items = read_items("chair", tmp_path / "a.csv", OBJECTS)
+    assert [(item.id, item.response) for item in items] == [("1", "A dog, a cat")]  # type: ignore[attr-defined]
 
 
 def test_a_table_of_a_header_alone_is_named(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     ("line", "told"),
     [
         ({"item": "1"}, "line 1: no 'label'"),
-        ({"label": "supported"}, "line 1: no 'item'"),
+        ({"Item": "1", "label": "supported"}, "line 1: no 'item', found Item, label; a label has"),
         ({"item": "1", "label": "wrong"}, 'the label "wrong" is unknown; use supported'),
         ({"item": "1", "label": "agree"}, "'agree' needs the verdict it is about"),
         ({"item": "1", "label": "supported", "claim": -1}, "claim is -1; give a whole number"),
