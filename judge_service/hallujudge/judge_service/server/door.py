@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..access.caller import Caller, Scope
 from ..access.store import KeyStore
 from ..errors import InvalidInputError, UnauthenticatedError
+from .peers import host_of
 
 if TYPE_CHECKING:
     import grpc
@@ -120,7 +121,7 @@ def is_loopback(host: str) -> bool:
 
 def anonymous(peer: str) -> Caller:
     """Return the caller without a key at an address, such as ``ipv4:10.0.0.7:40312``."""
-    return _anonymous(peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer)
+    return _anonymous(host_of(peer))
 
 
 @lru_cache(1024)

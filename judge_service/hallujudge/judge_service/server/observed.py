@@ -14,6 +14,7 @@ import grpc
 from ..observe.recorder import Recorder, begin_recording
 from ..observe.values import CallRecord
 from .methods import rule_of
+from .peers import host_of
 from .wrapping import Context, Handler, WrappingInterceptor
 
 __all__ = ["REQUEST_ID", "ObservingInterceptor", "record_refused", "request_id"]
@@ -79,7 +80,7 @@ class _Observed:
         self._recorder = recorder
         self._metadata = tuple(context.invocation_metadata() or ())
         self._call = CallRecord(
-            method=name, request_id=request_id(self._metadata), peer=_host(context.peer())
+            method=name, request_id=request_id(self._metadata), peer=host_of(context.peer())
         )
         self._began = time.perf_counter()
 
@@ -117,13 +118,8 @@ def record_refused(
     call = CallRecord(
         method=_REFUSED,
         request_id=request_id,
-        peer=_host(peer),
+        peer=host_of(peer),
         status=status,
         error=error,
     )
     recorder.call_ended(call)
-
-
-def _host(peer: str) -> str:
-    """Return the address without its port, which says nothing."""
-    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer

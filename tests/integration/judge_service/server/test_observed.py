@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -291,6 +292,27 @@ async def test_the_access_log_has_a_line_for_each_call(tmp_path: Path) -> None:
     assert (scored["scored"], scored["unscored"]) == (1, 1)
     assert (failed["status"], failed["key"]) == ("INVALID_ARGUMENT", "anonymous")
     assert "secret" not in text
+
+
+async def test_the_access_log_writes_an_address_of_ipv6_as_people_do(tmp_path: Path) -> None:
+    if not _has_ipv6():
+        pytest.skip("no IPv6 on this machine")
+    log = tmp_path / "access.jsonl"
+    async with (
+        running(access_log=str(log), host="[::1]") as server,
+        grpc.aio.insecure_channel(server.address) as channel,
+    ):
+        stub = pb_grpc.JudgeServiceStub(channel)
+        await stub.ListMetrics(pb.ListMetricsRequest(), timeout=PATIENCE)
+    assert json.loads(log.read_text(encoding="utf-8"))["peer"] == "ipv6:[::1]"
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
 
 
 class Collector(trace_service_pb2_grpc.TraceServiceServicer):

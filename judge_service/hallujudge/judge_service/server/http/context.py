@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias
-from urllib.parse import quote
 
 import grpc
 from google.rpc import status_pb2
 
-__all__ = ["CallFailedError", "HttpContext", "peer_of"]
+__all__ = ["CallFailedError", "HttpContext"]
 
 _Metadata: TypeAlias = "tuple[tuple[str, str | bytes], ...]"
 
@@ -67,11 +66,3 @@ class HttpContext:
         if isinstance(packed, bytes) and packed:
             raise CallFailedError(status_pb2.Status.FromString(packed))
         raise CallFailedError(status_pb2.Status(code=code.value[0], message=details))
-
-
-def peer_of(client: tuple[str, int] | None) -> str:
-    """Return an address in gRPC's notation, so that a caller is the same over both."""
-    if client is None:
-        return "unknown"
-    host, port = client[0].removeprefix("::ffff:"), client[1]
-    return f"ipv6:{quote(f'[{host}]', safe=':')}:{port}" if ":" in host else f"ipv4:{host}:{port}"

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 from google.rpc import status_pb2
 
 from ..observed import REQUEST_ID, request_id
-from .context import HttpContext, peer_of
+from ..peers import peer_of
+from .context import HttpContext
 from .statuses import error_body, error_headers, http_status
 
 __all__ = ["JSON", "LINES", "PROTO", "Exchange", "Headers", "Scope", "Send"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidInputError, MissingExtraError
 from ..observed import record_refused, request_id
-from .context import peer_of
+from ..peers import peer_of
 
 if TYPE_CHECKING:
     from ...grace import Grace

@@ -1,4 +1,4 @@
-"""Messages as JSON, errors as HTTP, and addresses of callers."""
+"""Messages as JSON, and errors as HTTP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from google.rpc import status_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.errors import REASONS, OverloadedError
-from hallujudge.judge_service.server.http.context import peer_of
 from hallujudge.judge_service.server.http.statuses import (
     HTTP_STATUSES,
     error_body,
@@ -84,18 +83,3 @@ def test_an_unknown_code_is_no_traceback() -> None:
     assert (http_status(status), error_body(status)) == (
         500, b'{"code": "unknown", "message": "x"}',
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("client", "peer"),
-    [
-        (("10.0.0.7", 40312), "ipv4:10.0.0.7:40312"),
-        (("::ffff:10.0.0.7", 40312), "ipv4:10.0.0.7:40312"),
-        (("::1", 40312), "ipv6:%5B::1%5D:40312"),
-        (None, "unknown"),
-    ],
-)
-def test_callers_have_the_addresses_that_grpc_gives_them(
-    client: tuple[str, int] | None, peer: str
-) -> None:
-    assert peer_of(client) == peer
