@@ -358,7 +358,8 @@ class ChatClient:
         return {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": self.settings.model,
-            "server.address": server.endpoint.url,
+            "server.address": server.endpoint.host,
+            "server.port": server.endpoint.port,
         }
 
     def _check_model(self, told: str) -> None:

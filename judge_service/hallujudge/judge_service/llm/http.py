@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from ..errors import InvalidInputError, MissingExtraError
 from ..imports import import_in_thread
+from ..settings.addresses import web_address
 from ..settings.secret import Secret
 from ..version import __version__
 from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of_status
@@ -45,8 +46,8 @@ class Endpoint:
     """Largest reply that is read."""
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        parts = web_address(self.url)
+        if parts is None:
             raise InvalidInputError(
                 f"the judge's address {_without_password(self.url)!r} is not a web address; "
                 "write it like http://127.0.0.1:8000/v1"
@@ -58,6 +59,17 @@ class Endpoint:
             )
         if any(char in self.key.reveal() for char in "\r\n\0"):
             raise InvalidInputError("the judge's key has a line break in it; give one line")
+
+    @property
+    def host(self) -> str:
+        """The server's name or IP address."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        """The server's port."""
+        parts = urlsplit(self.url)
+        return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def _without_password(url: str) -> str:

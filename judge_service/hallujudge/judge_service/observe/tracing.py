@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from urllib.parse import urlsplit
+
+import grpc
 
 from ..errors import InvalidInputError, MissingExtraError
+from ..settings.addresses import web_address
 from ..version import __version__
 from .recorder import Attributes, Recorder
 from .values import CallRecord
@@ -25,7 +27,6 @@ except ModuleNotFoundError as err:
 __all__ = ["Tracing", "otlp_exporter"]
 
 _HEADERS = ("traceparent", "tracestate")
-_SERVICE = "hallujudge.judge.v1"
 
 
 class Tracing(Recorder):
@@ -52,10 +53,14 @@ class Tracing(Recorder):
     def call_begun(self, call: CallRecord, metadata: Iterable[tuple[str, str | bytes]]) -> None:
         """Begin the span of a call, inside the client's."""
         span = self._tracer.start_span(
-            f"{_SERVICE}/{call.method}",
+            f"{call.service}/{call.method}",
             context=self._parents.extract(_headers(metadata)),
             kind=SpanKind.SERVER,
-            attributes={"rpc.system": "grpc", "rpc.service": _SERVICE, "rpc.method": call.method},
+            attributes={
+                "rpc.system": "grpc",
+                "rpc.service": call.service,
+                "rpc.method": call.method,
+            },
         )
         # The task that serves a call ends with it, so nothing has to be detached.
         context.attach(trace.set_span_in_context(span))
@@ -70,7 +75,7 @@ class Tracing(Recorder):
             return
         span.set_attributes(
             {
-                "rpc.grpc.status": call.status,
+                "rpc.grpc.status_code": grpc.StatusCode[call.status].value[0],
                 "hallujudge.request_id": call.request_id,
                 "hallujudge.key": call.key,
                 "hallujudge.metric": call.metric,
@@ -114,8 +119,7 @@ def otlp_exporter(endpoint: str) -> SpanExporter:
     Raises:
         InvalidInputError: It is not such an address; the library would drop every span later.
     """
-    address = urlsplit(endpoint)
-    if address.scheme not in ("http", "https") or not address.hostname:
+    if web_address(endpoint) is None:
         raise InvalidInputError(
             f"trace_endpoint is {endpoint!r:.80}; write the address of a collector, such as "
             "http://localhost:4317"

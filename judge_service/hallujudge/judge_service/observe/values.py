@@ -37,6 +37,8 @@ class CallRecord:
 
     method: str
     """The method's name, such as ``Score``."""
+    service: str = ""
+    """The full name of the method's service; empty: the call is not of a method."""
     request_id: str = ""
     """The id that the client chose, or one that the server chose."""
     peer: str = ""

@@ -43,28 +43,27 @@ class ObservingInterceptor(WrappingInterceptor):
         """Return a handler whose calls are recorded; see the base class."""
         if rule_of(method).open:
             return handler
-        name = method.rpartition("/")[2]
         if handler.stream_stream is not None:
             return grpc.stream_stream_rpc_method_handler(
-                self._stream(handler.stream_stream, name),
+                self._stream(handler.stream_stream, method),
                 response_serializer=handler.response_serializer,
             )
         assert handler.stream_unary is not None, "calls are admitted as streams of bytes"
         return grpc.stream_unary_rpc_method_handler(
-            self._unary(handler.stream_unary, name),
+            self._unary(handler.stream_unary, method),
             response_serializer=handler.response_serializer,
         )
 
-    def _unary(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _unary(self, call: Callable[..., Any], method: str) -> Callable[..., Any]:
         async def observed(raws: object, context: Context) -> object:
-            with _Observed(self._recorder, name, context):
+            with _Observed(self._recorder, method, context):
                 return await call(raws, context)
 
         return observed
 
-    def _stream(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _stream(self, call: Callable[..., Any], method: str) -> Callable[..., Any]:
         async def observed(raws: object, context: Context) -> AsyncIterator[object]:
-            with _Observed(self._recorder, name, context):
+            with _Observed(self._recorder, method, context):
                 async for response in call(raws, context):
                     yield response
 
@@ -76,11 +75,15 @@ class _Observed:
 
     __slots__ = ("_began", "_call", "_metadata", "_recorder")
 
-    def __init__(self, recorder: Recorder, name: str, context: Context) -> None:
+    def __init__(self, recorder: Recorder, method: str, context: Context) -> None:
         self._recorder = recorder
         self._metadata = tuple(context.invocation_metadata() or ())
+        service, _, name = method.removeprefix("/").rpartition("/")
         self._call = CallRecord(
-            method=name, request_id=request_id(self._metadata), peer=host_of(context.peer())
+            method=name,
+            service=service,
+            request_id=request_id(self._metadata),
+            peer=host_of(context.peer()),
         )
         self._began = time.perf_counter()
 

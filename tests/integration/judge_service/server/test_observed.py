@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import urllib.error
 import urllib.request
@@ -357,14 +358,65 @@ async def test_a_trace_goes_from_the_client_to_the_judge() -> None:
     names = {one.span_id: one.name for one in collector.spans}
     names[span.get_span_context().span_id.to_bytes(8)] = "its work"
     parents = {(one.name, names[one.parent_span_id]) for one in collector.spans}
-    assert ("hallujudge.judge.v1/ScoreStream", "its work") in parents
-    assert ("evaluate", "hallujudge.judge.v1/ScoreStream") in parents
+    scored = "hallujudge.judge.v1.JudgeService/ScoreStream"
+    assert (scored, "its work") in parents
+    assert ("evaluate", scored) in parents
     assert ("chat judge-model", "evaluate") in parents
 
 
-@pytest.mark.parametrize("endpoint", ["foo", "localhost:4317", "ftp://host", "http://"])
+async def test_spans_have_the_attributes_of_the_conventions() -> None:
+    item = ChairItem(id="1", group_id="1", response="A dog.", reference_objects=("dog",))
+    with collecting() as (collector, endpoint):
+        async with (
+            judging(trace_endpoint=endpoint) as server,
+            grpc.aio.insecure_channel(server.address) as channel,
+        ):
+            judge_service, jobs = (
+                pb_grpc.JudgeServiceStub(channel),
+                jobs_pb2_grpc.ScoringJobServiceStub(channel),
+            )
+            request = pb.ScoreRequest(spec=spec_to_proto(JUDGED), items=[item_to_proto(ITEM)])
+            await judge_service.Score(request, timeout=PATIENCE)
+            wrong = ScoreSpec(metric="chair", variant="none")
+            request = pb.ScoreRequest(spec=spec_to_proto(wrong), items=[item_to_proto(item)])
+            with pytest.raises(grpc.aio.AioRpcError):
+                await judge_service.Score(request, timeout=PATIENCE)
+            with pytest.raises(grpc.aio.AioRpcError):
+                await jobs.GetJob(jobs_pb2.GetJobRequest(job_id="none"), timeout=PATIENCE)
+    calls = [
+        (one.name, values["rpc.service"], values["rpc.method"], values["rpc.grpc.status_code"])
+        for one in collector.spans
+        if "rpc.service" in (values := _values(one))
+    ]
+    ours = "hallujudge.judge.v1.JudgeService"
+    bad = grpc.StatusCode.INVALID_ARGUMENT.value[0]
+    assert calls[:2] == [
+        (f"{ours}/Score", ours, "Score", 0),
+        (f"{ours}/Score", ours, "Score", bad),
+    ]
+    assert calls[2][:3] == (
+        "hallujudge.judge.v1.ScoringJobService/GetJob",
+        "hallujudge.judge.v1.ScoringJobService",
+        "GetJob",
+    )
+    chat = next(one for one in collector.spans if one.name == "chat judge-model")
+    values = _values(chat)
+    assert values["server.address"] == "127.0.0.1"
+    assert values["server.port"] > 0
+
+
+def _values(span: Any) -> dict[str, Any]:
+    """Return the attributes of a span."""
+    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes}
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["foo", "localhost:4317", "ftp://host", "http://", "http://[::1", "http://h:99999"]
+)
 async def test_an_address_that_takes_no_traces_is_refused(endpoint: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"trace_endpoint is '{endpoint}'; write"):
+    with pytest.raises(
+        InvalidInputError, match=re.escape(f"trace_endpoint is '{endpoint}'; write")
+    ):
         await start(ServerSettings(port=0, trace_endpoint=endpoint))
 
 
