@@ -143,6 +143,12 @@ def _inside(start: str, url: str) -> str:
 
 def _library(url: str) -> object:
     """Return fsspec, for a URL that it may read."""
+    try:
+        urlsplit(url)
+    except ValueError as err:
+        # A password may be before the @, and a key in the query.
+        shown = url.rpartition("@")[2].partition("?")[0]
+        raise ArchiveError(f"{shown!r:.200} is not a URL ({err}); correct it") from err
     protocol = url.partition("://")[0].lower()
     if protocol not in _PROTOCOLS or "::" in url:
         raise ArchiveError(

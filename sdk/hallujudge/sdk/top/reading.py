@@ -7,7 +7,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+
+from hallujudge.judge_service.settings.addresses import web_address
 
 from ..errors import InvalidInputError, MissingExtraError, UnavailableError
 
@@ -49,8 +50,8 @@ def metrics_url(address: str) -> str:
         InvalidInputError: It is not an address of a web server.
     """
     url = address if "://" in address else f"http://{address}"
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = web_address(url)
+    if parts is None:
         raise InvalidInputError(
             f"{address!r} is not the address of a metrics page; give HOST:PORT, with the port that "
             "the server's --metrics-port names"

@@ -195,6 +195,8 @@ def test_settings_that_make_no_judge(settings: dict[str, Any], name: str, words:
     ("settings", "words"),
     [
         (LLM | {"llm_url": "foo"}, "'foo' is not a web address"),
+        (LLM | {"llm_url": "http://h:99999/v1"}, "'http://h:99999/v1' is not a web address"),
+        (LLM | {"llm_url": "http://[::1/v1"}, r"'http://\[::1/v1' is not a web address"),
         ({"fallback_url": "foo", "fallback_model": "g"}, "'foo' is not a web address"),
         (LLM | {"llm_dialect": "klingon"}, "llm_dialect is 'klingon'"),
         ({"judge_order": "llm,oracle"}, "judge_order names oracle"),

@@ -105,6 +105,12 @@ def test_other_protocols_are_refused(url: str) -> None:
         read_items("pope", url, None)
 
 
+def test_half_of_an_address_is_refused_without_its_password() -> None:
+    with pytest.raises(ArchiveError, match=r"^'\[::1/log.json' is not a URL") as caught:
+        read_items("pope", "https://ana:secret@[::1/log.json?key=secret", None)
+    assert "secret" not in str(caught.value)
+
+
 def test_without_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(MissingExtraError, match="reading URLs needs the extra remote"):

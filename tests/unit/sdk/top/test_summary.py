@@ -65,7 +65,9 @@ def test_addresses(address: str, url: str) -> None:
     assert metrics_url(address) == url
 
 
-@pytest.mark.parametrize("address", ["file:///etc/passwd", "ftp://host/metrics", ""])
+@pytest.mark.parametrize(
+    "address", ["file:///etc/passwd", "ftp://host/metrics", "", "[::1", "host:99999"]
+)
 def test_other_addresses_are_refused(address: str) -> None:
     with pytest.raises(InvalidInputError, match="HOST:PORT"):
         metrics_url(address)
