@@ -13,6 +13,8 @@ from support.running import here
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server import ServerSettings
 
+_CREATE = ("create", "ana", "--scope", "score")
+
 
 @pytest.fixture
 def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -59,7 +61,19 @@ def test_a_key_is_shown_once_listed_and_revoked(keys: Path) -> None:
     ("arguments", "said"),
     [
         (("create", "ana", "--scope", "all"), "choose from score, extract, judge, admin"),
-        (("create", "ana", "--scope", "score", "--expires", "soon"), "write 90d, 12h, or a day"),
+        ((*_CREATE, "--expires", "soon"), "write 90d, 12h, or a day"),
+        ((*_CREATE, "--expires", "-1d"), "write 90d, 12h, or a day"),
+        ((*_CREATE, "--expires", "0d"), "--expires 0d: such a key is never valid"),
+        ((*_CREATE, "--expires", "00h"), "--expires 00h: such a key is never valid"),
+        ((*_CREATE, "--expires", "1999-12-31"), "00:00 UTC), which is past; give a later end"),
+        ((*_CREATE, "--expires", "9999999d"), "that is more than 36500 days"),
+        ((*_CREATE, "--expires", "9999-12-31"), "leave --expires out for a key without an end"),
+        ((*_CREATE, "--cost-per-day", "inf"), "'inf'; give 2147483647 or less"),
+        ((*_CREATE, "--cost-per-day", "nan"), "--cost-per-day is 'nan'"),
+        ((*_CREATE, "--cost-per-day", "-1"), "'-1'; give 0 or more"),
+        ((*_CREATE, "--judge-calls-per-day", "9" * 30), "give 2147483647 or less"),
+        ((*_CREATE, "--calls-per-minute", "0"), "'0'; give 1 or more"),
+        ((*_CREATE, "--max-concurrency", "9" * 30), "give 2147483647 or less"),
         (("revoke", "aaaaaaaa"), "can't be read"),
         (("list", "--file", "/no/such/file"), "hallujudge keys create"),
     ],
@@ -68,6 +82,7 @@ def test_mistakes_are_told(keys: Path, arguments: tuple[str, ...], said: str) ->
     run = here("keys", *arguments)
     assert run.returncode == 2
     assert said in run.stderr
+    assert not keys.exists()
 
 
 def test_scoring_takes_the_key_from_a_file_or_the_environment(

@@ -12,6 +12,7 @@ from ..errors import PermissionDeniedError
 
 __all__ = [
     "LOCAL",
+    "MAX_LIMIT",
     "MAX_WEIGHT",
     "Caller",
     "Limits",
@@ -24,6 +25,8 @@ __all__ = [
 
 MAX_WEIGHT = 100
 """The largest weight of a caller."""
+MAX_LIMIT = 2**31 - 1
+"""The largest number of a caller's limits, as of the server's settings; None is no limit."""
 
 
 class Scope(enum.StrEnum):

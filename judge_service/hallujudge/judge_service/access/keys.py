@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, NotFoundError
-from .caller import Caller, Limits, Scope
+from .caller import MAX_LIMIT, Caller, Limits, Scope
 from .files import locked, replace_private
 
 __all__ = ["KEY_PATTERN", "ApiKey", "create_key", "now", "read_keys", "revoke_key", "secret_hash"]
@@ -135,6 +135,10 @@ def create_key(
         expires=expires,
         limits=limits or Limits(),
     )
+    try:
+        _check_values(key)
+    except ValueError as err:
+        raise InvalidInputError(str(err)) from err
     _change(path, lambda keys: [*keys, key], missing_ok=True)
     return f"hj_{key_id}_{secret}"
 
@@ -210,12 +214,16 @@ def _key(row: Mapping[str, Any]) -> ApiKey:
     limits = Limits(**row.get("limits", {}))
     scopes = tuple(Scope(scope) for scope in row["scopes"])
     key = ApiKey(**{**row, "scopes": scopes, "limits": limits})
-    _check_texts(key)
-    _check_limits(key)
+    _check_values(key)
     return key
 
 
 # People edit the file. A value that can't be read as it was meant must not become no limit at all.
+
+
+def _check_values(key: ApiKey) -> None:
+    _check_texts(key)
+    _check_limits(key)
 
 
 def _check_texts(key: ApiKey) -> None:
@@ -241,8 +249,11 @@ def _check_limits(key: ApiKey) -> None:
     for name, least in _LEAST.items():
         value = getattr(key.limits, name)
         kinds = (int, float) if name == "cost_per_day" else (int,)
-        if value is not None and (type(value) not in kinds or not value >= least):
-            raise ValueError(f"{name} of the key {key.id!r:.40} is {value!r:.40}")
+        if value is not None and (type(value) not in kinds or not least <= value <= MAX_LIMIT):
+            raise ValueError(
+                f"{name} of the key {key.id!r:.40} is {value!r:.40}; give {least} to {MAX_LIMIT}, "
+                "or leave it out for no limit"
+            )
 
 
 def _check(name: str, scopes: Sequence[Scope]) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hallujudge.judge_service.access.caller import MAX_LIMIT, MAX_WEIGHT
+
 from ..errors import InvalidInputError
 from .app import keys_app
 from .panels import access_option, budget_option, examples
@@ -25,7 +27,8 @@ _File = Annotated[
         "--file", metavar="FILE", help="File of keys; without it, the setting keys_file."
     ),
 ]
-_PERIOD = re.compile(r"(?P<number>\d{1,5})(?P<unit>[hd])")
+_PERIOD = re.compile(r"(?P<number>\d{1,7})(?P<unit>[hd])", re.ASCII)
+_MOST_DAYS = 36_500
 
 
 @keys_app.command(epilog=examples("hallujudge keys create ana --scope score --expires 90d"))
@@ -42,17 +45,21 @@ def create(
         str, access_option(metavar="WHEN", help="End: 90d, 12h, or a day such as 2027-01-31.")
     ] = "",
     calls_per_minute: Annotated[
-        int | None, budget_option(min=1, help="Most calls in a minute.")
+        int | None, budget_option(min=1, max=MAX_LIMIT, help="Most calls in a minute.")
     ] = None,
-    max_concurrency: Annotated[int | None, budget_option(min=1, help="Most calls at once.")] = None,
+    max_concurrency: Annotated[
+        int | None, budget_option(min=1, max=MAX_LIMIT, help="Most calls at once.")
+    ] = None,
     judge_calls_per_day: Annotated[
-        int | None, budget_option(min=0, help="Most calls to language models in a day (UTC).")
+        int | None,
+        budget_option(min=0, max=MAX_LIMIT, help="Most calls to language models in a day (UTC)."),
     ] = None,
     cost_per_day: Annotated[
-        float | None, budget_option(min=0, help="Most money for language models in a day (UTC).")
+        float | None,
+        budget_option(min=0, max=MAX_LIMIT, help="Most money for language models in a day (UTC)."),
     ] = None,
     weight: Annotated[
-        int, budget_option(min=1, max=100, help="Share where callers queue, beside others.")
+        int, budget_option(min=1, max=MAX_WEIGHT, help="Share where callers queue, beside others.")
     ] = 1,
     file: _File = None,
 ) -> None:
@@ -140,19 +147,31 @@ def _end(text: str) -> str:
     """Return when a key ends, as the file has it."""
     if not text:
         return ""
+    moment = datetime.now(UTC)
     if match := _PERIOD.fullmatch(text):
-        hours = int(match["number"]) * (24 if match["unit"] == "d" else 1)
-        end = datetime.now(UTC) + timedelta(hours=hours)
+        left = timedelta(hours=int(match["number"]) * (24 if match["unit"] == "d" else 1))
+        problem = "such a key is never valid"
     else:
-        try:
-            end = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
-        except ValueError as err:
-            raise InvalidInputError(
-                f"--expires {text!r:.40}: write 90d, 12h, or a day such as 2027-01-31"
-            ) from err
-        if end <= datetime.now(UTC):
-            raise InvalidInputError(f"--expires {text}: the day is past; give a later one")
-    return end.strftime("%Y-%m-%dT%H:%M:%SZ")
+        left = _day(text) - moment
+        problem = "a key ends as that day begins (00:00 UTC), which is past"
+    if left <= timedelta():
+        raise InvalidInputError(f"--expires {text:.40}: {problem}; give a later end")
+    if left > timedelta(days=_MOST_DAYS):
+        raise InvalidInputError(
+            f"--expires {text:.40}: that is more than {_MOST_DAYS} days; give an earlier end, or "
+            "leave --expires out for a key without an end"
+        )
+    return (moment + left).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _day(text: str) -> datetime:
+    """Return the beginning of a day."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as err:
+        raise InvalidInputError(
+            f"--expires {text!r:.40}: write 90d, 12h, or a day such as 2027-01-31"
+        ) from err
 
 
 def _line(key: ApiKey, moment: str, ledger: Ledger | None) -> str:

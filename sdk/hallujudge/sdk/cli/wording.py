@@ -124,5 +124,11 @@ def usage_error(error: TyperException) -> str:
     needed = _NEEDED.get(problem["type"])
     if needed is None:
         return message.replace(": Value error, ", ": ")
-    needed = needed.format(**problem.get("ctx", {}))
+    bounds = {name: _plain(bound) for name, bound in problem.get("ctx", {}).items()}
+    needed = needed.format(**bounds)
     return f"{flag['flag']} is {problem['input']!r:.80}; {needed}"
+
+
+def _plain(bound: object) -> object:
+    """Return a bound of an option as people write it: 0 instead of 0.0."""
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.access.caller import Limits, Scope
+from hallujudge.judge_service.access.caller import MAX_LIMIT, Limits, Scope
 from hallujudge.judge_service.access.keys import create_key, read_keys, revoke_key
 from hallujudge.judge_service.access.store import KeyStore
 from hallujudge.judge_service.errors import (
@@ -121,6 +121,14 @@ def test_a_file_that_is_not_of_keys_is_refused(tmp_path: Path, text: str, told: 
         ("cost_per_day", float("nan")),
         ("cost_per_day", "20"),
         ("cost_per_day", -1),
+        ("cost_per_day", float("inf")),
+        ("cost_per_day", 10**400),
+        ("judge_calls_per_day", 2**63),
+        ("judge_calls_per_day", -1),
+        ("calls_per_minute", 10**400),
+        ("calls_per_minute", float("inf")),
+        ("max_concurrency", 0),
+        ("max_concurrency", 2**31),
     ],
 )
 def test_a_value_that_a_file_can_not_mean_is_refused(
@@ -135,6 +143,38 @@ def test_a_value_that_a_file_can_not_mean_is_refused(
     path.write_text(json.dumps(content))
     with pytest.raises(InvalidInputError, match=f"is not a file of keys .*{field[:6]}"):
         read_keys(path)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(cost_per_day=float("inf")),
+        Limits(cost_per_day=float("nan")),
+        Limits(judge_calls_per_day=2**63),
+        Limits(calls_per_minute=0),
+    ],
+)
+def test_a_key_that_a_server_would_refuse_is_not_written(tmp_path: Path, limits: Limits) -> None:
+    path = tmp_path / "keys.json"
+    with pytest.raises(InvalidInputError, match=r"_per_\w+ of the key .* is .*; give [01] to 214"):
+        create_key(path, "ana", scopes=[Scope.SCORE], limits=limits)
+    with pytest.raises(InvalidInputError, match="expires 'tomorrow'; write 2027-01-31T00:00:00Z"):
+        create_key(path, "ana", scopes=[Scope.SCORE], expires="tomorrow")
+    assert not path.exists()
+
+
+def test_limits_may_be_at_their_ends(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    most = Limits(
+        calls_per_minute=MAX_LIMIT,
+        max_concurrency=MAX_LIMIT,
+        judge_calls_per_day=MAX_LIMIT,
+        cost_per_day=MAX_LIMIT,
+    )
+    least = Limits(calls_per_minute=1, max_concurrency=1, judge_calls_per_day=0, cost_per_day=0.0)
+    for limits in (most, least):
+        create_key(path, "ana", scopes=[Scope.SCORE], limits=limits)
+    assert [key.limits for key in read_keys(path)] == [most, least]
 
 
 def test_two_keys_with_one_id_are_refused(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ RESPONSES = ("score", "chair", "-o", "o", "-R", "r.json", "-r")
         (("serve", "--config", "latin.toml"), "is not TOML: it is not UTF-8 text; correct it"),
         (
             ("keys", "create", "a", "--scope", "score", "--expires", "2001-01-01", "--file", "k"),
-            "the day is past",
+            "which is past; give a later end",
         ),
         (("build", "references", "--instances", "deep.json", "-o", "x"), "it is nested too deeply"),
         (("build", "pope", "--objects", "many.json", "-o", "x", "--images", "-1"), "is negative"),
