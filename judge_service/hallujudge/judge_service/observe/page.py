@@ -12,6 +12,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from ..errors import InvalidInputError, MissingExtraError
+from ..settings.addresses import web_address
 
 try:
     from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -78,7 +79,9 @@ class MetricsPage:
         self._thread.join()
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
+        target = environ.get("PATH_INFO", "")
+        # A target may be a whole URL (RFC 9112, 3.2.2).
+        path = parts.path if (parts := web_address(target)) is not None else target
         if path == "/metrics":
             found: Iterable[bytes] = self._metrics(environ, start_response)
             return found

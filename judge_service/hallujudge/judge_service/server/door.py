@@ -111,7 +111,7 @@ def describes_itself(settings: ServerSettings, host: str) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Return whether only this machine reaches an address to listen on."""
-    if host == "localhost" or host.startswith("unix:"):
+    if host.lower() == "localhost" or host.startswith("unix:"):
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback

@@ -295,6 +295,18 @@ async def test_the_access_log_has_a_line_for_each_call(tmp_path: Path) -> None:
     assert "secret" not in text
 
 
+async def test_the_metrics_page_answers_a_target_that_is_a_whole_url() -> None:
+    async with running(metrics_port=0) as server:
+        host, _, port = server.metrics_address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(f"GET http://{server.metrics_address}/healthz HTTP/1.0\r\n\r\n".encode())
+        async with asyncio.timeout(PATIENCE):
+            answer = await reader.read()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.0 200 ")
+    assert answer.endswith(b"ok\n")
+
+
 async def test_the_access_log_writes_an_address_of_ipv6_as_people_do(tmp_path: Path) -> None:
     if not _has_ipv6():
         pytest.skip("no IPv6 on this machine")

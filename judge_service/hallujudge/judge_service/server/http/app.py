@@ -28,6 +28,7 @@ from .refusals import (
     two_lengths,
 )
 from .statuses import name_of
+from .targets import target_of
 
 if TYPE_CHECKING:
     from google.rpc import status_pb2
@@ -74,12 +75,12 @@ class HttpApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        exchange, path = Exchange.of(scope, send), scope["path"]
+        exchange, (path, host) = Exchange.of(scope, send), target_of(scope)
         refusal = crowded(len(scope["state"]["connections"]), self._most_connections)
         refusal = refusal or two_lengths(exchange)
         refusal = refusal or refusal_of(exchange, scope["method"], path, self._routes)
         if refusal is None and self._local:
-            refusal = foreign_host(exchange)
+            refusal = foreign_host(host or exchange.header("host"))
         if refusal is not None:
             await self._refuse(exchange, refusal.status, refusal.http, refusal.headers)
         elif (route := self._routes.get(path)) is None:

@@ -97,12 +97,11 @@ def two_lengths(exchange: Exchange) -> Refusal | None:
     return _refusal(400, problem, ("connection", "close"), code=grpc.StatusCode.INVALID_ARGUMENT)
 
 
-def foreign_host(exchange: Exchange) -> Refusal | None:
+def foreign_host(host: str) -> Refusal | None:
     """Refuse a request whose host is not a name of this machine.
 
     A web page can make its own name stand for this machine, and call a server that wants no key.
     """
-    host = exchange.header("host")
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if is_loopback(name):
         return None

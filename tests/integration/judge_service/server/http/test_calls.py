@@ -286,11 +286,33 @@ async def test_web_pages_cannot_call_a_server_without_keys() -> None:
         port = server.http_address.rpartition(":")[2]
         mine = [
             await post(server, _INFO, {}, host=host)
-            for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "localhost")
+            for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "Localhost")
         ]
     assert (page.status, page.json["code"]) == (403, "permission_denied")
     assert [answer.status for answer in mine] == [200] * 4
     assert not any(name.startswith("access-control") for name in mine[0].headers)
+
+
+async def test_a_target_may_be_a_whole_url() -> None:
+    async with serving() as server:
+        at = f"http://{server.http_address}"
+        info = await post(server, f"{at}{_INFO}", {}, host="ignored.example")
+        loud = await post(server, f"HTTP://LOCALHOST{_INFO}?connect=v1", {})
+        document = await request(server, "GET", f"{at}/openapi.json", b"", {})
+        quoted = await post(server, f"{at}{_INFO.replace('Get', '%47et')}", {})
+        missing = await request(server, "GET", at, b"", {})
+    assert [one.status for one in (info, loud, document, quoted, missing)] == [200] * 4 + [404]
+
+
+async def test_the_host_of_a_whole_url_is_checked_as_the_header_is() -> None:
+    async with serving() as server:
+        page = await post(server, f"http://evil.example{_INFO}", {}, host="localhost")
+        named = await post(server, f"http://localhost@evil.example{_INFO}", {}, host="localhost")
+        other = await post(server, f"ftp://localhost{_INFO}", {})
+        half = await post(server, f"http://localhost:99999{_INFO}", {})
+    assert (page.status, page.json["code"]) == (403, "permission_denied")
+    assert "'evil.example'" in page.json["message"]
+    assert [one.status for one in (named, other, half)] == [404] * 3
 
 
 async def test_bodies_may_be_packed_with_gzip() -> None:
