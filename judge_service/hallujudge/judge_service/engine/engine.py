@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -58,9 +58,9 @@ class Engine:
             NotFoundError: The metric or a graph is unknown.
             InvalidInputError: Another part of the spec is invalid.
         """
-        pipeline = self._kept.get(spec)
-        if pipeline is not None:
-            return ScoringSession(spec, pipeline)  # pipelines with models are not kept
+        kept = self._kept.get(spec)
+        if kept is not None:  # pipelines with models are not kept
+            return ScoringSession(spec, kept.pipeline, settings=kept.settings)
         entry = metric_entry(spec.metric)
         # Signatures need the version of a language model's server, which has to be requested.
         if entry.asks_llm(spec):
@@ -99,12 +99,19 @@ class ScoringSession:
         spec: The specification of the run.
         pipeline: The metric with its graphs, extractors and judges.
         judges: The judges, if language models judge or extract.
+        settings: The pipeline's settings, sorted; None: they may still change.
     """
 
     def __init__(
-        self, spec: ScoreSpec, pipeline: Pipeline, judges: JudgeFactory | None = None
+        self,
+        spec: ScoreSpec,
+        pipeline: Pipeline,
+        judges: JudgeFactory | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self._judges = judges
+        self._settings = settings
         self._spec = spec
         self._pipeline = pipeline
         self._tally = Tally(pipeline.metric, spec.group_by)
@@ -123,6 +130,8 @@ class ScoringSession:
     @property
     def settings(self) -> dict[str, str]:
         """The settings of the signature in full, for the report."""
+        if self._settings is not None:
+            return dict(self._settings)
         return dict(sorted(self._pipeline.settings.items()))
 
     @property

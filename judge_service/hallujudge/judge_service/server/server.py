@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 try:
     from grpc_health.v1 import health, health_pb2_grpc
-    from grpc_reflection.v1alpha import reflection
+    from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("the server", "server") from err
 
@@ -184,12 +184,14 @@ async def start(
         workers=workers,
     )
     server = new_server(settings, services.interceptors())
-    services.register(UnnamedMethods(server))
+    methods: Any = UnnamedMethods(server, named=("Check",))
+    services.register(methods)
     checks = HealthServicer(SERVICE_NAMES)
-    health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+    health_pb2_grpc.add_HealthServicer_to_server(checks, methods)
     if describes_itself(settings, settings.host):
-        reflection.enable_server_reflection(
-            (*SERVICE_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+        names = (*SERVICE_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(  # type: ignore[no-untyped-call]
+            reflection.aio.ReflectionServicer(names), methods
         )
     listener = None
     try:

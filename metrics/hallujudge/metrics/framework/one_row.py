@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
-from .base import MetricBase
-from .metric import Ratio, is_expanding, is_resolving
-from .report import Bound, Score
-from .table import Table
+from .metric_facts import MetricFacts, ScoreFacts, facts_of
+from .report import Score
+from .result import Outcome
+from .slots import maker_of
 
 if TYPE_CHECKING:
     from .intervals import IntervalSettings
-    from .metric import Metric, ScoreDefinition
+    from .metric import Metric
+    from .result import ItemResult
 
-__all__ = ["OneRow", "is_plain"]
+__all__ = ["OneRow", "one_row"]
 
-
-def is_plain(metric: Metric) -> bool:
-    """Return whether a metric's scores are made of its items' statistics as they are."""
-    return _keeps_sums(type(metric)) and not is_expanding(metric)
+_score = maker_of(Score, ("name", "value", "ci_low", "ci_high", "n"))
 
 
-@cache
-def _keeps_sums(metric: type) -> bool:
-    return getattr(metric, "derive", None) is MetricBase.derive
+def one_row(metric: Metric, result: ItemResult | None) -> OneRow | None:
+    """Return the row of a run's only item.
+
+    Args:
+        metric: The metric.
+        result: The item.
+
+    Returns:
+        None if the scores need a table: there is no item, it has no statistics or claims without a
+        verdict, a judge was asked, or the metric makes more columns than an item has.
+    """
+    if result is None or result.outcome is not Outcome.SCORED or not result.statistics:
+        return None
+    facts = facts_of(metric)
+    if not facts.plain or hasattr(result.evidence, "judging"):
+        return None
+    row = OneRow(facts, result.statistics)
+    return None if facts.unresolved and row.numbers[facts.unresolved] else row
 
 
 class OneRow:
@@ -37,70 +48,46 @@ class OneRow:
     took a fifth of the processor time of a call.
 
     Args:
-        metric: The metric.
-        key: The item's cluster.
-        weight: How many items the row stands for.
-        columns: The statistics, one number in each.
+        facts: What is known of the metric.
+        statistics: The item's, one number for each of the metric's columns.
     """
 
-    clusters = 1
-
-    def __init__(
-        self, metric: Metric, key: int, weight: int, columns: Sequence[array[int] | array[float]]
-    ) -> None:
-        self._metric = metric
-        self._row = key, weight, columns
-        self._numbers = {metric.unit: float(weight)}
-        for column, numbers in zip(metric.columns, columns, strict=True):
-            self._numbers[column.name] = float(numbers[0])
-        self._values = {score.name: self._value(score) for score in metric.scores}
+    def __init__(self, facts: MetricFacts, statistics: Sequence[float]) -> None:
+        self._facts = facts
+        self.numbers = dict(zip(facts.names, map(float, (1, *statistics)), strict=True))
+        """The statistics by column, and a one by the metric's unit."""
+        self._values = [_value(score, self.numbers) for score in facts.scores]
 
     def totals(self) -> dict[str, float]:
         """Return the statistics of the item."""
-        totals = dict(self._numbers)
-        for column in self._metric.columns:
-            if column.label:
-                del totals[column.name]
-        return totals
+        if not self._facts.labels:
+            return self.numbers
+        return {name: of for name, of in self.numbers.items() if name not in self._facts.labels}
 
     def scores(self, _: IntervalSettings) -> dict[str, Score]:
         """Return every score of the metric; one item has no intervals."""
-        numbers, values, unit = self._numbers, self._values, self._metric.unit
+        numbers = self.numbers
         return {
-            score.name: Score(
-                name=score.name,
-                value=values[score.name],
-                ci_low=None,
-                ci_high=None,
-                n=int(numbers[score.count or unit]),
-            )
-            for score in self._metric.scores
+            score.name: _score((score.name, value, None, None, int(numbers[score.counted])))
+            for score, value in zip(self._facts.scores, self._values, strict=True)
         }
 
     def clusters_by_score(self) -> dict[str, int]:
         """Return for each defined score whether it depends on the item: 1, or 0."""
-        numbers, values = self._numbers, self._values
+        number = self.numbers.__getitem__
         return {
-            score.name: int(any(map(numbers.__getitem__, score.columns)))
-            for score in self._metric.scores
-            if values[score.name] is not None
+            score.name: int(any(map(number, score.columns)))
+            for score, value in zip(self._facts.scores, self._values, strict=True)
+            if value is not None
         }
 
-    def bounds(self, unscored: int, largest: Sequence[float]) -> Mapping[str, Bound]:
-        """Return the bounds of each score; empty if everything has a verdict."""
-        metric = self._metric
-        if not unscored and not (is_resolving(metric) and self._numbers[metric.unresolved]):
-            return {}
-        key, weight, columns = self._row
-        table = Table(metric, array("Q", [key]), array("q", [weight]), columns)
-        return table.bounds(unscored, largest)
 
-    def _value(self, score: ScoreDefinition) -> float | None:
-        of = score.value
-        if isinstance(of, Ratio):
-            value = of.of(self._numbers)
-        else:
-            import numpy as np
+def _value(score: ScoreFacts, numbers: Mapping[str, float]) -> float | None:
+    if score.ratio is not None:
+        value = score.ratio.of(numbers)
+    else:
+        import numpy as np
 
-            value = float(of({name: np.array([self._numbers[name]]) for name in score.columns})[0])
-        return None if math.isnan(value) else value
+        of = score.definition.value
+        value = float(of({name: np.array([numbers[name]]) for name in score.columns})[0])
+    return None if math.isnan(value) else value

@@ -6,15 +6,17 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import MergeError
 from .group_codes import MISSING, GroupCodes
 from .intervals import IntervalSettings
-from .judging import JudgingCounts, cascade_notes
+from .judging import JudgeShare, JudgingCounts, cascade_notes
 from .metric import is_repeating
-from .one_row import OneRow, is_plain
+from .metric_facts import facts_of
+from .one_row import OneRow, one_row
 from .report import Coverage, Report, Score
 from .result import ItemResult, Outcome
 from .rows import BUCKETS, Rows
@@ -25,6 +27,20 @@ if TYPE_CHECKING:
     from .metric import Metric
 
 __all__ = ["Clusters", "Tally", "cluster_key"]
+
+_ONE_SCORED = Coverage(items=1, scored=1, unscored=0)
+
+
+class _Counted(NamedTuple):
+    """What a report says of the items."""
+
+    overall: Table | OneRow
+    groups: Mapping[str, Mapping[str, tuple[dict[str, Score], int]]]
+    """Every group's scores and number of clusters, by field and value."""
+    coverage: Coverage
+    judging: tuple[JudgeShare, ...]
+    method: str
+    """How intervals are made, for the signature."""
 
 
 class Tally:
@@ -46,11 +62,23 @@ class Tally:
         # The overall scores always need the groups by which items repeat.
         keys = (*group_by, *filter(None, [self._repeated_by]))
         self._groups = {key: GroupCodes(split=key in split) for key in keys}
-        self._rows = Rows(metric.columns, len(self._groups), folds=metric.folds)
-        self._reasons: Counter[str] = Counter()
-        self._judging = JudgingCounts()
+        # The only item so far: most calls of a server have one, and its report needs no columns.
+        self._only: ItemResult | None = None
+        self._empty = True
         self._unscored_rows = 0
         self._unscored_times = 0
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows(self._metric.columns, len(self._groups), folds=self._metric.folds)
+
+    @cached_property
+    def _reasons(self) -> Counter[str]:
+        return Counter()
+
+    @cached_property
+    def _judging(self) -> JudgingCounts:
+        return JudgingCounts()
 
     def add(self, result: ItemResult) -> None:
         """Add one item; see :meth:`add_all`."""
@@ -62,6 +90,20 @@ class Tally:
         An unscored item has no statistics, except in metrics with a score of unparsed answers,
         where it has a row that counts in that score only.
         """
+        if self._empty and len(results) == 1:
+            self._only, self._empty = results[0], False
+            return
+        self._settle()
+        self._put(results)
+
+    def _settle(self) -> None:
+        """Put the only item into its columns, before these are read or grow."""
+        self._empty = False
+        if self._only is not None:
+            only, self._only = self._only, None
+            self._put((only,))
+
+    def _put(self, results: Sequence[ItemResult]) -> None:
         for result in results:
             if result.outcome is Outcome.UNSCORED:
                 self._reasons[result.reason] += 1
@@ -91,6 +133,8 @@ class Tally:
         if list(self._groups) != list(other._groups):
             groups = [", ".join(each._groups) or "nothing" for each in (other, self)]
             raise MergeError("can't merge tallies grouped by {} into tallies by {}".format(*groups))
+        self._settle()
+        other._settle()
         theirs_here = [
             codes.translated(other._groups[key], numbers)
             for (key, codes), numbers in zip(self._groups.items(), other._rows.codes, strict=True)
@@ -103,6 +147,7 @@ class Tally:
 
     def to_bytes(self) -> bytes:
         """Return the tally as bytes, for :meth:`merge_bytes` in this or another process."""
+        self._settle()
         counters, numbers = self._rows.packed()
         head = {
             **counters,
@@ -124,6 +169,7 @@ class Tally:
         try:
             head = json.loads(data[4 : 4 + size])
             other = Tally(self._metric, head["groups"])
+            other._empty = False
             other._rows.unpack(head, data[4 + size :])
             for key, values in head["groups"].items():
                 for value in values:
@@ -137,10 +183,13 @@ class Tally:
 
     def clusters(self) -> Clusters:
         """Return the sums of each cluster, for the comparison with another run."""
+        return self._repeated(self._table()).by_cluster()
+
+    def _table(self) -> Table:
+        self._settle()
         rows = self._rows
         rows.settle()
-        table = self._repeated(Table(self._metric, rows.keys, rows.weights, rows.columns))
-        return table.by_cluster()
+        return Table(self._metric, rows.keys, rows.weights, rows.columns)
 
     def finish(
         self,
@@ -160,47 +209,53 @@ class Tally:
             notes: What limits the use of the scores, whatever the items are.
             check: Called before each group; what it raises ends the report.
         """
-        metric, rows = self._metric, self._rows
-        rows.settle()
-        if len(rows.keys) == 1 and not self._groups and is_plain(metric):
-            groups = {}
-            overall: Table | OneRow = OneRow(metric, rows.keys[0], rows.weights[0], rows.columns)
-        else:
-            table = Table(metric, rows.keys, rows.weights, rows.columns)
-            overall, groups = self._repeated(table), self._groups_of(table, intervals, check)
-        coverage = self._coverage(overall)
-        signature = metric.signature.extended(
-            ("ci", f"{intervals.text}-{BUCKETS}-groups" if rows.folded else intervals.text),
+        metric, counted = self._metric, self._counted(intervals, check)
+        coverage, totals = counted.coverage, counted.overall.totals()
+        signature = facts_of(metric).signature.extended(
+            ("ci", counted.method),
             ("n", str(coverage.items)),
             ("unscored", str(coverage.unscored)),
             ("v", version),
         )
-        judging, totals = self._judging.shares(), overall.totals()
         return Report(
             metric=metric.name,
             variant=metric.variant,
             signature=str(signature),
-            scores=overall.scores(intervals),
+            scores=counted.overall.scores(intervals),
             groups={
                 key: {value: scores for value, (scores, _) in parts.items()}
-                for key, parts in groups.items()
+                for key, parts in counted.groups.items()
             },
             coverage=coverage,
             totals=totals,
             settings=settings or {},
-            judging=judging,
+            judging=counted.judging,
             notes=(
                 *notes,
                 *metric.notes_on(totals),
-                *cascade_notes(judging),
+                *cascade_notes(counted.judging),
                 *small_sample_notes(
-                    overall.clusters_by_score(),
+                    counted.overall.clusters_by_score(),
                     {
                         key: {value: size for value, (_, size) in parts.items()}
-                        for key, parts in groups.items()
+                        for key, parts in counted.groups.items()
                     },
                 ),
             ),
+        )
+
+    def _counted(self, intervals: IntervalSettings, check: Callable[[], None]) -> _Counted:
+        one = None if self._groups else one_row(self._metric, self._only)
+        if one is not None:
+            return _Counted(one, {}, _ONE_SCORED, (), intervals.text)
+        table = self._table()
+        overall, method = self._repeated(table), intervals.text
+        return _Counted(
+            overall=overall,
+            groups=self._groups_of(table, intervals, check),
+            coverage=self._coverage(overall),
+            judging=self._judging.shares(),
+            method=f"{method}-{BUCKETS}-groups" if self._rows.folded else method,
         )
 
     def _groups_of(
@@ -230,7 +285,7 @@ class Tally:
         place = list(self._groups).index(self._repeated_by)
         return table.repeated(self._groups[self._repeated_by].times(self._rows.codes[place]))
 
-    def _coverage(self, table: Table | OneRow) -> Coverage:
+    def _coverage(self, table: Table) -> Coverage:
         unscored = self._reasons.total()
         scored = self._rows.items - self._unscored_rows
         return Coverage(
