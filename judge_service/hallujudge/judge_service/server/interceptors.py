@@ -22,7 +22,7 @@ from .call_clock import CallClock, RunningCalls
 from .door import Door
 from .failures import internal_error
 from .methods import MethodRule, rule_of
-from .requests import Form, ProtobufForm, RequestReader
+from .requests import Form, ProtobufForm, RequestReader, malformed
 from .wrapping import Context, Handler, WrappingInterceptor
 
 __all__ = ["GuardInterceptor"]
@@ -84,7 +84,7 @@ class GuardInterceptor(WrappingInterceptor):
         async def served(raws: AsyncIterable[bytes], context: Context) -> object:
             async with _Admitted(self, rule, context) as memory:
                 with self._running.clock(many=many) as clock:
-                    request = await self._request(raws, reader, memory, clock, many=many)
+                    request = await self._request(raws, context, reader, memory, clock, many=many)
                     clock.moved()
                     return await call(request, context)
 
@@ -94,7 +94,8 @@ class GuardInterceptor(WrappingInterceptor):
             except Exception as err:
                 failure = _failure_of(err)
             finally:
-                await _let_go(raws)
+                if many:
+                    await _let_go(raws)
             await failure.abort(context)
 
         return guarded
@@ -105,7 +106,7 @@ class GuardInterceptor(WrappingInterceptor):
         async def served(raws: AsyncIterable[bytes], context: Context) -> AsyncIterator[object]:
             async with _Admitted(self, rule, context) as memory:
                 with self._running.clock(many=many) as clock:
-                    request = await self._request(raws, reader, memory, clock, many=many)
+                    request = await self._request(raws, context, reader, memory, clock, many=many)
                     if not many:
                         clock.moved()
                     async for response in call(request, context):
@@ -121,7 +122,8 @@ class GuardInterceptor(WrappingInterceptor):
             except Exception as err:
                 failure = _failure_of(err)
             finally:
-                await _let_go(raws)
+                if many:
+                    await _let_go(raws)
             await failure.abort(context)
 
         return guarded
@@ -129,16 +131,20 @@ class GuardInterceptor(WrappingInterceptor):
     async def _request(
         self,
         raws: AsyncIterable[bytes],
+        context: Context,
         reader: RequestReader,
         memory: CallMemory,
         clock: CallClock,
         *,
         many: bool,
     ) -> Any:
-        """Return the messages of a call, or its one message."""
+        """Return the messages of a call, or its one message, for which no iterator is made."""
         if many:
             return reader.each(_noted(raws, clock), memory, self._pace)
-        return await reader.only(raws, memory)
+        raw = await context.read()
+        if raw is grpc.aio.EOF:
+            raise malformed("the call has no message")
+        return await reader.only(raw, memory)
 
     async def _pace(self) -> None:
         caller = current_caller()
@@ -216,7 +222,7 @@ def _behaviour(handler: Handler) -> Callable[..., Any]:
 
 
 async def _let_go(raws: AsyncIterable[bytes]) -> None:
-    """Free the last message of a call.
+    """Free the last message of a stream.
 
     gRPC's receiver of messages and its generator refer to each other, so that they and the message
     would live until Python's garbage collector runs, which counts objects and not their bytes.

@@ -124,21 +124,19 @@ class RequestReader:
     def __init__(self, form: Form) -> None:
         self._form = form
 
-    async def only(self, raws: AsyncIterable[bytes], memory: CallMemory) -> Any:
+    async def only(self, raw: bytes, memory: CallMemory) -> Any:
         """Return the one message of a unary call.
 
         Raises:
-            InvalidInputError: There is none, or it is malformed.
+            InvalidInputError: It is malformed.
             OverloadedError: There is no memory for it.
         """
-        async for raw in raws:
-            if len(raw) <= _COUNTED_BYTES:
-                memory.take(len(raw) + charged(raw))
-            else:
-                memory.take(len(raw))
-                memory.grow(await self._extra(raw))
-            return await self._form.parse(raw)
-        raise malformed("the call has no message")
+        if len(raw) <= _COUNTED_BYTES:
+            memory.take(len(raw) + charged(raw))
+        else:
+            memory.take(len(raw))
+            memory.grow(await self._extra(raw))
+        return await self._form.parse(raw)
 
     async def each(
         self,

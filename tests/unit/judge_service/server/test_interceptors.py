@@ -28,13 +28,16 @@ class Context:
     def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
         return ()
 
+    async def read(self) -> bytes:
+        raise StoppedError
+
 
 class StoppedError(grpc.aio.BaseError):
     """Stands in for what gRPC raises where a message is read after the server has stopped."""
 
 
-async def stopped() -> AsyncIterator[bytes]:
-    raise StoppedError
+async def unread() -> AsyncIterator[bytes]:
+    raise AssertionError("one message needs no iterator")
     yield b""
 
 
@@ -52,9 +55,9 @@ async def test_a_call_whose_server_has_stopped_is_cancelled_and_is_no_defect(
     make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler
     guarded: Any = guard.wrapped(SCORE, cast(Any, make)(unheard))
     call = (
-        anext(guarded.stream_stream(stopped(), Context()))
+        anext(guarded.stream_stream(unread(), Context()))
         if streams
-        else guarded.stream_unary(stopped(), Context())
+        else guarded.stream_unary(unread(), Context())
     )
     with caplog.at_level(logging.INFO), pytest.raises(asyncio.CancelledError):
         await call

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NoReturn, TypeAlias
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, TypeAlias
 
 import grpc
 from google.rpc import status_pb2
@@ -41,6 +42,18 @@ class HttpContext:
     """The client, in gRPC's notation."""
     certificate: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     """What the client's certificate says of it."""
+    raws: AsyncGenerator[bytes, None] | None = None
+    """What the client sends to a method with one message."""
+
+    def reading(self, raws: AsyncGenerator[bytes, None]) -> HttpContext:
+        """Return the context of a call that reads its message here."""
+        return replace(self, raws=raws)
+
+    async def read(self) -> Any:
+        """Return the call's message as bytes, or gRPC's mark of the end."""
+        assert self.raws is not None, "the messages of this call are read elsewhere"
+        async with aclosing(self.raws) as raws:
+            return await anext(raws, grpc.aio.EOF)
 
     def invocation_metadata(self) -> Sequence[tuple[str, str]]:
         """Return the request's headers."""

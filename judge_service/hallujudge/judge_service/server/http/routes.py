@@ -74,15 +74,17 @@ async def routes_of(
             name=path.rpartition("/")[2],
             many=bool(handler.request_streaming),
             stream=bool(handler.response_streaming),
-            json=_call_of(in_json),
-            binary=_call_of(in_binary),
+            json=_call_of(in_json, many=handler.request_streaming),
+            binary=_call_of(in_binary, many=handler.request_streaming),
             written=cast("Callable[[Any], bytes]", in_binary.response_serializer),
         )
     return routes
 
 
-def _call_of(handler: _Handler) -> Callable[..., Any]:
-    return cast("Callable[..., Any]", handler.stream_stream or handler.stream_unary)
+def _call_of(handler: _Handler, *, many: bool) -> Callable[..., Any]:
+    call = cast("Callable[..., Any]", handler.stream_stream or handler.stream_unary)
+    # As with gRPC: the one message of a call is read from its context.
+    return call if many else lambda raws, context: call(raws, context.reading(raws))
 
 
 async def _wrapped(path: str, handler: _Handler, interceptors: _Interceptors) -> _Handler:
