@@ -251,6 +251,12 @@ def test_the_unit_kills_neither_the_server_nor_its_metrics() -> None:
     assert "ProcSubset=pid" not in lines
 
 
+def test_the_user_of_the_unit_has_a_home_for_caches() -> None:
+    lines = (DEPLOY / "systemd/hallujudge.service").read_text(encoding="utf-8").splitlines()
+    assert "CacheDirectory=hallujudge" in lines
+    assert "Environment=HOME=%C/hallujudge" in lines
+
+
 def test_systemd_hands_the_certificate_to_the_unit() -> None:
     lines = (DEPLOY / "systemd/tls.conf").read_text(encoding="utf-8").splitlines()
     for setting, name in (("CERT", "server.pem"), ("KEY", "server.key")):

@@ -213,6 +213,14 @@ def test_graphs_are_written_once(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "k.onnx").stat().st_mode & 0o077 == 0
 
 
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    assert GraphCache().graph("k", lambda: b"graph") == b"graph"
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
