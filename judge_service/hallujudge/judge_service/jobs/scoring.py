@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..access.turns import in_thread
 from ..engine.ordered import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
+from ..llm.drain import CallDrain, HeldBackError
 from ..observe.recorder import record_outcomes
 from .values import Answer, Job, JobCodec, JobWorkers, ScoredBytes
 
@@ -63,7 +64,9 @@ class JobScoring:
     activity: Activity
     """Notes when results are stored."""
     draining: asyncio.Event
-    """Set when the server stops: no further chunk is begun."""
+    """Set when the server stops: no further chunk is begun, and no further judge call sent."""
+    calls: CallDrain
+    """Lets judge calls that are under way end when the server stops."""
     now: Callable[[], float]
     """Seconds since 1970."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -126,6 +129,8 @@ class JobScoring:
             after = chunk[-1][0]
 
     async def _answer(self, job: Job, session: ScoringSession, chunk: _Chunk) -> None:
+        if self.draining.is_set():  # the chunk was read before
+            raise StoppedError
         contents = [content for _, content in chunk]
         if (workers := self._workers_for(session)) is None:
             rows = await self._evaluated(session, contents)
@@ -143,7 +148,10 @@ class JobScoring:
     async def _evaluated(
         self, session: ScoringSession, contents: Sequence[bytes]
     ) -> Sequence[ScoredBytes]:
-        results = await session.evaluate(self.codec.items(contents))
+        try:
+            results = await self.calls.run(session.evaluate(self.codec.items(contents)))
+        except HeldBackError as err:
+            raise StoppedError from err
         return [ScoredBytes(result.reason, self.codec.result_bytes(result)) for result in results]
 
     async def _stored(self, job: Job, answers: Sequence[Answer]) -> bool:

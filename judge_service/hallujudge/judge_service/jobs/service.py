@@ -18,6 +18,7 @@ from ..errors import (
 )
 from ..grace import Grace
 from ..imports import import_in_thread
+from ..llm.drain import CallDrain
 from .activity import Activity
 from .changes import Changes
 from .runner import POLL_SECONDS, JobRunner
@@ -298,6 +299,7 @@ class JobService:
             changes=self._changes,
             activity=self._activity,
             draining=self._draining,
+            calls=CallDrain(self._draining),
             now=self._now,
             workers=self._workers,
         )

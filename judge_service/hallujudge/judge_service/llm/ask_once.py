@@ -12,6 +12,7 @@ from ..observe.recorder import recorder
 from .cache import Record
 from .chat import ChatRequest
 from .client import Answer, ChatClient
+from .drain import open_call
 from .flight import SingleFlight
 from .shared import VerdictStore
 
@@ -110,6 +111,12 @@ class AskOnce(Generic[_T]):
         return await self._flights.do(f"{key}:{has_fallback}", fly)
 
     async def _value(
+        self, key: str, request: ChatRequest, reading: Reading[_T], label: str, has_fallback: bool
+    ) -> _T:
+        with open_call():
+            return await self._found(key, request, reading, label, has_fallback)
+
+    async def _found(
         self, key: str, request: ChatRequest, reading: Reading[_T], label: str, has_fallback: bool
     ) -> _T:
         cache = self._cache

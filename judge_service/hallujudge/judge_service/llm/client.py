@@ -13,8 +13,10 @@ from ..observe.values import JudgeCall, JudgeState
 from .batch_files import BatchFiles
 from .budget import Budget, Reservation
 from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payload_of
+from .drain import is_held_back, leave_to_call
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
+from .limiter import AdaptiveLimiter
 from .model_names import is_asked_model
 from .outage import Outage
 from .patience import Call, Patience, Tools
@@ -245,11 +247,9 @@ class ChatClient:
     async def _once(self, call: Call) -> Answer:
         call.server = next_server(s for s in call.servers if s not in call.failed_at)
         limiter = call.server.limiter
-        started = await limiter.acquire()
+        started = await self._place(limiter)
         failure: CallFailedError | None = None
         try:
-            while (pause := limiter.pause_left) > 0:
-                await self._tools.sleep(pause)
             return await self._guarded(call)
         except CallFailedError as err:
             failure = err
@@ -262,6 +262,22 @@ class ChatClient:
                 limited=limited,
                 retry_after=failure.retry_after if failure and limited and heeded else None,
             )
+
+    async def _place(self, limiter: AdaptiveLimiter) -> float:
+        """Wait for a place to send a call now; calls that are held back leave it to others."""
+        while True:
+            await leave_to_call()
+            started = await limiter.acquire()
+            may_send = False
+            try:
+                while (pause := limiter.pause_left) > 0:
+                    await self._tools.sleep(pause)
+                may_send = not is_held_back()
+            finally:
+                if not may_send:
+                    limiter.release(started, limited=False)
+            if may_send:
+                return started
 
     async def _guarded(self, call: Call) -> Answer:
         """One call past the rejection, the circuit and the budget, reporting back to each."""

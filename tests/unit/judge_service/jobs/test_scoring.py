@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
+import pytest
+
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
 from hallujudge.judge_service.jobs.activity import Activity
 from hallujudge.judge_service.jobs.changes import Changes
-from hallujudge.judge_service.jobs.scoring import JobScoring
+from hallujudge.judge_service.jobs.scoring import JobScoring, StoppedError
 from hallujudge.judge_service.jobs.threads import DatabaseThreads
 from hallujudge.judge_service.jobs.values import Answer, Job, JobState, Problem, ScoredBytes
+from hallujudge.judge_service.llm.drain import CallDrain
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.jobs import WireCodec
 from hallujudge.metrics import ChairItem
@@ -74,13 +77,15 @@ JOB = Job(
 
 
 def scoring_of(database: Any, threads: DatabaseThreads, **more: Any) -> JobScoring:
+    draining = asyncio.Event()
     return JobScoring(
         codec=WireCodec(),
         progress=database,
         threads=threads,
         changes=Changes(),
         activity=Activity(),
-        draining=asyncio.Event(),
+        draining=draining,
+        calls=CallDrain(draining),
         now=lambda: 0.0,
         **more,
     )
@@ -105,6 +110,25 @@ async def test_results_wait_until_the_database_takes_them() -> None:
     ]
     report = codec.report(database.report)
     assert (report.coverage.items, report.scores["chair_i"].value) == (1, 0.5)
+
+
+async def test_a_chunk_that_was_read_when_the_drain_began_is_not_scored() -> None:
+    codec = WireCodec()
+    session = await Engine().open(SPEC)
+    database: Any = FailingDatabase(codec.report_bytes(session.report()), [])
+    with closing(DatabaseThreads()) as threads:
+        scoring = scoring_of(database, threads, engine=Engine())
+        read = database.unanswered
+
+        def drained(*arguments: Any, **more: Any) -> list[tuple[int, bytes]]:
+            scoring.draining.set()
+            found: list[tuple[int, bytes]] = read(*arguments, **more)
+            return found
+
+        database.unanswered = drained
+        with pytest.raises(StoppedError):
+            await scoring.score(JOB)
+    assert database.answers == []
 
 
 async def test_workers_score_what_needs_no_model() -> None:
