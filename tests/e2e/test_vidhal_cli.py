@@ -61,6 +61,17 @@ def test_choices(tmp_path: Path) -> None:
     assert report["coverage"]["reasons"] == {"ANSWER_UNPARSED": 1}
 
 
+def test_answers_may_have_a_line_for_each_video(tmp_path: Path) -> None:
+    lines = [json.dumps({video: answer}) for video, answer in PREDICTIONS.items()]
+    run = vidhal(tmp_path, "\n".join(lines))
+    assert run.returncode == 0, run.stderr
+    assert values_of(tmp_path / "out")["accuracy"] == 0.75
+    run = vidhal(tmp_path, "\n".join([*lines, json.dumps(PREDICTIONS)]))
+    assert_refused(run, "predictions.json line 5: expected one id with its answer")
+    run = vidhal(tmp_path, "\n".join([*lines, lines[0]]))
+    assert_refused(run, "action_0")
+
+
 def test_orders_of_every_shape(tmp_path: Path) -> None:
     predictions = {
         "action_0": ["B", "A", "C"],

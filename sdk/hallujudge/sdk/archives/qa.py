@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from hallujudge.judge_service.faults import fault_of
 
@@ -86,33 +86,62 @@ def _without_duplicates(pairs: list[tuple[str, Any]], duplicates: list[str]) -> 
 
 
 def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
-    """Yield records of answers, also from an object id -> answer, whose answers may be lists.
+    """Yield records of answers, also from id -> answer, whose answers may be lists.
+
+    A file may have one object of all ids, or a line for each.
 
     Args:
         responses: The archive.
         names: Keys of which a record of this protocol has at least one.
     """
-    if isinstance(responses, Mapping) or _is_mapping(responses, names):
-        assert isinstance(responses, (str, Path, Mapping)), "_is_mapping looked at a file"
+    if isinstance(responses, Mapping) or (count := _count_by_id(responses, names)) == 1:
+        assert isinstance(responses, (str, Path, Mapping)), "_count_by_id looked at a file"
         place = "" if isinstance(responses, Mapping) else f"{responses} "
         for position, (key, value) in enumerate(read_mapping(responses, "answers").items()):
-            whole = isinstance(value, Mapping)
-            values = {"id": key, **value} if whole else {"id": key, "response": value}  # type: ignore[dict-item]  # a mapping by the test before it
-            yield Record(values=values, position=position, place=f"{place}entry {key!r}")
-        return
-    yield from read_records(responses)
+            yield _answer(key, value, position, f"{place}entry {key!r}")
+    elif count:
+        assert isinstance(responses, (str, Path)), "_count_by_id looked at a file"
+        for position, (key, value, place) in enumerate(_lines_by_id(Path(responses))):
+            yield _answer(key, value, position, place)
+    else:
+        yield from read_records(responses)
 
 
-def _is_mapping(responses: Responses, names: Sequence[str]) -> bool:
+def _answer(key: str, value: object, position: int, place: str) -> Record:
+    values = {"id": key, **value} if isinstance(value, Mapping) else {"id": key, "response": value}
+    return Record(values=values, position=position, place=place)
+
+
+def _count_by_id(responses: Responses, names: Sequence[str]) -> int:
+    """Return how many values of id -> answer a file begins with: 0, 1, or 2 for more than one."""
     if not isinstance(responses, (str, Path)):
-        return False
-    first = next(islice(read_values(Path(responses)), 1), None)
-    value = None if first is None else first.value
+        return 0
+    values = [found.value for found in islice(read_values(Path(responses)), 2)]
+    if not values or not _is_by_id(values[0], names):
+        return 0
+    lines = all(_is_by_id(value, names) and len(value) == 1 for value in values)
+    return len(values) if lines else 1
+
+
+def _is_by_id(value: object, names: Sequence[str]) -> TypeGuard[Mapping[str, object]]:
     if not isinstance(value, dict) or not value or any(name in value for name in names):
         return False
     texts = all(entry is None or isinstance(entry, (str, list, dict)) for entry in value.values())
     # Numbers are no answers, but the layout is this one, and so the reader names the first.
     return texts or all(isinstance(entry, (int, float)) for entry in value.values())
+
+
+def _lines_by_id(path: Path) -> Iterator[tuple[str, object, str]]:
+    """Yield the ids, answers and places of lines that have one id each."""
+    for value, line in read_values(path):
+        place = f"{path} line {line}"
+        if not isinstance(value, dict) or len(value) != 1:
+            raise ArchiveError(
+                f"{place}: expected one id with its answer, as on the line before, found "
+                f"{shown(value)}"
+            )
+        [(key, answer)] = value.items()
+        yield canonical_id(key, place), answer, f"{place}, {key!r}"
 
 
 def text_of(record: Record, key: str) -> str | None:

@@ -147,15 +147,21 @@ def read_record_batches(
 
 def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterator[RecordBatch]:
     before = f"{path} line "
-    position = start.values
+    position, by_id = start.values, False
     for values, lines in read_batches(path, start=start, size=size, marks=marks):
         first = f"{before}{lines[0]}"
         if position == 0 and (held := _held(values[0], first)) is not None:
+            by_id = _is_record(values[0]) and _is_id_to_text(values[0])
             inner = list(_of_values((entry, f"{first}, {key}") for key, entry in held))
             yield from map(_one, inner)
             position, values, lines = len(inner), values[1:], lines[1:]
             if marks is not None:
                 marks.nested = True
+        if by_id:
+            inner = list(_of_values(_entries_by_id(values, lines, before), position))
+            yield from map(_one, inner)
+            position += len(inner)
+            continue
         # The keys of JSON are texts.
         objects = cast("Sequence[Mapping[str, object]]", values)
         count = len(values)
@@ -177,8 +183,20 @@ def _one(record: Record) -> RecordBatch:
     return RecordBatch((record.values,), record.position, lambda _index: record.place)
 
 
-def _of_values(entries: Iterable[tuple[object, str]]) -> Iterator[Record]:
-    for position, (value, place) in enumerate(entries):
+def _entries_by_id(
+    values: Sequence[object], lines: Sequence[int], before: str
+) -> Iterator[tuple[object, str]]:
+    """Yield the records of lines that follow one of id -> text; most have one id each."""
+    for value, line in zip(values, lines, strict=True):
+        if _is_record(value) and _is_id_to_text(value):
+            for key, text in value.items():
+                yield _as_record(key, text), f"{before}{line}, {key!r}"
+        else:
+            yield value, f"{before}{line}"
+
+
+def _of_values(entries: Iterable[tuple[object, str]], start: int = 0) -> Iterator[Record]:
+    for position, (value, place) in enumerate(entries, start):
         if isinstance(value, Record):
             yield value
         elif _is_record(value):

@@ -44,6 +44,10 @@ LAYOUTS = {
         for r in ROWS
     ),
     "id to text": json.dumps({str(r["image_id"]): r["caption"] for r in ROWS}),
+    "id to text, a line for each": "\n".join(
+        json.dumps({str(r["image_id"]): r["caption"]}) for r in ROWS
+    ),
+    "id to text, in a list": json.dumps([{str(r["image_id"]): r["caption"]} for r in ROWS]),
 }
 
 
@@ -113,6 +117,14 @@ def test_mappings_and_records_need_no_file() -> None:
     source = read_items("chair", rows, None, group_by=("model",))
     assert [item.fields for item in source] == [{"model": "m"}, {"model": "m"}]
     assert [item.reference_objects for item in source] == [("dog",), ("dog",)]  # type: ignore[attr-defined]  # chair
+
+
+def test_a_line_without_an_id_among_ids_and_texts_is_named(tmp_path: Path) -> None:
+    for line, problem in (('{"caption": "a"}', "the image id is missing"), ("7", "found a number")):
+        path = tmp_path / "archive.jsonl"
+        path.write_text(f'{{"7": "a dog"}}\n{{"8": null}}\n{line}\n')
+        with pytest.raises(ArchiveError, match=rf"archive\.jsonl line 3: .*{problem}"):
+            read_items("chair", path, {"7": ["dog"], "8": []})
 
 
 def test_references_as_records(tmp_path: Path) -> None:

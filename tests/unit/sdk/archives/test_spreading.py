@@ -136,6 +136,18 @@ def test_other_layouts_are_checked_as_a_whole(tmp_path: Path, layout: str) -> No
     assert (in_slices.slices is None) == (whole.slices is None)
 
 
+def test_lines_of_id_and_text_are_checked_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    rows = map(json.loads, lines())
+    path.write_text("".join(json.dumps({str(r["image_id"]): r["caption"]}) + "\n" for r in rows))
+    references = {str(number): ["cup"] for number in range(COUNT)}
+    whole = read_items("chair", path, references)
+    with spread_by(InSlices(path, 10_000)):
+        in_slices = read_items("chair", path, references)
+    assert [item.id for item in in_slices] == [item.id for item in whole] == list(references)
+    assert in_slices.slices is None
+
+
 def test_places_in_an_id_map_are_those_in_the_whole_archive(tmp_path: Path) -> None:
     path, id_map = tmp_path / "captions.jsonl", tmp_path / "ids.json"
     path.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
