@@ -5,6 +5,7 @@ It is served by threads, so that it answers while the event loop is busy.
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
@@ -12,7 +13,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from ..errors import InvalidInputError, MissingExtraError
-from ..settings.addresses import web_address
+from ..settings.addresses import is_ipv6, plain_host, web_address, with_port
 
 try:
     from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -32,6 +33,12 @@ class _Handler(WSGIRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: a scrape every few seconds is not news."""
+
+
+class _Ipv6Server(ThreadingWSGIServer):
+    """Listens on an IPv6 address."""
+
+    address_family = socket.AF_INET6
 
 
 class MetricsPage:
@@ -59,14 +66,15 @@ class MetricsPage:
     ) -> None:
         self._metrics = make_wsgi_app(registry)
         self._answers = {"/healthz": alive, "/readyz": ready}
+        kind = _Ipv6Server if is_ipv6(host) else ThreadingWSGIServer
         try:
-            self._server = make_server(host, port, self._answer, ThreadingWSGIServer, _Handler)
+            self._server = make_server(plain_host(host), port, self._answer, kind, _Handler)
         except OSError as err:
             raise InvalidInputError(
-                f"metrics cannot listen on {host}:{port}: {err.strerror or err}; set another "
-                "metrics_host or metrics_port (port 0 chooses a free one)"
+                f"metrics cannot listen on {with_port(host, port)}: {err.strerror or err}; set "
+                "another metrics_host or metrics_port (port 0 chooses a free one)"
             ) from err
-        self.address = f"{host}:{self._server.server_port}"
+        self.address = with_port(host, self._server.server_port)
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="metrics", daemon=True
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..access.caller import Caller, Scope
 from ..access.store import KeyStore
 from ..errors import InvalidInputError, UnauthenticatedError
+from ..settings.addresses import with_port
 from .peers import host_of
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ def open_door(settings: ServerSettings) -> Door:
 def _open_place(settings: ServerSettings) -> str:
     """Return the address that other machines reach; empty: there is none."""
     if not is_loopback(settings.host):
-        return f"{settings.host}:{settings.port}"
+        return with_port(settings.host, settings.port)
     if settings.http_port >= 0 and not is_loopback(settings.http_host):
-        return f"{settings.http_host}:{settings.http_port}"
+        return with_port(settings.http_host, settings.http_port)
     return ""
 
 

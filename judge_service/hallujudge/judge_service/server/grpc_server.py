@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from ..errors import InvalidInputError
+from ..settings.addresses import with_port
 
 if TYPE_CHECKING:
     from ..settings.server import ServerSettings
@@ -85,7 +86,7 @@ def bind(
     Raises:
         InvalidInputError: The address cannot be listened on.
     """
-    address = f"{settings.host}:{settings.port}"
+    address = with_port(settings.host, settings.port)
     try:
         port = (
             server.add_insecure_port(address)

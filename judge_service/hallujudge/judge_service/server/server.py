@@ -22,6 +22,7 @@ from ..engine.resources import Resources
 from ..errors import HallujudgeError, MissingExtraError
 from ..grace import MARGIN_SECONDS, Grace, in_daemon_thread
 from ..observe.recorder import begin_recording
+from ..settings.addresses import with_port
 from ..settings.server import (
     ResolvedSettings,
     ServerSettings,
@@ -91,7 +92,7 @@ class RunningServer:
         self._http = http
         self._settings = services.settings
         self.port = port
-        self.address = f"{services.settings.host}:{port}"
+        self.address = with_port(services.settings.host, port)
         self._observation = observation
         self._watch: asyncio.Task[None] | None = None
 

@@ -307,6 +307,19 @@ async def test_the_metrics_page_answers_a_target_that_is_a_whole_url() -> None:
     assert answer.endswith(b"ok\n")
 
 
+@pytest.mark.parametrize("host", ["::1", "[::1]"])
+async def test_an_address_of_ipv6_to_listen_on_may_have_brackets(host: str) -> None:
+    if not _has_ipv6():
+        pytest.skip("no IPv6 on this machine")
+    everywhere: dict[str, Any] = {"host": host, "http_host": host, "metrics_host": host}
+    async with running(**everywhere, http_port=0, metrics_port=0) as server:
+        places = (server.address, server.http_address, server.metrics_address)
+        assert [place.rpartition(":")[0] for place in places] == ["[::1]"] * 3
+        assert await page(server, "/readyz") == (200, "ok\n")
+        async with AsyncClient(server.address) as client:
+            assert (await client.server_info()).version
+
+
 async def test_the_access_log_writes_an_address_of_ipv6_as_people_do(tmp_path: Path) -> None:
     if not _has_ipv6():
         pytest.skip("no IPv6 on this machine")

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidInputError, MissingExtraError
+from ...settings.addresses import is_ipv6, plain_host, with_port
 from ..observed import record_refused, request_id
 from ..peers import peer_of
 
@@ -60,8 +61,7 @@ class HttpListener:
     ) -> None:
         self._calls = calls
         self._socket = _listening(settings)
-        host, port = settings.http_host, self._socket.getsockname()[1]
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.address = with_port(settings.http_host, self._socket.getsockname()[1])
         config = uvicorn.Config(
             app,
             http=_protocol(settings.first_message_seconds, recorder),
@@ -188,13 +188,15 @@ def _certificate_of(transport: asyncio.Transport) -> dict[str, list[bytes]]:
 
 
 def _listening(settings: ServerSettings) -> socket.socket:
-    host, port = settings.http_host, settings.http_port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    place = with_port(settings.http_host, settings.http_port)
+    family = socket.AF_INET6 if is_ipv6(settings.http_host) else socket.AF_INET
     try:
-        found = socket.create_server((host, port), family=family, backlog=1024)
+        found = socket.create_server(
+            (plain_host(settings.http_host), settings.http_port), family=family, backlog=1024
+        )
     except OSError as err:
         raise InvalidInputError(
-            f"HTTP cannot listen on {host}:{port}: {_why(err)}; set another http_host or "
+            f"HTTP cannot listen on {place}: {_why(err)}; set another http_host or "
             "http_port (port 0 chooses a free one)"
         ) from err
     found.setblocking(False)

@@ -1,0 +1,44 @@
+"""Addresses that users give."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.judge_service.settings.addresses import web_address, with_port
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "127.0.0.1:5"),
+        ("localhost", "localhost:5"),
+        ("::1", "[::1]:5"),
+        ("[::1]", "[::1]:5"),
+        ("::", "[::]:5"),
+        ("fe80::1%eth0", "[fe80::1%eth0]:5"),
+        ("unix:/run/h", "unix:/run/h:5"),
+    ],
+)
+def test_an_address_of_ipv6_has_brackets_beside_a_port(host: str, address: str) -> None:
+    assert with_port(host, 5) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("http://127.0.0.1:8000/v1", "127.0.0.1", 8000),
+        ("https://[::1]/v1", "::1", None),
+        ("HTTP://h", "h", None),
+    ],
+)
+def test_the_parts_of_a_web_address(text: str, host: str, port: int | None) -> None:
+    parts = web_address(text)
+    assert parts is not None
+    assert (parts.hostname, parts.port) == (host, port)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "h:80", "ftp://h", "http://", "http://[::1", "http://h:0", "http://h:65536"]
+)
+def test_other_texts_are_no_web_addresses(text: str) -> None:
+    assert web_address(text) is None
