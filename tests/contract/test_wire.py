@@ -196,6 +196,18 @@ def test_an_unknown_host_is_said_once() -> None:
     )
 
 
+def test_an_address_of_ipv6_is_shown_with_its_brackets() -> None:
+    details = (
+        "failed to connect to all addresses; last error: UNKNOWN: ipv6:%5B::1%5D:50051: Failed to "
+        "connect to remote host: Connection refused"
+    )
+    error = grpc.aio.AioRpcError(
+        grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), details, None
+    )
+    told = str(error_from_rpc(error, target="localhost:50051"))
+    assert "UNKNOWN: ipv6:[::1]:50051: Failed to connect" in told
+
+
 @pytest.mark.parametrize("reason", REASONS)
 def test_every_reason_comes_back_as_the_class_it_was(reason: str) -> None:
     row = REASONS[reason]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
@@ -42,6 +44,9 @@ _VIOLATIONS_BYTES = 1_200
 _VIOLATION_BYTES = 400
 _METADATA_BYTES = 80
 _METADATA_PAIRS = 6
+
+# gRPC writes addresses as parts of a URI.
+_IPV6 = re.compile(r"ipv6:%5B[0-9A-Za-z:.%]{2,64}?%5D")
 
 _BY_CODE: dict[grpc.StatusCode, type[HallujudgeError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidInputError,
@@ -155,7 +160,7 @@ def _own(status: status_pb2.Status) -> HallujudgeError | None:
 def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
     told = isinstance(error, (grpc.Call, grpc.aio.AioRpcError))
     code = error.code() if told else grpc.StatusCode.UNKNOWN
-    details = (error.details() if told else "") or ""
+    details = _IPV6.sub(lambda found: unquote(found[0]), (error.details() if told else "") or "")
     kind = _BY_CODE.get(code, InternalError)
     if kind is UnavailableError:
         return UnavailableError(
