@@ -47,8 +47,9 @@ class Tally:
     """Statistics of a run's items: map, merge, finish.
 
     An item costs sixteen bytes, four or eight for each statistic and four for each grouping field;
-    its text, evidence and id are not kept. Beyond 131,072 items, metrics that allow it keep no more
-    than sums of 65,536 random groups of clusters, and memory no longer grows at all.
+    its text, evidence and id are not kept, but for an only item, which is kept as it is until there
+    is a second. Beyond 131,072 items, metrics that allow it keep no more than sums of 65,536 random
+    groups of clusters, and memory no longer grows at all.
 
     Args:
         metric: The metric whose items are added.
