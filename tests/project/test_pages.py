@@ -18,8 +18,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOREIGN = {
     "--build", "--build-constraints", "--calls", "--check", "--clean", "--clock", "--cov",
     "--dbname", "--detach", "--examples", "--format", "--generation-config", "--help",
-    "--log_samples", "--logprobs-mode", "--no-deps", "--previous", "--profile", "--rounds",
-    "--skips", "--strict", "--structured-outputs-config", "--target", "--threads", "--tokenizer",
+    "--log_samples", "--logprobs-mode", "--make-rshared", "--no-deps", "--previous", "--profile",
+    "--rounds", "--skips", "--strict", "--structured-outputs-config", "--target", "--threads",
+    "--tokenizer",
 }  # fmt: skip
 
 SOURCE_ROOTS = ("metrics", "synonym_graphs", "judge_service", "sdk")
