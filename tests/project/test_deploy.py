@@ -220,6 +220,22 @@ def test_settings_of_compose_outlast_a_command() -> None:
     assert {".env", "server.env", "secrets/"} <= set(ignored)
 
 
+def test_a_restored_server_keeps_its_settings() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    # `up` makes a new container by the files that it is given, and port 8080 may be in another one.
+    steps = text[text.index("exec --workdir") : text.index("PostgreSQL is backed up")]
+    assert "compose.yaml start hallujudge" in steps
+    assert " up " not in steps
+    # `docker compose restart` keeps the environment that the container was made with.
+    assert not re.search(r"^ +docker compose .*\brestart\b", text, re.MULTILINE)
+
+
+def test_others_on_the_machine_cannot_read_the_settings() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for file in ("deploy/server.env", "/etc/hallujudge/server.env"):
+        assert f"install -m 0600 /dev/null {file}" in text
+
+
 def test_a_backup_of_a_file_that_is_not_there_fails() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert re.findall(r"sqlite3\.connect\(('\S*verdicts\.sqlite\S*)", text) == [
