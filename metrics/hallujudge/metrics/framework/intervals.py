@@ -13,6 +13,7 @@ measures it, and ``docs/decisions/intervals.md`` has the alternatives.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -211,6 +212,8 @@ def _with_few(low: float, share: float, size: float, tail: float) -> float:
 
 def _gamma_quantile(chance: float, shape: float) -> float:
     """Where the gamma distribution's probability is ``chance``; for shapes up to a few."""
+    if _gamma_below(shape, sys.float_info.min) >= chance:
+        return 0.0  # no float is as small, such as 0.05 ** 1000 for a thousandth of a failure
     low, high = 0.0, shape
     while _gamma_below(shape, high) < chance:
         high *= 2

@@ -136,6 +136,20 @@ def test_the_same_rate_in_every_cluster_still_has_a_width() -> None:
     assert high > 1 / 3 + 0.1
 
 
+@pytest.mark.parametrize("clusters", [2, 5])
+@pytest.mark.parametrize("rate", [1e-3, 1e-7, 1e-300])
+def test_the_same_small_probability_in_every_cluster_has_an_interval(
+    rate: float, clusters: int
+) -> None:
+    """The lower end of a thousandth of a failure is below the smallest float."""
+    low, high = ends([(rate, 1)] * clusters)
+    assert low == 0
+    assert high == pytest.approx(ends([(0, 1)] * clusters)[1], abs=2e-3)
+    low, high = ends([(1 - rate, 1)] * clusters)
+    assert low == pytest.approx(ends([(1, 1)] * clusters)[0], abs=2e-3)
+    assert high == 1
+
+
 @given(rates, st.floats(0.5, 0.99))
 def test_intervals_hold_the_value_and_stay_in_range(
     rows: list[tuple[int, int]], confidence: float
