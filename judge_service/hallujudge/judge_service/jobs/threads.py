@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
+
+from ..shielding import shielded
 
 __all__ = ["DatabaseThreads"]
 
@@ -22,8 +23,7 @@ class DatabaseThreads:
 
     async def run(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Run a call; a caller that is cancelled does not stop it halfway."""
-        task = self._threads.submit(work, *args, **kwargs)
-        return await asyncio.shield(asyncio.wrap_future(task))
+        return await shielded(self._threads.submit(work, *args, **kwargs))
 
     def close(self) -> None:
         """Wait for running calls and end the threads."""

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import InvalidInputError
+from ..shielding import shielded
 from .cache_file import CacheFile, Claim, Record, Row, cache_key, new_owner, record_of
 
 __all__ = ["Record", "VerdictCache", "cache_key"]
@@ -160,8 +161,7 @@ class VerdictCache:
 
     async def _run(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
         """Do work in the cache's thread; a caller that is cancelled does not call it off."""
-        task = self._thread.submit(self._with_file, kind, work, otherwise)
-        return await asyncio.shield(asyncio.wrap_future(task))
+        return await shielded(self._thread.submit(self._with_file, kind, work, otherwise))
 
     def _with_file(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
         """Do work with the file, or give the other value while the file cannot be used."""
