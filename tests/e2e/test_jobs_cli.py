@@ -61,6 +61,22 @@ def test_a_job_writes_the_files_of_a_run(
     assert (gone.returncode, "you have no job" in gone.stderr) == (2, True)
 
 
+def test_a_request_id_stands_for_the_same_captions(
+    server: str, files: tuple[str, ...], tmp_path: Path
+) -> None:
+    metric, option, captions, *rest = files
+    submit = ("submit", "--request-id", "night 7", metric, option)
+    first = here(*submit, captions, *rest, "--server", server)
+    assert first.returncode == 0, first.stderr
+    copied = tmp_path / "copied.jsonl"
+    copied.write_bytes(Path(captions).read_bytes())
+    assert here(*submit, copied, *rest, "--server", server).stdout == first.stdout
+    others = write_lines(tmp_path / "others.jsonl", [{"image_id": "1", "caption": "A cat."}])
+    refused = here(*submit, others, *rest, "--server", server)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert f"'night 7' created job {first.stdout.strip()} of other inputs" in refused.stderr
+
+
 def test_a_run_without_texts_is_fetched_without_texts(
     server: str, files: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ..errors import InvalidInputError
 from ..runs.batching import batches
 from ..runs.inputs import manifest_of
+from ..runs.manifest import Manifest
 from ..spec import reference_notes
 from .notes import with_notes
-from .remote import RemoteJobs
+from .remote import JobContent, RemoteJobs
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -47,6 +49,9 @@ async def submit_run(
         items: The items.
         request_id: Id of the request; empty: a hash of the files and settings, so that the same
             run is one job.
+
+    Raises:
+        InvalidInputError: The request id created a job of other items or settings.
     """
     header = await backend.header(spec)
     # Hashing reads every file; other work on the event loop goes on.
@@ -54,8 +59,10 @@ async def submit_run(
     told = await asyncio.to_thread(reference_notes, spec, items)
     note = with_notes(manifest, told).to_text()
     jobs = RemoteJobs(backend)
-    request_id = request_id or hashlib.sha256(note.encode()).hexdigest()[:32]
-    job = await jobs.create(spec, request_id, note)
+    made = hashlib.sha256(note.encode()).hexdigest()[:32]
+    job = await jobs.create(spec, request_id or made, note)
+    if request_id:
+        _refuse_other(await jobs.get(job.id), manifest, request_id)
     if job.state != "open":
         return job
     position = job.items
@@ -63,6 +70,18 @@ async def submit_run(
         await jobs.add(job.id, position, chunk, more=True)
         position += len(chunk)
     return await jobs.add(job.id, position, (), more=False)
+
+
+def _refuse_other(job: JobContent, manifest: Manifest, request_id: str) -> None:
+    """Refuse a job that the request id created before for another run."""
+    before = Manifest.of_text(job.note, f"the note of job {job.info.id}")
+    if differences := before.differences(manifest):
+        raise InvalidInputError(
+            f"the request id {request_id!r} created job {job.info.id} of other inputs or settings "
+            f"({differences}); give another request id, or none",
+            reason="JOB_REQUEST_DIFFERS",
+            metadata={"job": job.info.id},
+        )
 
 
 def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -133,18 +133,22 @@ class Manifest:
         Raises:
             InvalidInputError: Something differs; the message says what.
         """
-        differences = _differences(self._compared(), now._compared())
-        if not differences:
+        shown = self.differences(now)
+        if not shown:
             return
-        shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
-        more = len(differences) - _SHOWN_DIFFERENCES
-        shown += f"; and {more} more" if more > 0 else ""
         raise InvalidInputError(
             f"{folder} holds a run of other inputs or settings ({shown}). Give what it was "
             "started with to resume it, or another folder",
             reason="RUN_DIFFERS",
             metadata={"folder": str(folder)},
         )
+
+    def differences(self, now: Manifest) -> str:
+        """Return how the inputs and settings of another run differ, in words; empty: not at all."""
+        differences = _differences(self._compared(), now._compared())
+        shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
+        more = len(differences) - _SHOWN_DIFFERENCES
+        return f"{shown}; and {more} more" if more > 0 else shown
 
     def other_settings(self, other: Manifest) -> list[str]:
         """Return in which settings another run differs, whatever its items are."""
