@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,6 +89,7 @@ class JobService:
         self._draining = asyncio.Event()
         self._opening: asyncio.Task[_Opened] | None = None
         self._waking: asyncio.Task[None] | None = None
+        self._context = copy_context()
 
     @property
     def activity(self) -> JobsActivity:
@@ -97,9 +99,13 @@ class JobService:
     async def start(self) -> None:
         """Go on with the jobs of a database that exists.
 
+        Jobs run in the context of the task that calls this, also those whose database is opened by
+        a later call.
+
         Raises:
             HallujudgeError: The database can't be used, even later.
         """
+        self._context = copy_context()
         if "://" not in self._address and not Path(self._address).exists():
             return
         try:
@@ -272,7 +278,9 @@ class JobService:
                     "the server stops", reason="SERVER_DRAINING", retry_after=POLL_SECONDS
                 )
             self._activity.begin()
-            self._opening = opening = asyncio.create_task(self._made())
+            # Not in the context of the call that opens it: every job would be in that call's trace.
+            opening = asyncio.create_task(self._made(), context=self._context.copy())
+            self._opening = opening
         return await asyncio.shield(opening)
 
     async def _last_opened(self) -> _Opened | None:

@@ -389,6 +389,31 @@ async def test_a_trace_goes_from_the_client_to_the_judge() -> None:
     assert ("chat judge-model", "evaluate") in parents
 
 
+async def test_jobs_are_not_in_the_trace_of_the_call_that_created_the_first(
+    tmp_path: Path,
+) -> None:
+    item = ChairItem(id="1", group_id="1", response="A dog.", reference_objects=("dog",))
+    spec = spec_to_proto(ScoreSpec(metric="chair"))
+    engine = Engine()
+    with collecting() as (collector, endpoint):
+        jobs = JobService(str(tmp_path / "jobs.sqlite"), engine, WireCodec())
+        server = await start(ServerSettings(port=0, trace_endpoint=endpoint), engine, jobs)
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            stub: Any = jobs_pb2_grpc.ScoringJobServiceStub(channel)
+            for name in ("first", "second"):
+                request = jobs_pb2.CreateJobRequest(
+                    request_id=name, spec=spec, items=[item_to_proto(item)]
+                )
+                job = (await stub.CreateJob(request, timeout=PATIENCE)).job
+                async for _ in stub.WatchJob(jobs_pb2.WatchJobRequest(job_id=job.id)):
+                    pass
+        await server.stop(0)
+    calls = {one.trace_id for one in collector.spans if "/" in one.name}
+    scored = [one.trace_id for one in collector.spans if one.name == "evaluate"]
+    assert len(scored) == 2
+    assert not calls & set(scored)
+
+
 async def test_spans_have_the_attributes_of_the_conventions() -> None:
     item = ChairItem(id="1", group_id="1", response="A dog.", reference_objects=("dog",))
     with collecting() as (collector, endpoint):
