@@ -133,6 +133,15 @@ def test_a_stream_must_begin_with_a_spec(stub: pb_grpc.JudgeServiceStub) -> None
         assert refused(caught.value) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT")
 
 
+def test_equal_ids_in_a_message_of_a_stream_are_refused(stub: pb_grpc.JudgeServiceStub) -> None:
+    batch = pb.ScoreStreamRequest(batch=pb.ItemBatch(items=[ITEM, ITEM]))
+    messages = [pb.ScoreStreamRequest(spec=SPEC), batch]
+    with pytest.raises(grpc.RpcError) as caught:
+        list(stub.ScoreStream(iter(messages), timeout=PATIENCE))
+    assert refused(caught.value) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT")
+    assert "batch.items[1].id" in str(caught.value.details())
+
+
 def test_a_stream_answers_in_order_and_ends_with_the_report(
     stub: pb_grpc.JudgeServiceStub,
 ) -> None:

@@ -92,11 +92,13 @@ class Calls:
         """Return the items of a batch of a stream.
 
         Raises:
-            InvalidInputError: The message is not a batch, or has invalid items.
+            InvalidInputError: The message is not a batch, or has invalid items or equal ids.
         """
         if request.WhichOneof("message") != "batch":
             raise InvalidInputError("after the spec, every message of a stream must be a batch")
-        return await self.items(spec, request.batch.items, "batch.items")
+        items = await self.items(spec, request.batch.items, "batch.items")
+        _convert.check_unique(items, within="batch.items")
+        return items
 
     async def batch_response(self, results: Sequence[ItemResult]) -> pb.ScoreStreamResponse:
         """Return the message with the results of a batch of a stream."""

@@ -166,7 +166,8 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
     def _contents(self, spec: ScoreSpec, messages: Sequence[judge_service_pb2.Item]) -> list[bytes]:
         """Return items as they are stored, after checking them."""
         check_count(self._settings.max_batch_items, len(messages), "items")
-        _convert.items_from_proto(messages, metric_entry(spec.metric).item_type)
+        items = _convert.items_from_proto(messages, metric_entry(spec.metric).item_type)
+        _convert.check_unique(items)
         # Maps in the order of their keys: a request that is repeated has the same bytes.
         return [message.SerializeToString(deterministic=True) for message in messages]
 

@@ -345,6 +345,7 @@ async def test_absent_jobs_are_not_found(tmp_path: Path, name: str) -> None:
         ({"note": "x" * (1 << 20 | 1)}, "INVALID_INPUT"),
         ({"note": "\0"}, "INVALID_INPUT"),
         ({"items": [pb.Item(id="1")]}, "INVALID_INPUT"),
+        ({"items": [*items_of(3), *items_of(1)]}, "INVALID_INPUT"),
         ({"spec": scoring_pb2.ScoreSpec(metric="chair", variant="x")}, "INVALID_INPUT"),
         ({"items": items_of(11)}, "JOB_TOO_LARGE"),
     ],
