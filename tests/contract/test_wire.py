@@ -181,15 +181,18 @@ def failed(error: HallujudgeError) -> grpc.aio.AioRpcError:
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailers, status.message, None)
 
 
+def unreachable(details: str) -> grpc.aio.AioRpcError:
+    """The error of gRPC where no server answers."""
+    nothing = grpc.aio.Metadata()
+    return grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, nothing, nothing, details, None)
+
+
 def test_an_unknown_host_is_said_once() -> None:
     details = (
         "errors resolving nowhere.example:50051: [field:hostname lookup error:address lookup "
         "failed for nowhere.example:50051: Domain name not found]"
     )
-    error = grpc.aio.AioRpcError(
-        grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), details, None
-    )
-    told = str(error_from_rpc(error, target="nowhere.example:50051"))
+    told = str(error_from_rpc(unreachable(details), target="nowhere.example:50051"))
     assert told.startswith(
         "no Hallujudge server answers at 'nowhere.example:50051' (its host is not known: Domain "
         "name not found); check the address"
@@ -201,10 +204,7 @@ def test_an_address_of_ipv6_is_shown_with_its_brackets() -> None:
         "failed to connect to all addresses; last error: UNKNOWN: ipv6:%5B::1%5D:50051: Failed to "
         "connect to remote host: Connection refused"
     )
-    error = grpc.aio.AioRpcError(
-        grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), details, None
-    )
-    told = str(error_from_rpc(error, target="localhost:50051"))
+    told = str(error_from_rpc(unreachable(details), target="localhost:50051"))
     assert "UNKNOWN: ipv6:[::1]:50051: Failed to connect" in told
 
 
