@@ -21,7 +21,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
-  lint-tests lint-protos lint-deploy lint-page page drift protos format demo docs wheel test-wheel bench clean
+  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos format demo docs wheel test-wheel bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,7 +50,7 @@ test-random: setup ## run the suite RUNS times in random order; each run prints 
 	@for run in $$(seq $(RUNS)); do echo "random order, run $$run of $(RUNS)"; \
 	  $(BIN)/pytest -n $(JOBS) --random-order $(PYTEST_ARGS) || exit; done
 
-lint: lint-ruff lint-types lint-imports lint-tests lint-protos drift lint-deploy lint-page ## every linter, types, layers, protos, drift
+lint: lint-ruff lint-types lint-imports lint-tests lint-modules lint-protos drift lint-deploy lint-page ## every linter, types, layers, protos, drift
 
 lint-ruff: setup
 	$(BIN)/ruff check .
@@ -64,6 +64,10 @@ lint-imports: setup
 
 lint-tests: setup ## refuse tests that depend on the machine's speed or on private attributes
 	$(BIN)/python tools/lint_tests.py
+
+# Figures to read, not a gate: a number of modules is no goal in itself.
+lint-modules: setup
+	@$(BIN)/python tools/count_modules.py
 
 lint-protos: setup
 	$(BIN)/buf lint
