@@ -34,14 +34,13 @@ from hallujudge.judge_service.extractors.llm import SentenceExtractor
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.opening import MatcherModels
 from hallujudge.metrics.calibration.cascade import learn_cascade
-from hallujudge.metrics.calibration.claims import JudgedClaims
-from hallujudge.metrics.event_hallusion.answers import parse_judgement
-from hallujudge.metrics.event_hallusion.items import EventHallusionItem
-from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
+from hallujudge.metrics.calibration.judged_claims import JudgedClaims
+from hallujudge.metrics.event_hallusion import EventHallusionItem, parse_judgement
+from hallujudge.metrics.framework.claims import ClaimParts, Triplet
 from hallujudge.sdk.archives import read_items
 
 if TYPE_CHECKING:
-    from hallujudge.metrics.framework.metric import FloatArray
+    from hallujudge.metrics.framework.columns_and_scores import FloatArray
 
 MODELS = ("gemini", "video_llava")
 EXTRACTORS = ("rules", "sentences")

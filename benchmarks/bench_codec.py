@@ -35,17 +35,15 @@ from hallujudge.metrics import (
     Score,
     VidhalItem,
 )
-from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.mementos.evidence import (
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
+from hallujudge.metrics.mementos import (
     KeywordEvidence,
     MatchedKeyword,
     MementosEvidence,
+    MementosItem,
     NearKeyword,
 )
-from hallujudge.metrics.mementos.items import MementosItem
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 
 TEXT = "A man in a red jacket rides a brown horse along the beach while two dogs run beside him."
 GRAPH = tuple(Triplet(f"object {n}", "next to", f"object {n + 1}") for n in range(20))

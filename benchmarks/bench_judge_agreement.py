@@ -33,8 +33,7 @@ from hallujudge.judge_service.extractors import RuleTripletExtractor
 from hallujudge.judge_service.extractors.llm import SentenceExtractor
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.opening import MatcherModels
-from hallujudge.metrics.framework.claims import Verdict
-from hallujudge.metrics.framework.triplets import ClaimParts, Triplet, reference_of
+from hallujudge.metrics.framework.claims import ClaimParts, Triplet, Verdict, reference_of
 
 KEEP_ABOVE = (0.4, 0.5)
 SUPPORT_ABOVE = (0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65)

@@ -44,7 +44,7 @@ import needs
 from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.metrics.framework.triplets import ClaimParts, Triplet, TripletError, triplet_of
+from hallujudge.metrics.framework.claims import ClaimParts, Triplet, TripletError, triplet_of
 
 BLOCK = 16
 TARGET = 20

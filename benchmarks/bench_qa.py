@@ -36,12 +36,9 @@ from oracles import answers_published as oracle
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import Item, Report
-from hallujudge.metrics.infact.items import InfactItem, InfactRun
-from hallujudge.metrics.infact.metric import InfactMetric
-from hallujudge.metrics.pope.items import PopeItem
-from hallujudge.metrics.pope.metric import PopeMetric
-from hallujudge.metrics.vidhal.items import VidhalItem
-from hallujudge.metrics.vidhal.metric import VidhalOrderingMetric
+from hallujudge.metrics.infact import InfactItem, InfactMetric, InfactRun
+from hallujudge.metrics.pope import PopeItem, PopeMetric
+from hallujudge.metrics.vidhal import VidhalItem, VidhalOrderingMetric
 
 BATCH = 1000
 SAYINGS = (

@@ -18,10 +18,10 @@ import needs  # noqa: F401  # stops with a sentence where hallujudge is not inst
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import Item
-from hallujudge.metrics.amber.items import GENERATIVE, KINDS, AmberItem, AmberObject
-from hallujudge.metrics.event_hallusion.items import EventHallusionItem, EventQuestion
-from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
-from hallujudge.metrics.video_hallucer.items import SETS, VideoHallucerItem, VideoHallucerRun
+from hallujudge.metrics.amber import GENERATIVE, KINDS, AmberItem, AmberObject
+from hallujudge.metrics.event_hallusion import EventHallusionItem, EventQuestion
+from hallujudge.metrics.hallusion_bench.question_groups import HallusionBenchItem
+from hallujudge.metrics.video_hallucer import SETS, VideoHallucerItem, VideoHallucerRun
 
 BATCH = 1000
 SAYINGS = ("Yes", "No.", "Yes, as the figure shows.", "No, it does not.", "It is unclear.")

@@ -12,7 +12,7 @@ import needs
 import numpy as np
 
 from hallujudge.judge_service.extractors import RuleKeywordExtractor
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import calibrate_items
 from hallujudge.sdk.labels import Label, plan_labels, read_labels

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hallujudge.metrics import ScoreDefinition
-from hallujudge.metrics.calibration.claims import Effects, JudgedClaims
+from hallujudge.metrics.calibration.estimators import (
+    expected_errors,
+    prediction_powered,
+    rogan_gladen,
+)
 from hallujudge.metrics.calibration.judge_accuracy import judge_accuracy
-from hallujudge.metrics.calibration.nearer import expected_errors
-from hallujudge.metrics.calibration.prediction_powered import prediction_powered
-from hallujudge.metrics.calibration.rogan_gladen import rogan_gladen
-from hallujudge.metrics.calibration.sampling import allocate, drawn_places
-from hallujudge.metrics.framework.metric import ratio
+from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims
+from hallujudge.metrics.calibration.label_sampling import allocate, drawn_places
+from hallujudge.metrics.framework.columns_and_scores import ratio
 
 if TYPE_CHECKING:
-    from hallujudge.metrics.framework.metric import FloatArray
+    from hallujudge.metrics.framework.columns_and_scores import FloatArray
 
 __all__ = ["print_planned", "print_simulated", "print_weighted"]
 

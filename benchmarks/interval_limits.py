@@ -25,8 +25,8 @@ import needs  # noqa: F401  # stops with a sentence where hallujudge is not inst
 import numpy as np
 
 from hallujudge.metrics import IntervalSettings, ScoreDefinition, VidhalOrderingMetric
+from hallujudge.metrics.framework.columns_and_scores import ratio
 from hallujudge.metrics.framework.intervals import score_interval
-from hallujudge.metrics.framework.metric import ratio
 
 TARGET = (0.935, 0.965)
 SETTINGS = IntervalSettings()

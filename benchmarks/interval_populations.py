@@ -39,10 +39,10 @@ from hallujudge.metrics import (
     VidhalMcqaMetric,
     VidhalOrderingMetric,
 )
+from hallujudge.metrics.framework.claims import Sentence
 from hallujudge.metrics.framework.metric import ExpandingMetric
-from hallujudge.metrics.framework.triplets import Sentence
-from hallujudge.metrics.infact.taxonomy import INVARIANT, TEMPORAL, TEXT_ONLY
-from hallujudge.metrics.mementos.metric import MementosMetric
+from hallujudge.metrics.infact.operators import INVARIANT, TEMPORAL, TEXT_ONLY
+from hallujudge.metrics.mementos import MementosMetric
 from hallujudge.sdk import InputOptions, read_items
 from hallujudge.synonym_graphs import compile_keywords, load_graph
 

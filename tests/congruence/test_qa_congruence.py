@@ -15,12 +15,10 @@ from support.running import here
 
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.metrics import Item, ItemResult, Outcome
-from hallujudge.metrics.answers.evidence import AnswerEvidence
-from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
-from hallujudge.metrics.infact.items import InfactItem, InfactRun
-from hallujudge.metrics.pope.items import PopeItem
-from hallujudge.metrics.vidhal.evidence import OrderEvidence
-from hallujudge.metrics.vidhal.items import VidhalItem
+from hallujudge.metrics.answers.closed_questions import AnswerEvidence
+from hallujudge.metrics.infact import InfactEvidence, InfactItem, InfactRun, RunVerdict
+from hallujudge.metrics.pope import PopeItem
+from hallujudge.metrics.vidhal import OrderEvidence, VidhalItem
 
 AWKWARD = [
     "Yes",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.running import here
 
-from hallujudge.metrics.video_hallucer.items import SETS
+from hallujudge.metrics.video_hallucer import SETS
 
 TEXTS = ["Yes", "No.", "", None, "Yes and no", "我不知道", "x" * 600_000, "no, it is not"]
 

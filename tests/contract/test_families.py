@@ -27,15 +27,14 @@ from hallujudge.metrics import (
     PopeItem,
     Report,
 )
-from hallujudge.metrics.amber.evidence import AmberEvidence
-from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
-from hallujudge.metrics.framework.item import Item as BaseItem
-from hallujudge.metrics.framework.triplets import Triplet, WrittenTriplet
-from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
-from hallujudge.metrics.mementos.evidence import MementosEvidence
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
-from hallujudge.metrics.tri_he.items import TriHeItem
-from hallujudge.metrics.video_hallucer.evidence import VideoHallucerEvidence
+from hallujudge.metrics.amber import AmberEvidence
+from hallujudge.metrics.event_hallusion import EventHallusionEvidence
+from hallujudge.metrics.framework.claims import Triplet, WrittenTriplet
+from hallujudge.metrics.framework.results import Item as BaseItem
+from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
+from hallujudge.metrics.mementos import MementosEvidence
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
+from hallujudge.metrics.video_hallucer import VideoHallucerEvidence
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 counts = st.integers(0, 2**31 - 1)

@@ -26,7 +26,7 @@ from hallujudge.metrics import (
     Report,
     Score,
 )
-from hallujudge.metrics.framework.judging import JudgeShare
+from hallujudge.metrics.framework.report import JudgeShare
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 numbers = st.floats(allow_nan=False, allow_infinity=False)

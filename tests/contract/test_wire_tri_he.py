@@ -18,10 +18,17 @@ from hallujudge.judge_service.llm.usage import Usage
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.scene_graphs import with_graphs, without_graphs
 from hallujudge.metrics import ItemResult, Outcome
-from hallujudge.metrics.framework.claims import ClaimVerdict, Modality, Part, Verdict
-from hallujudge.metrics.framework.triplets import Sentence, Triplet, WrittenTriplet, reference_of
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.framework.claims import (
+    ClaimVerdict,
+    Modality,
+    Part,
+    Sentence,
+    Triplet,
+    Verdict,
+    WrittenTriplet,
+    reference_of,
+)
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 from hallujudge.synonym_graphs import Mention
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

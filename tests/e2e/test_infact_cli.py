@@ -11,7 +11,7 @@ from support.qa_running import assert_refused, report_of, values_of
 from support.qa_samples import write_lines
 from support.running import here
 
-from hallujudge.metrics.infact.analysis import overconfidence
+from hallujudge.metrics.infact.mode_analyses import overconfidence
 
 LINE: dict[str, Any] = {
     "question_id": "q1",

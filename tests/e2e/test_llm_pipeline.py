@@ -19,8 +19,8 @@ from hallujudge.judge_service.engine.offers import Offers
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
 from hallujudge.judge_service.settings.judges import JudgeSettings
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.framework.claims import Triplet
+from hallujudge.metrics.tri_he import TriHeItem
 
 SCENE = (Triplet("man", "riding", "horse"), Triplet("horse", "is", "brown"))
 TRUE, FALSE = Triplet("man", "riding", "horse"), Triplet("dog", "near", "horse")

@@ -21,7 +21,7 @@ import pytest
 from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, check_endpoint
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Triplet
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from support.qa_samples import write_lines
 from support.running import ServerProcess, here, read_rows
 from support.tri_he_samples import report_of
 
-from hallujudge.metrics.mementos.items import MementosItem
+from hallujudge.metrics.mementos import MementosItem
 from hallujudge.sdk import Client, ScoreSpec
 
 NAMES = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")

@@ -13,11 +13,9 @@ from support import report_samples as samples
 from support.browser import AXE, Watched, browser, contains, holds, needs_browser, reads
 
 from hallujudge.metrics import Item, ItemResult, MentionVerdict, Outcome
-from hallujudge.metrics.answers.evidence import AnswerEvidence
-from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.answers.closed_questions import AnswerEvidence
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 from hallujudge.sdk.labels import read_labels
 from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.report.page import Images, page_part, render_comparison

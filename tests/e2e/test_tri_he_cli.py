@@ -15,8 +15,8 @@ from support.running import cli, here, read_rows
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
 from hallujudge.judge_service.engine import ScoreSpec
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.framework.claims import Triplet
+from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import Client, errors
 
 pytestmark = pytest.mark.skipif(

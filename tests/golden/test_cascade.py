@@ -18,10 +18,9 @@ import pytest
 from hallujudge.judge_service.extractors.llm import SentenceExtractor
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, open_matcher
 from hallujudge.metrics.calibration.cascade import learn_cascade
-from hallujudge.metrics.calibration.claims import JudgedClaims
-from hallujudge.metrics.event_hallusion.answers import parse_judgement
-from hallujudge.metrics.event_hallusion.items import EventHallusionItem
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.calibration.judged_claims import JudgedClaims
+from hallujudge.metrics.event_hallusion import EventHallusionItem, parse_judgement
+from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.sdk.archives import read_items
 
 SCORES = Path(__file__).resolve().parents[1] / "data/cascade/event_hallusion_matcher_scores.json"

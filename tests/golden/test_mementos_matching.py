@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hallujudge.metrics.mementos.metric import keyword_scores
+from hallujudge.metrics.mementos import keyword_scores
 from hallujudge.sdk import Client
 from hallujudge.synonym_graphs import compile_keywords, load_graph
 

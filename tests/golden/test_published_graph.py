@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.synonym_graphs import SynonymGraph, load_graph, parse_graph
-from hallujudge.synonym_graphs.objects.lexicon import Variant, build_lexicon
+from hallujudge.synonym_graphs.object_lexicon import Variant, build_lexicon
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ import pytest
 from oracles import answers_published as oracle
 from support.running import here, read_rows
 
-from hallujudge.metrics.infact.analysis import mode_means
-from hallujudge.metrics.pope.analysis import (
+from hallujudge.metrics.infact.mode_analyses import mode_means
+from hallujudge.metrics.pope.answer_analyses import (
     accumulated_proportions,
     hit_ratio_by_company,
     hit_ratio_by_frequency,
 )
-from hallujudge.metrics.pope.build import SAMPLINGS, build_pope, count_objects
+from hallujudge.metrics.pope.question_builder import SAMPLINGS, build_pope, count_objects
 
 POPE_FILES = ("random", "popular", "adversarial")
 

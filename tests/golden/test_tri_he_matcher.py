@@ -18,9 +18,14 @@ from oracles import tri_he_published as oracle
 
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, open_matcher
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.triplets import Triplet, reference_of, triplet_of
-from hallujudge.metrics.tri_he.metric import TriHeMetric
+from hallujudge.metrics.framework.claims import (
+    ClaimVerdict,
+    Triplet,
+    Verdict,
+    reference_of,
+    triplet_of,
+)
+from hallujudge.metrics.tri_he import TriHeMetric
 
 BACKENDS = {
     "onnx": ("onnxruntime", "onnx", "tokenizers", "safetensors"),

@@ -26,7 +26,7 @@ from typing import Any
 
 from hallujudge.metrics import Outcome, Report
 from hallujudge.metrics.framework.claims import Verdict
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.tri_he import TriHeEvidence
 from hallujudge.sdk import Client
 
 __all__ = ["Scored", "auroc", "score_both", "separate"]

@@ -11,9 +11,7 @@ from oracles import amber_published as oracle
 from support.amber_samples import ASSOCIATIONS, SAFE
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.amber.items import AmberItem, AmberObject
-from hallujudge.metrics.amber.metric import AmberMetric
-from hallujudge.metrics.amber.words import count_words
+from hallujudge.metrics.amber import AmberItem, AmberMetric, AmberObject, count_words
 from hallujudge.sdk import Client, InputOptions
 
 objects = st.lists(st.sampled_from(sorted(ASSOCIATIONS)), max_size=4)

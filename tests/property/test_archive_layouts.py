@@ -17,8 +17,8 @@ from support.archive_samples import (
     Question,
 )
 
-from hallujudge.metrics.chair.items import ChairItem
-from hallujudge.metrics.pope.items import PopeItem
+from hallujudge.metrics.chair import ChairItem
+from hallujudge.metrics.pope import PopeItem
 from hallujudge.sdk.archives import InputOptions, read_items
 
 # Workbooks can't hold control characters, and tables turn texts of blanks into missing ones.

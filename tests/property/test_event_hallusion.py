@@ -8,7 +8,7 @@ from oracles import event_hallusion_published as oracle
 from support.event_hallusion_samples import archive
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.event_hallusion.metric import EventHallusionMetric
+from hallujudge.metrics.event_hallusion import EventHallusionMetric
 from hallujudge.sdk import Client
 
 words = ["Yes", "yes.", "NO", "No", "nothing", "**Yes**", " no", "the answer is no", "\n", ","]

@@ -15,7 +15,7 @@ from support.hallusion_bench_samples import items_of, record, row_of
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Report, Tally
-from hallujudge.metrics.hallusion_bench.metric import HallusionBenchMetric
+from hallujudge.metrics.hallusion_bench import HallusionBenchMetric
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
 patient = settings(deadline=None, max_examples=60)

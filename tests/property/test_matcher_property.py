@@ -17,7 +17,7 @@ from hallujudge.synonym_graphs import (
     parse_graph,
 )
 from hallujudge.synonym_graphs.chair_rules import PUBLISHED_READS_AS
-from hallujudge.synonym_graphs.singular import published_singular
+from hallujudge.synonym_graphs.word_forms import published_singular
 
 TABLE = """\
 person, man, woman, child, people, passenger, baby, player

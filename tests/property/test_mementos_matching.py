@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import mementos_published as oracle
 
-from hallujudge.metrics.mementos.metric import keyword_scores
+from hallujudge.metrics.mementos import keyword_scores
 from hallujudge.synonym_graphs import (
     KeywordVariant,
     SynonymGraph,

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from oracles.paired_comparison import bootstrap_differences, ratio_difference, swap_p_value
 
 from hallujudge.metrics import ScoreDefinition
+from hallujudge.metrics.framework.columns_and_scores import ratio
 from hallujudge.metrics.framework.comparison import (
     ComparisonSettings,
     PairedClusters,
     PairedDifference,
     paired_differences,
 )
-from hallujudge.metrics.framework.metric import ratio
 
 RATE = ScoreDefinition(
     name="rate", columns=("top", "bottom"), value=ratio("top", "bottom"), high=float("inf")

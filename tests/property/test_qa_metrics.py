@@ -16,11 +16,9 @@ from oracles import answers_published as oracle
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Report, Tally
 from hallujudge.metrics.answers import YES_NO_PARSERS, read_choice, read_order, read_order_published
-from hallujudge.metrics.infact.items import InfactItem, InfactRun
-from hallujudge.metrics.pope.items import PopeItem
-from hallujudge.metrics.pope.metric import PopeMetric
-from hallujudge.metrics.vidhal.items import VidhalItem
-from hallujudge.metrics.vidhal.metric import VidhalOrderingMetric, ndcg_of
+from hallujudge.metrics.infact import InfactItem, InfactRun
+from hallujudge.metrics.pope import PopeItem, PopeMetric
+from hallujudge.metrics.vidhal import VidhalItem, VidhalOrderingMetric, ndcg_of
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
 patient = settings(deadline=None, max_examples=60)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import video_hallucer as oracle
 
-from hallujudge.metrics.video_hallucer.items import SETS
+from hallujudge.metrics.video_hallucer import SETS
 from hallujudge.sdk import Client, RunReport
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.running import read_rows
 
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.sdk.calibration import (
     CalibrateOptions,
     calibrate,

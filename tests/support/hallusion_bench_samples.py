@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
+from hallujudge.metrics.hallusion_bench.question_groups import HallusionBenchItem
 
 __all__ = ["item_of", "items_of", "record", "row_of"]
 

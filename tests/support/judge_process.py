@@ -13,7 +13,7 @@ from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge
 from hallujudge.judge_service.llm.cache import VerdictCache
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Triplet
 
 
 async def judge(url: str, cache_path: str, claims: int) -> dict[str, int]:

@@ -13,7 +13,7 @@ from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem, LlmJud
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy
-from hallujudge.metrics.framework.triplets import Sentence, Triplet
+from hallujudge.metrics.framework.claims import Sentence, Triplet
 
 SCENE = (Triplet("man", "riding", "horse"), Triplet("horse", "is", "brown"))
 

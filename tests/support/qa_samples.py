@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hallujudge.metrics.infact.taxonomy import OPERATORS, TAXONOMY
+from hallujudge.metrics.infact.operators import OPERATORS, TAXONOMY
 
 LEAVES = [
     (dimension, leaf)

@@ -13,8 +13,7 @@ from hallujudge.judge_service.matchers import ClaimMatcher, ClaimQuery, MatcherS
 from hallujudge.judge_service.matchers.cosine import CosineMatcher
 from hallujudge.judge_service.matchers.small.matcher import SmallMatcher
 from hallujudge.judge_service.matchers.vectors import VectorStore
-from hallujudge.metrics.framework.claims import ClaimVerdict
-from hallujudge.metrics.framework.triplets import Sentence, Triplet, reference_of
+from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Triplet, reference_of
 
 GRAPH = tuple(
     reference_of(text)

@@ -12,31 +12,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .answers.evidence import AnswerEvidence
-    from .chair.evidence import ChairEvidence, MentionVerdict
-    from .chair.items import ChairItem
-    from .chair.metric import ChairMetric
+    from .answers.closed_questions import AnswerEvidence
+    from .chair import ChairEvidence, ChairItem, ChairMetric, MentionVerdict
     from .errors import MergeError, MetricError, OptionError, UnknownVariantError
-    from .framework.claims import ClaimVerdict, Part, Verdict
+    from .framework.claims import ClaimVerdict, Part, Triplet, Verdict
+    from .framework.columns_and_scores import Column, ScoreDefinition
     from .framework.intervals import IntervalSettings
-    from .framework.item import Item
-    from .framework.metric import Column, Metric, ScoreDefinition
+    from .framework.metric import Metric
     from .framework.report import Bound, Coverage, Report, Score
-    from .framework.result import Evidence, ItemResult, JsonValue, Outcome
+    from .framework.results import Evidence, Item, ItemResult, JsonValue, Outcome
     from .framework.signature import Signature
     from .framework.tally import Tally
-    from .framework.triplets import Triplet
-    from .infact.evidence import InfactEvidence, RunVerdict
-    from .infact.items import InfactItem, InfactRun
-    from .infact.metric import InfactMetric
-    from .pope.items import PopeItem
-    from .pope.metric import PopeMetric
-    from .tri_he.evidence import TriHeEvidence
-    from .tri_he.items import TriHeItem
-    from .tri_he.metric import TriHeMetric
-    from .vidhal.evidence import OrderEvidence
-    from .vidhal.items import VidhalItem
-    from .vidhal.metric import VidhalMcqaMetric, VidhalOrderingMetric
+    from .infact import InfactEvidence, InfactItem, InfactMetric, InfactRun, RunVerdict
+    from .pope import PopeItem, PopeMetric
+    from .tri_he import TriHeEvidence, TriHeItem, TriHeMetric
+    from .vidhal import OrderEvidence, VidhalItem, VidhalMcqaMetric, VidhalOrderingMetric
 
 __all__ = [
     "AnswerEvidence",
@@ -84,48 +74,48 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnswerEvidence": "answers.evidence",
+    "AnswerEvidence": "answers.closed_questions",
     "Bound": "framework.report",
-    "ChairEvidence": "chair.evidence",
-    "ChairItem": "chair.items",
-    "ChairMetric": "chair.metric",
+    "ChairEvidence": "chair",
+    "ChairItem": "chair",
+    "ChairMetric": "chair",
     "ClaimVerdict": "framework.claims",
-    "Column": "framework.metric",
+    "Column": "framework.columns_and_scores",
     "Coverage": "framework.report",
-    "Evidence": "framework.result",
-    "InfactEvidence": "infact.evidence",
-    "InfactItem": "infact.items",
-    "InfactMetric": "infact.metric",
-    "InfactRun": "infact.items",
+    "Evidence": "framework.results",
+    "InfactEvidence": "infact",
+    "InfactItem": "infact",
+    "InfactMetric": "infact",
+    "InfactRun": "infact",
     "IntervalSettings": "framework.intervals",
-    "Item": "framework.item",
-    "ItemResult": "framework.result",
-    "JsonValue": "framework.result",
-    "MentionVerdict": "chair.evidence",
+    "Item": "framework.results",
+    "ItemResult": "framework.results",
+    "JsonValue": "framework.results",
+    "MentionVerdict": "chair",
     "MergeError": "errors",
     "Metric": "framework.metric",
     "MetricError": "errors",
     "OptionError": "errors",
-    "OrderEvidence": "vidhal.evidence",
-    "Outcome": "framework.result",
+    "OrderEvidence": "vidhal",
+    "Outcome": "framework.results",
     "Part": "framework.claims",
-    "PopeItem": "pope.items",
-    "PopeMetric": "pope.metric",
+    "PopeItem": "pope",
+    "PopeMetric": "pope",
     "Report": "framework.report",
-    "RunVerdict": "infact.evidence",
+    "RunVerdict": "infact",
     "Score": "framework.report",
-    "ScoreDefinition": "framework.metric",
+    "ScoreDefinition": "framework.columns_and_scores",
     "Signature": "framework.signature",
     "Tally": "framework.tally",
-    "TriHeEvidence": "tri_he.evidence",
-    "TriHeItem": "tri_he.items",
-    "TriHeMetric": "tri_he.metric",
-    "Triplet": "framework.triplets",
+    "TriHeEvidence": "tri_he",
+    "TriHeItem": "tri_he",
+    "TriHeMetric": "tri_he",
+    "Triplet": "framework.claims",
     "UnknownVariantError": "errors",
     "Verdict": "framework.claims",
-    "VidhalItem": "vidhal.items",
-    "VidhalMcqaMetric": "vidhal.metric",
-    "VidhalOrderingMetric": "vidhal.metric",
+    "VidhalItem": "vidhal",
+    "VidhalMcqaMetric": "vidhal",
+    "VidhalOrderingMetric": "vidhal",
 }
 
 

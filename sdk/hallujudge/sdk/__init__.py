@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         Report,
         Score,
     )
-    from hallujudge.metrics.calibration.result import CalibratedScore, Calibration
+    from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
 
     from .aio import AsyncClient
     from .analysis import Analysis, AnalysisOptions, analyze, analyze_results
@@ -185,8 +185,8 @@ _HOMES = {
     "BatchResult": ".backends.base",
     "Bound": "hallujudge.metrics",
     "CalibrateOptions": ".calibration",
-    "CalibratedScore": "hallujudge.metrics.calibration.result",
-    "Calibration": "hallujudge.metrics.calibration.result",
+    "CalibratedScore": "hallujudge.metrics.calibration.calibrated_scores",
+    "Calibration": "hallujudge.metrics.calibration.calibrated_scores",
     "Client": ".client",
     "CompareOptions": ".comparison",
     "Comparison": ".comparison",

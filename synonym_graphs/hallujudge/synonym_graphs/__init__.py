@@ -7,17 +7,22 @@
 """
 
 from .errors import GraphError, GraphFormatError, GraphInvalidError, GraphNotFoundError
-from .files.load import graph_from_bytes, load_graph, shipped_graphs
-from .files.parse import Layout, parse_graph
-from .files.pickles import is_pickle, read_released_pickle
-from .files.released import released_json
-from .files.validate import table_notes, validate_graph
+from .files.graph_loading import (
+    graph_from_bytes,
+    load_graph,
+    shipped_graphs,
+    table_notes,
+    validate_graph,
+)
+from .files.graph_parser import Layout, parse_graph
+from .files.json_layouts import released_json
+from .files.released_pickles import is_pickle, read_released_pickle
 from .graph import QualifierRule, SuppressRule, SynonymGraph
-from .keywords.matcher import KeywordMatcher, compile_keywords
-from .keywords.values import KeywordCounts, KeywordMatch, KeywordPair, KeywordVariant, NearMiss
-from .objects.lexicon import Variant
-from .objects.matcher import Mention, ObjectMatcher, compile_matcher
-from .words import clean_word
+from .keyword_lookup import KeywordCounts, KeywordMatch, KeywordPair, KeywordVariant, NearMiss
+from .keyword_matcher import KeywordMatcher, compile_keywords
+from .object_lexicon import Variant
+from .object_matcher import Mention, ObjectMatcher, compile_matcher
+from .word_forms import clean_word
 
 __all__ = [
     "GraphError",

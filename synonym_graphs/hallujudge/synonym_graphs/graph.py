@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .words import clean_word
+from .word_forms import clean_word
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -104,7 +104,7 @@ class SynonymGraph:
         words = clean_word(form).split()
         found = self._lookup.get(" ".join(words))
         if found is None and words:
-            from .singular import singular
+            from .word_forms import singular
 
             words[-1] = singular(words[-1])
             found = self._lookup.get(" ".join(words))

@@ -33,12 +33,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hallujudge.metrics.answers.evidence import AnswerEvidence
-from hallujudge.metrics.framework.base import MetricBase
-from hallujudge.metrics.framework.definitions import OptionDefinition, Paper, VariantDefinition
-from hallujudge.metrics.framework.item import Item
-from hallujudge.metrics.framework.metric import Column, ScoreDefinition, ratio
-from hallujudge.metrics.framework.result import ScoredItem
+from hallujudge.metrics.answers.closed_questions import AnswerEvidence
+from hallujudge.metrics.framework.metric import MetricBase
+from hallujudge.metrics.framework.metric import OptionDefinition, Paper, VariantDefinition
+from hallujudge.metrics.framework.results import Item
+from hallujudge.metrics.framework.columns_and_scores import Column, ScoreDefinition, ratio
+from hallujudge.metrics.framework.results import ScoredItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

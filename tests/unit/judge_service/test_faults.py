@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hallujudge.judge_service.faults import fault_of
-from hallujudge.metrics.framework.result import Outcome
+from hallujudge.metrics.framework.results import Outcome
 
 
 @pytest.mark.parametrize(

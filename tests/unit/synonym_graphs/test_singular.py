@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from textblob.en import inflect
 
-from hallujudge.synonym_graphs.singular import CHANGED_ENDINGS, published_singular
+from hallujudge.synonym_graphs.word_forms import CHANGED_ENDINGS, published_singular
 
 
 def test_every_irregular_word_has_a_known_ending() -> None:

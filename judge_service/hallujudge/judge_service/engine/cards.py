@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
 
 from ..errors import InvalidInputError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hallujudge.metrics.framework.claims import Modality
-from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
+from hallujudge.metrics.framework.claims import ClaimParts, Modality, Triplet
 
 from ..errors import InvalidInputError, UnavailableError
 from ..extractors.values import ExtractedTriplet, TripletExtractor

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Metric
-from hallujudge.metrics.framework.base import MetricBase
-from hallujudge.metrics.framework.claims import Modality
-from hallujudge.metrics.framework.definitions import OptionDefinition
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Modality, Triplet
+from hallujudge.metrics.framework.metric import MetricBase, OptionDefinition
 from hallujudge.synonym_graphs import Mention
 
 from .resources import Resources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.metric import OptionDefinition
 
 if TYPE_CHECKING:
     from ..judges.escalation import Escalation

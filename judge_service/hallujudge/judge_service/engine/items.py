@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import TypeVar
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome
+from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.slots import maker_of
 
 from ..errors import InvalidInputError, Violation
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.framework.definitions import OptionDefinition
-from hallujudge.metrics.framework.probabilities import SOFT, YES
+from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
 
 from ..access.turns import map_cpu
 from ..errors import InvalidInputError

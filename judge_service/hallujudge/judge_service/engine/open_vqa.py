@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from hallujudge.metrics.pope.open_vqa import VqaMatch, match_of_number, offered_answers, vqa_score
+from hallujudge.metrics.pope import VqaMatch, match_of_number, offered_answers, vqa_score
 
 if TYPE_CHECKING:
     from ..llm.chat import ChatRequest

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import ClassVar, Generic, TypeVar
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.framework.base import MetricBase
+from hallujudge.metrics.framework.metric import MetricBase
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.result import Evidence, ScoredItem
+from hallujudge.metrics.framework.results import Evidence, ScoredItem
 
 from ..access.turns import map_cpu
 from .items import checked, scored, unscored

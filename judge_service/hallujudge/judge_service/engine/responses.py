@@ -15,7 +15,7 @@ from hashlib import sha256
 from importlib import resources
 from typing import TypeAlias
 
-from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
 from ..extractors.language import language_problem

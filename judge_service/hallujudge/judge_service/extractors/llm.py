@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from hallujudge.metrics.framework.triplets import Sentence, Triplet, TripletError, triplet_of
+from hallujudge.metrics.framework.claims import Sentence, Triplet, TripletError, triplet_of
 
 from ..access.turns import map_cpu
 from .asking import SHOWN_CHARS, Extraction, LlmExtractor, list_under, with_keys

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Triplet
 
 from .rules.analysis import shared_analyser
 from .rules.morph import Morphology

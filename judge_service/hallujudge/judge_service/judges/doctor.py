@@ -6,8 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from ..errors import HallujudgeError
 from ..llm.chat import ChatReply

@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.triplets import ClaimParts
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
 from ..errors import InvalidInputError
 from ..llm.ask_once import AskOnce, Reading

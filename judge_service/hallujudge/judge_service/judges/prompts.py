@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from hallujudge.metrics.framework.claims import Part
-from hallujudge.metrics.framework.triplets import ClaimParts, Sentence
+from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
 
 from ..llm.fence import as_line, fenced
 from ..llm.templates import Message, Template, load_template

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.triplets import ClaimParts
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
 from ..llm.chat import ChatRequest
 from ..llm.client import ChatClient

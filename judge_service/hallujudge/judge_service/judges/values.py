@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.result import JsonValue
-from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
+from hallujudge.metrics.framework.results import JsonValue
 
 from ..llm.usage import Usage
 

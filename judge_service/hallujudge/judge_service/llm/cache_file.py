@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 
 from .texts import plain
 from .values import ClaimQuery

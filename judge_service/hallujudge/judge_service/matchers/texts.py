@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
+from hallujudge.metrics.framework.claims import ClaimParts, Triplet
 
 __all__ = ["claim_text", "plain", "reference_sentence", "reference_text"]
 

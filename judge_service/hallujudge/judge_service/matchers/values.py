@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from hallujudge.metrics.framework.claims import ClaimVerdict
-from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
 
 from ..errors import InvalidInputError, Violation
 from .presets import SMALL_JUDGES

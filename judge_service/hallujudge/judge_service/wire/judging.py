@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hallujudge.metrics import JsonValue
-from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
-from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.event_hallusion import EventHallusionEvidence
+from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
+from hallujudge.metrics.tri_he import TriHeEvidence
 
 from .fields import Rearranged
 

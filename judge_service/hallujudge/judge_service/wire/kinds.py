@@ -17,16 +17,12 @@ from hallujudge.metrics import (
     TriHeItem,
     VidhalItem,
 )
-from hallujudge.metrics.amber.evidence import AmberEvidence
-from hallujudge.metrics.amber.items import AmberItem
-from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
-from hallujudge.metrics.event_hallusion.items import EventHallusionItem
-from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
-from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
-from hallujudge.metrics.mementos.evidence import MementosEvidence
-from hallujudge.metrics.mementos.items import MementosItem
-from hallujudge.metrics.video_hallucer.evidence import VideoHallucerEvidence
-from hallujudge.metrics.video_hallucer.items import VideoHallucerItem
+from hallujudge.metrics.amber import AmberEvidence, AmberItem
+from hallujudge.metrics.event_hallusion import EventHallusionEvidence, EventHallusionItem
+from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
+from hallujudge.metrics.hallusion_bench.question_groups import HallusionBenchItem
+from hallujudge.metrics.mementos import MementosEvidence, MementosItem
+from hallujudge.metrics.video_hallucer import VideoHallucerEvidence, VideoHallucerItem
 
 __all__ = ["EVIDENCE", "KINDS", "TASKS", "has_messages"]
 

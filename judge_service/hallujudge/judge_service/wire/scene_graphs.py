@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence, checked_against_all
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_all
 
 __all__ = ["with_graphs", "without_graphs"]
 

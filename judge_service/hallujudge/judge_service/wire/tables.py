@@ -7,7 +7,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from hallujudge.metrics.framework.slots import maker_of
+from hallujudge.metrics.framework.fast_values import maker_of
 
 from .fields import Convert, Field, Fill, Kind
 from .places import MalformedError

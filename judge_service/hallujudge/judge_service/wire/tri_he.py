@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hallujudge.metrics.framework.claims import ClaimVerdict
-from hallujudge.metrics.framework.triplets import ClaimParts, Sentence, Triplet, WrittenTriplet
+from hallujudge.metrics.framework.claims import (
+    ClaimParts,
+    ClaimVerdict,
+    Sentence,
+    Triplet,
+    WrittenTriplet,
+)
 
 from .fields import Codec, FieldShape
 from .places import MalformedError

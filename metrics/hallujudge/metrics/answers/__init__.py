@@ -1,12 +1,14 @@
-"""Answer parsers: yes or no, a choice, an order. Every parser has a name.
+"""Answers to closed questions: their parsers, evidence and shared scores.
 
 The tools that score these benchmarks parse the same sentence differently; which parser was used is
 part of every score's signature. ``docs/decisions/answer-parsing.md`` compares them.
 """
 
+from __future__ import annotations
+
+from .answer_text import says_it_is_unsure
 from .choices import ParsedChoice, read_choice, read_free_answer
 from .orders import ParsedOrder, read_order, read_order_published
-from .uncertainty import says_it_is_unsure
 from .yes_no import YES_NO_PARSERS, YesNo, parser_table, yes_no_parser
 
 __all__ = [

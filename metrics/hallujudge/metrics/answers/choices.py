@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from .memo import MAX_KEPT_CHARS
-from .text import NEGATIONS, folded, plain, words_of
-from .uncertainty import says_it_is_unsure
+from .answer_text import MAX_KEPT_CHARS, NEGATIONS, folded, plain, says_it_is_unsure, words_of
 
 __all__ = ["ParsedChoice", "read_choice", "read_free_answer"]
 

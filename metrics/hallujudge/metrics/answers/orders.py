@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from .memo import MAX_KEPT_CHARS
-from .text import folded, plain
+from .answer_text import MAX_KEPT_CHARS, folded, plain
 
 __all__ = ["ParsedOrder", "read_order", "read_order_published"]
 

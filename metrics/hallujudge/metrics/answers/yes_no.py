@@ -22,9 +22,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from ..errors import OptionError
-from .memo import remembered
-from .text import NEGATIONS, plain, words_of
-from .uncertainty import says_it_is_unsure
+from .answer_text import NEGATIONS, plain, remembered, says_it_is_unsure, words_of
 
 __all__ = ["YES_NO_PARSERS", "YesNo", "parser_table", "yes_no_parser"]
 

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .jeffreys import beta_quantile
+from .judge_accuracy import beta_quantile
 
 if TYPE_CHECKING:
-    from ..framework.metric import FloatArray
-    from .claims import JudgedClaims
+    from ..framework.columns_and_scores import FloatArray
+    from .judged_claims import JudgedClaims
 
 __all__ = ["Cascade", "learn_cascade"]
 

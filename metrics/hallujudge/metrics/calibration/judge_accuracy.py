@@ -1,19 +1,92 @@
-"""How well a judge agrees with labels: sensitivity, specificity, precision."""
+"""How well a judge agrees with labels, and what its margins are worth."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
-
-from .jeffreys import jeffreys_interval
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .claims import JudgedClaims
+    from ..framework.columns_and_scores import FloatArray
+    from .judged_claims import JudgedClaims
 
-__all__ = ["JudgeAccuracy", "Rate", "judge_accuracy"]
+
+_CLOSE = 1e-12
+_MOST_STEPS = 10_000
+_TINY = 1e-300
+
+
+def jeffreys_interval(share: float, size: float, confidence: float) -> tuple[float, float]:
+    """Return Jeffreys' interval of a share.
+
+    Its ends are quantiles of the beta distribution with the parameters ``failures + 1/2`` and
+    ``successes + 1/2``. The lower end is 0 without failures, the upper end 1 without successes
+    (Brown, Cai and DasGupta, Interval estimation for a binomial proportion, 2001, section 4.1.2).
+
+    Args:
+        share: The observed share.
+        size: How many observations it rests on; may be an effective number.
+        confidence: How often the interval holds the true share.
+    """
+    tail = (1 - confidence) / 2
+    failures = min(max(share, 0.0), 1.0) * size
+    one, other = failures + 0.5, max(size - failures, 0.0) + 0.5
+    low = beta_quantile(tail, one, other) if failures > _CLOSE * size else 0.0
+    high = beta_quantile(1 - tail, one, other) if failures < size * (1 - _CLOSE) else 1.0
+    return low, high
+
+
+@lru_cache(maxsize=4096)
+def beta_quantile(chance: float, one: float, other: float) -> float:
+    """Return where the beta distribution's probability is ``chance``, by bisection."""
+    low, high = 0.0, 1.0
+    while high - low > _CLOSE * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _beta_below(middle, one, other) > chance else (middle, high)
+    return (low + high) / 2
+
+
+def _beta_below(x: float, one: float, other: float) -> float:
+    """Return the regularised incomplete beta function.
+
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.5.8, a continued fraction;
+    26.5.2 turns it round where it converges slowly.
+    """
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if turned := x > (one + 1) / (one + other + 2):
+        x, one, other = 1 - x, other, one
+    gammas = math.lgamma(one + other) - math.lgamma(one) - math.lgamma(other)
+    front = math.exp(gammas + one * math.log(x) + other * math.log1p(-x))
+    below = front / (one * _fraction(x, one, other))
+    return 1 - below if turned else below
+
+
+def _fraction(x: float, one: float, other: float) -> float:
+    """Return the continued fraction of 26.5.8 by Lentz's method (1976)."""
+    value, upper, lower = 1.0, 1.0, 0.0
+    for step in range(1, _MOST_STEPS):
+        m = step // 2
+        if step % 2:
+            term = -(one + m) * (one + other + m) / ((one + 2 * m) * (one + 2 * m + 1))
+        else:
+            term = m * (other - m) / ((one + 2 * m - 1) * (one + 2 * m))
+        lower = 1 / _away_from_zero(1 + term * x * lower)
+        upper = _away_from_zero(1 + term * x / upper)
+        change = upper * lower
+        value *= change
+        if abs(change - 1) < _CLOSE / 100:
+            break
+    return value
+
+
+def _away_from_zero(number: float) -> float:
+    return number if abs(number) > _TINY else _TINY
+
 
 # A share this close to 0 or 1 is either, but for rounding.
 _ROUNDING = 1e-9
@@ -99,3 +172,98 @@ def _rate(
         n=len(weights),
         size=size,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarginBin:
+    """Verdicts with similar margins."""
+
+    low: float
+    """The smallest margin."""
+    high: float
+    """The largest margin."""
+    n: int
+    """Number of verdicts."""
+    agreement: float
+    """Share of them that agree with the truth."""
+    stated: float | None
+    """Mean probability that the judge states for them; None if margins state none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability:
+    """How agreement grows with the margin, and how well stated probabilities fit."""
+
+    bins: tuple[MarginBin, ...]
+    """Bins of about equal size, by growing margin."""
+    ece: float | None
+    """Expected calibration error over the bins; None without stated probabilities."""
+    brier: float | None
+    """Brier score of stated probabilities, 0 at best; None without them."""
+
+
+def stated_probabilities(margins: FloatArray) -> FloatArray:
+    """Return the probability that an answer states by its log-probability margin over its rival.
+
+    Of two choices whose log-probabilities differ by m, the likelier one has 1 / (1 + exp(-m)).
+    """
+    import numpy as np
+
+    stated: FloatArray = 1 / (1 + np.exp(-np.clip(margins, -700, 700)))
+    return stated
+
+
+def reliability(
+    margins: FloatArray,
+    right: NDArray[np.bool_],
+    weights: FloatArray,
+    stated: FloatArray | None = None,
+    *,
+    bins: int = 5,
+) -> Reliability:
+    """Return how margins and agreement go together.
+
+    The expected calibration error is the mean over bins of the distance between agreement and mean
+    stated probability (Naeini et al., Obtaining Well Calibrated Probabilities Using Bayesian
+    Binning, AAAI 2015), here with bins of equal size (Nixon et al., Measuring Calibration in Deep
+    Learning, 2019). The Brier score is the mean squared distance of probability and outcome
+    (Brier, Verification of Forecasts Expressed in Terms of Probability, 1950).
+
+    Args:
+        margins: How sure the judge is of each verdict.
+        right: Whether each verdict agrees with the truth.
+        weights: How many verdicts each one stands for.
+        stated: The probability that each verdict states to be right; None if margins state none.
+        bins: Number of bins; verdicts with equal margins share one.
+    """
+    import numpy as np
+
+    if not len(margins):
+        return Reliability(bins=(), ece=None, brier=None)
+    # Equal margins share the place in the middle of theirs.
+    _, same, counts = np.unique(margins, return_inverse=True, return_counts=True)
+    middles = np.cumsum(counts) - counts / 2
+    places = (bins * middles / len(margins)).astype(np.intp)[same]
+    made, error = [], 0.0
+    for place in np.unique(places):
+        here = places == place
+        share = _mean(right[here].astype(np.float64), weights[here])
+        told = None if stated is None else _mean(stated[here], weights[here])
+        error += 0.0 if told is None else float(weights[here].sum()) * abs(share - told)
+        made.append(
+            MarginBin(
+                low=float(margins[here].min()),
+                high=float(margins[here].max()),
+                n=int(here.sum()),
+                agreement=share,
+                stated=told,
+            )
+        )
+    if stated is None:
+        return Reliability(bins=tuple(made), ece=None, brier=None)
+    brier = _mean((stated - right) ** 2, weights)
+    return Reliability(bins=tuple(made), ece=error / float(weights.sum()), brier=brier)
+
+
+def _mean(values: FloatArray, weights: FloatArray) -> float:
+    return float(values @ weights) / float(weights.sum())

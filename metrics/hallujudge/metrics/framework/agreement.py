@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from .columns_and_scores import ScoreDefinition
 from .intervals import IntervalSettings, score_interval
-from .metric import ScoreDefinition
 
 if TYPE_CHECKING:
-    from .metric import FloatArray, Sums
+    from .columns_and_scores import FloatArray, Sums
 
 __all__ = [
     "HumanAgreement",

@@ -17,10 +17,10 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from .intervals import IntervalSettings, upper_t
-from .permutation import blocks_of, p_value, values_of
+from .significance import blocks_of, p_value, values_of
 
 if TYPE_CHECKING:
-    from .metric import FloatArray, ScoreDefinition
+    from .columns_and_scores import FloatArray, ScoreDefinition
 
 __all__ = ["ComparisonSettings", "PairedClusters", "PairedDifference", "paired_differences"]
 

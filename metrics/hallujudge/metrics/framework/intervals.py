@@ -1,29 +1,18 @@
-"""Confidence intervals of scores, from the jackknife over clusters.
-
-A score is a function of sums over clusters (images or videos). The jackknife leaves out one cluster
-at a time and measures the change of the score. This works for any function: a ratio, an F1, a mean
-of ratios. The changes give the score's variance and its degrees of freedom. The interval is
-Wilson's with this variance in place of the binomial one. It stays in the score's range, and its
-width is above zero even if nothing, or everything, is hallucinated.
-
-``docs/explanation/statistics.md`` has the measured coverage, ``benchmarks/bench_intervals.py``
-measures it, and ``docs/decisions/intervals.md`` has the alternatives.
-"""
+"""Confidence intervals of scores, from the jackknife over clusters, and notes on small samples."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .metric import FloatArray, ScoreDefinition, Sums
+    from .columns_and_scores import FloatArray, ScoreDefinition, Sums
 
-__all__ = ["FEW_CLUSTERS", "IntervalSettings", "counting_clusters", "score_interval", "upper_t"]
 
 FEW_CLUSTERS = 50
 """With fewer clusters, the measured coverage of some scores is outside 93.5 to 96.5 %."""
@@ -354,3 +343,43 @@ def _legendre() -> tuple[FloatArray, FloatArray]:
 
     nodes, weights = np.polynomial.legendre.leggauss(64)
     return (nodes + 1) / 2, weights / 2
+
+
+_NAMED = 10
+_RULE = f"Intervals are unreliable below {FEW_CLUSTERS} clusters (images or videos)"
+
+
+def small_sample_notes(
+    scores: Mapping[str, int], groups: Mapping[str, Mapping[str, int]]
+) -> tuple[str, ...]:
+    """Return notes on scores and groups with too few clusters.
+
+    Args:
+        scores: Number of clusters that each score is based on.
+        groups: For each field, how many clusters each of its groups has.
+    """
+    found = [_scores_note(scores), *[_groups_note(key, sizes) for key, sizes in groups.items()]]
+    return tuple(filter(None, found))
+
+
+def _scores_note(scores: Mapping[str, int]) -> str:
+    few = {name: size for name, size in scores.items() if size < FEW_CLUSTERS}
+    if not few:
+        return ""
+    if len(few) == len(scores) and len(set(few.values())) == 1:
+        return f"{_RULE}; every score rests on {next(iter(few.values()))}."
+    return f"{_RULE}; these scores rest on fewer: {_listed(f'{n} ({s})' for n, s in few.items())}."
+
+
+def _groups_note(key: str, sizes: Mapping[str, int]) -> str:
+    few = {value: size for value, size in sizes.items() if size < FEW_CLUSTERS}
+    if not few:
+        return ""
+    listed = _listed(f"{value or '(none)'} ({size})" for value, size in few.items())
+    return f"{_RULE}; {len(few)} of {len(sizes)} groups by {key} have fewer: {listed}."
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

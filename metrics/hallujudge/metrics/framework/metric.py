@@ -1,17 +1,15 @@
-"""Interfaces of a metric: columns of statistics, and scores computed from their sums.
+"""The base class of metrics, and what a metric declares: papers, variants, options.
 
-A metric has three parts. Its *statistics* are a few numbers for each item. The *tally* adds them
-up, in any order and in any number of pieces. Its *scores* are functions of the sums. Statistics are
-kept, so that intervals and groups never need an item to be judged again.
+Help texts, tables, tooltips and the wire's description of a metric are made from the declarations.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
+    ClassVar,
     Literal,
     Protocol,
     TypeAlias,
@@ -19,101 +17,97 @@ from typing import (
     runtime_checkable,
 )
 
+from ..errors import OptionError, UnknownVariantError
+from .columns_and_scores import Column, JudgedColumn, ScoreDefinition
+from .signature import Signature
+
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from .columns_and_scores import FloatArray
 
-    FloatArray: TypeAlias = NDArray[np.float64]
-
-    from .definitions import Direction
-    from .signature import Signature
-
-__all__ = [
-    "Column",
-    "ExpandingMetric",
-    "JudgedColumn",
-    "Metric",
-    "Ratio",
-    "RepeatingMetric",
-    "ResolvingMetric",
-    "ScoreDefinition",
-    "Sums",
-    "is_expanding",
-    "is_repeating",
-    "is_resolving",
-    "ratio",
-    "share",
-]
-
-Sums: TypeAlias = "Mapping[str, FloatArray]"
-"""Column name -> sums: over all clusters, and over all but one of them, one entry for each."""
+Purpose: TypeAlias = Literal["input", "metric", "judge"]
+"""What an option sets; help pages group options by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One statistic of an item."""
+class Paper:
+    """A paper that defines a metric, or a part of it."""
+
+    title: str
+    """Title of the paper."""
+    authors: str
+    """First author and others, such as ``Rohrbach et al.``."""
+    year: int
+    """Year of publication."""
+    link: str = ""
+    """arXiv id or DOI; empty without either."""
+    where: str = ""
+    """Section or formulas that define the scores."""
+
+    @property
+    def citation(self) -> str:
+        """Return the citation on one line."""
+        parts = (f"{self.authors}, {self.title}, {self.year}", self.link, self.where)
+        return "; ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantDefinition:
+    """A variant of a metric."""
 
     name: str
-    """Name of the column in the totals."""
-    meaning: str = ""
-    """Short description of the count."""
-    integral: bool = True
-    """Whether it is always a whole number below 2**31, which is kept in four bytes."""
-    label: bool = False
-    """Whether the value is a label, such as the given order, so that its sum has no meaning."""
+    """Name of the variant, such as ``published``."""
+    meaning: str
+    """Description in one sentence."""
+
+
+PUBLISHED = VariantDefinition(
+    name="published",
+    meaning="Reproduces the released script exactly, including its known bugs.",
+)
+"""The variant of metrics whose authors released one script."""
+
+# The help of an option stands beside its name, in a terminal of 80 columns.
+_LINE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedColumn:
-    """A column that counts verdicts, which human labels can correct."""
-
-    column: str
-    """Name of the column."""
-    of: Literal["claim", "item"]
-    """Whether the verdicts are on single claims, or on a whole item."""
-    scores: tuple[str, ...]
-    """Scores that depend on no other verdicts."""
-    divided_by: str = ""
-    """Column that an item's number of hallucinated claims is divided by; empty: it is not."""
-    supported: bool = False
-    """Whether supported claims are counted, and not hallucinated ones."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreDefinition:
-    """A score as a function of summed columns."""
+class OptionDefinition:
+    """An option of a metric."""
 
     name: str
-    """The score's name."""
-    meaning: str = ""
-    """Short description of the score."""
-    unit: str = "fraction"
-    """Unit: ``fraction``, or the counted noun, such as ``words``."""
-    direction: Direction = "neither"
-    """Which end of the range is better."""
-    columns: tuple[str, ...]
-    """The columns that the function reads."""
-    value: Callable[[Sums], FloatArray]
-    """Function from sums to scores, elementwise; NaN if the score is undefined."""
-    smooth: Callable[[Sums], FloatArray] | None = None
-    """For a score that rounds its parts or adds to them: the same without, for its interval."""
-    count: str = ""
-    """Column whose sum is ``n``; empty: ``n`` counts the scored items."""
-    bounded: bool = True
-    """Whether best and worst cases exist; a length has neither."""
-    low: float = 0.0
-    """Lower limit of the score and of its interval."""
-    high: float = 1.0
-    """Upper limit of the score; infinity for a length."""
-    largest_of: tuple[Callable[[Sums], FloatArray], ...] = ()
-    """For a maximum of several scores: those scores, which its interval accounts for."""
+    """Name of the option."""
+    default: str
+    """Default value."""
+    choices: tuple[str, ...] = ()
+    """Allowed values; empty for free text."""
+    meaning: str
+    """Noun phrase that names what the option sets."""
+    details: str = ""
+    """What the choices mean, in one sentence; empty if the names say enough."""
+    purpose: Purpose = "metric"
+    """What the option sets."""
+    number: bool = False
+    """Whether the value is a number."""
+    file: bool = False
+    """Whether the value is a text that the command line reads from a file."""
+
+    @property
+    def help(self) -> str:
+        """Return the meaning and the choices on one short line; of many choices, the first ones."""
+        if not self.choices:
+            return self.meaning
+        *others, last = self.choices
+        meaning = self.meaning.rstrip(".")
+        text = f"{meaning}: {', '.join(others)} or {last}."
+        while len(text) > _LINE and others:
+            text = f"{meaning}: {', '.join(others)}, ..."
+            others.pop()
+        return text
 
     @property
     def sentence(self) -> str:
-        """Return the meaning, the unit unless it is a fraction, and the direction."""
-        unit = "" if self.unit == "fraction" else f" ({self.unit})"
-        better = "" if self.direction == "neither" else f"; {self.direction} is better"
-        return f"{self.meaning}{unit}{better}"
+        """Return the meaning with its details."""
+        return f"{self.meaning} {self.details}".rstrip()
 
 
 def is_expanding(metric: object) -> TypeGuard[ExpandingMetric]:
@@ -143,86 +137,6 @@ def _follows(metric: object, protocol: type) -> bool:
     if (known := _FOLLOWS.get(key)) is None:
         known = _FOLLOWS[key] = isinstance(metric, protocol)
     return known
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """The ratio of two columns' sums; NaN if the denominator is zero."""
-
-    upper: tuple[str, ...]
-    """Columns that are added up to the numerator; a repeated one counts repeatedly."""
-    lower: tuple[str, ...]
-    """The same for the denominator."""
-
-    def __call__(self, sums: Sums) -> FloatArray:
-        """Return the ratio of each entry."""
-        import numpy as np
-
-        top, bottom = _added(sums, self.upper), _added(sums, self.lower)
-        return top / np.where(bottom, bottom, np.nan)
-
-    def of(self, numbers: Mapping[str, float]) -> float:
-        """Return the ratio of single sums, which numpy takes ten times as long for."""
-        top = bottom = 0.0
-        for name in self.upper:
-            top += numbers[name]
-        for name in self.lower:
-            bottom += numbers[name]
-        return top / bottom if bottom else math.nan
-
-
-def ratio(numerator: str | tuple[str, ...], denominator: str | tuple[str, ...]) -> Ratio:
-    """Return the ratio of two columns' sums; NaN if the denominator is zero.
-
-    Args:
-        numerator: A column, or several that are added up; a repeated one counts repeatedly.
-        denominator: The same.
-    """
-    return Ratio(_names(numerator), _names(denominator))
-
-
-def share(
-    name: str,
-    meaning: str,
-    numerator: str | tuple[str, ...],
-    denominator: str | tuple[str, ...],
-    *,
-    direction: Direction = "higher",
-    count: str | None = None,
-    bounded: bool = True,
-) -> ScoreDefinition:
-    """Return the score that is the ratio of two columns' sums.
-
-    Args:
-        name: Name of the score.
-        meaning: Short description of the score.
-        numerator: A column, or several that are added up; a repeated one counts repeatedly.
-        denominator: The same.
-        direction: Which end of the range is better.
-        count: Column whose sum is ``n``; None: the denominator; empty: the scored items.
-        bounded: Whether best and worst cases exist.
-    """
-    columns = tuple(dict.fromkeys((*_names(numerator), *_names(denominator))))
-    return ScoreDefinition(
-        name=name,
-        meaning=meaning,
-        direction=direction,
-        columns=columns,
-        value=ratio(numerator, denominator),
-        count=_names(denominator)[-1] if count is None else count,
-        bounded=bounded,
-    )
-
-
-def _added(sums: Sums, names: tuple[str, ...]) -> FloatArray:
-    total = sums[names[0]]
-    for name in names[1:]:
-        total = total + sums[name]
-    return total
-
-
-def _names(columns: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else columns
 
 
 @runtime_checkable
@@ -338,3 +252,138 @@ class Metric(Protocol):
             best: Which of the two.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricBase:
+    """Declarations and shared behaviour of every metric.
+
+    A field of an option's name holds the option's value; empty means the default.
+
+    Attributes:
+        variant: The variant's name; empty: the first one.
+        responses: How missing responses are recognised, for the signature; empty: as shipped.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    papers: ClassVar[tuple[Paper, ...]]
+    variants: ClassVar[tuple[VariantDefinition, ...]]
+    options: ClassVar[tuple[OptionDefinition, ...]] = ()
+    unit: ClassVar[str]
+    folds: ClassVar[bool] = True
+    columns: ClassVar[tuple[Column, ...]]
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]]
+    judged: ClassVar[tuple[JudgedColumn, ...]] = ()
+
+    variant: str = ""
+    responses: str = ""
+
+    def __post_init__(self) -> None:
+        known = self.variant_names()
+        object.__setattr__(self, "variant", self.variant or known[0])
+        if self.variant not in known:
+            raise UnknownVariantError(self.name, self.variant, known)
+        for option in self.options:
+            value = getattr(self, option.name) or option.default
+            object.__setattr__(self, option.name, value)
+            if option.choices and value not in option.choices:
+                problem = f"{value!r} is not one of {', '.join(option.choices)}"
+                raise OptionError(self.name, option.name, problem)
+
+    @classmethod
+    def variant_names(cls) -> tuple[str, ...]:
+        """Return the names of the variants, the default first."""
+        return tuple(variant.name for variant in cls.variants)
+
+    @property
+    def scores(self) -> tuple[ScoreDefinition, ...]:
+        """Return the scores in the order of the report."""
+        return self.score_definitions
+
+    @property
+    def signature(self) -> Signature:
+        """Return the variant and the metric's own fields."""
+        fields = [("var", self.variant), *self.signature_fields()]
+        if self.responses:
+            fields.append(("responses", self.responses))
+        return Signature(metric=self.name, fields=tuple(fields))
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the fields that the scores depend on in addition to the variant."""
+        return ()
+
+    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Return the clusters unchanged."""
+        return clusters
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:  # noqa: ARG002
+        """Return no notes."""
+        return ()
+
+
+SOFT, YES = "soft", "yes"
+"""The option's name, and its value in runs that count probabilities."""
+
+
+def soft_option(probability: str, details: str) -> OptionDefinition:
+    """Return the option of a metric.
+
+    Args:
+        probability: What counts, such as ``P(right)``.
+        details: Judges that state it, and what counts by verdict.
+    """
+    return OptionDefinition(
+        name=SOFT,
+        default="no",
+        choices=("no", YES),
+        meaning=f"Count {probability} instead of verdicts.",
+        details=details,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftMetric(MetricBase):
+    """A metric with the option ``soft``; what has no probability counts by its verdict.
+
+    Attributes:
+        soft: ``yes`` counts probabilities instead of verdicts.
+    """
+
+    soft_scores: ClassVar[str]
+    """In which scores what counts how much."""
+    soft_noun: ClassVar[str]
+    """What has verdicts, in the plural."""
+
+    soft: str = ""
+
+    @property
+    def is_soft(self) -> bool:
+        """Return whether probabilities count instead of verdicts."""
+        return self.soft == YES
+
+    def soft_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the option as a field of the signature; none if verdicts count."""
+        return ((SOFT, YES),) if self.is_soft else ()
+
+    def verdicts_in(self, totals: Mapping[str, float]) -> int:
+        """Return how many have a verdict.
+
+        Args:
+            totals: Each column's sum over the scored items.
+        """
+        raise NotImplementedError
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return how many count by their verdict, if probabilities count and any has a verdict."""
+        known = self.verdicts_in(totals)
+        if not self.is_soft or not known:
+            return ()
+        missing = int(totals["without_probability"])
+        found = (
+            f"{missing:,} of {known:,} {self.soft_noun} have no probability and count by their "
+            "verdict"
+            if missing
+            else f"all {known:,} {self.soft_noun} with a verdict have a probability"
+        )
+        return (f"Soft: {self.soft_scores}; {found}. The other scores count verdicts.",)

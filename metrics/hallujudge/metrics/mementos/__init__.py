@@ -1,1 +1,391 @@
-"""Mementos: objects and behaviours in image sequences."""
+"""Mementos: named and hallucinated objects and behaviours of image sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
+
+from ..framework.columns_and_scores import Column, ScoreDefinition, share
+from ..framework.metric import PUBLISHED, MetricBase, OptionDefinition, Paper, VariantDefinition
+from ..framework.results import Item, JsonValue, ScoredItem
+
+if TYPE_CHECKING:
+    from ..framework.columns_and_scores import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MementosItem(Item):
+    """A model's and a human description of an image sequence, as texts or as keywords."""
+
+    response: str | None = None
+    """What the model wrote; None without a response, or if only its keywords are known."""
+    reference: str | None = None
+    """The human description."""
+    domain: str = ""
+    """The domain whose synonym graphs are used; empty: the general ones."""
+    reference_objects: tuple[str, ...] | None = None
+    """Objects of the human description; None if they are to be extracted."""
+    predicted_objects: tuple[str, ...] | None = None
+    """Objects of the model's description."""
+    reference_behaviors: tuple[str, ...] | None = None
+    """Behaviours of the human description."""
+    predicted_behaviors: tuple[str, ...] | None = None
+    """Behaviours of the model's description."""
+    episode_length: int | None = None
+    """Number of events in the sequence; None counts the reference behaviours."""
+
+
+Span = tuple[int, int]
+
+
+class MatchedKeyword(NamedTuple):
+    """A predicted keyword and the reference keyword that it matches."""
+
+    predicted: str
+    """The predicted keyword."""
+    reference: str
+    """The reference keyword."""
+
+
+class NearKeyword(NamedTuple):
+    """A hallucinated keyword and a missed one that are close, but not synonyms."""
+
+    predicted: str
+    """The hallucinated keyword."""
+    reference: str
+    """The missed keyword."""
+    why: str
+    """``spelling``, ``direction``, ``root`` or ``word``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordEvidence:
+    """Matches of one kind of keywords: objects or behaviours."""
+
+    reference: tuple[str, ...] = ()
+    """Keywords of the human description."""
+    predicted: tuple[str, ...] = ()
+    """Keywords of the model's description."""
+    matched: tuple[MatchedKeyword, ...] = ()
+    """Matching pairs."""
+    hallucinated: tuple[str, ...] = ()
+    """Predicted keywords without a match."""
+    missed: tuple[str, ...] = ()
+    """Reference keywords without a match."""
+    unknown: tuple[str, ...] = ()
+    """Keywords that the synonym graph does not know."""
+    near: tuple[NearKeyword, ...] = ()
+    """Near misses."""
+    reference_spans: tuple[Span, ...] = ()
+    """Positions of the reference keywords in the human description; empty for given keywords."""
+    predicted_spans: tuple[Span, ...] = ()
+    """Positions of the predicted keywords in the model's description."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return everything but the keyword lists, which :class:`MementosEvidence` writes."""
+        spans: dict[str, JsonValue] = {}
+        if self.reference_spans:
+            spans["reference_spans"] = [list(span) for span in self.reference_spans]
+        if self.predicted_spans:
+            spans["predicted_spans"] = [list(span) for span in self.predicted_spans]
+        return {
+            "matched": [list(pair) for pair in self.matched],
+            "hallucinated": list(self.hallucinated),
+            "missed": list(self.missed),
+            "unknown": list(self.unknown),
+            "near": [list(miss) for miss in self.near],
+            **spans,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MementosEvidence:
+    """Evidence of a description's scores.
+
+    The keyword lists have the names that ``--keywords`` reads, so that ``items.jsonl`` can be
+    scored again with another graph, without extracting them again.
+    """
+
+    domain: str = ""
+    """The domain whose graphs were used."""
+    extractor: str = ""
+    """The extractor that found the keywords; empty for given keywords."""
+    episode_length: int | None = None
+    """Number of events in the sequence; the number of reference behaviours if it was not given."""
+    objects: KeywordEvidence = field(default_factory=KeywordEvidence)
+    """Matches of objects."""
+    behaviors: KeywordEvidence = field(default_factory=KeywordEvidence)
+    """Matches of behaviours."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the domain, the four keyword lists, and the matches of both kinds."""
+        return {
+            "domain": self.domain,
+            "extractor": self.extractor,
+            "episode_length": self.episode_length,
+            "reference_objects": list(self.objects.reference),
+            "predicted_objects": list(self.objects.predicted),
+            "reference_behaviors": list(self.behaviors.reference),
+            "predicted_behaviors": list(self.behaviors.predicted),
+            "objects": self.objects.to_json(),
+            "behaviors": self.behaviors.to_json(),
+        }
+
+
+KINDS = ("object", "behavior")
+"""Kinds of keywords; names of scores and statistics begin with the kind."""
+_MEASURES = ("recall", "precision", "f1")
+_SEQUENCES, _POOLED = "sequences", "pooled"
+
+
+class CountedKeywords(Protocol):
+    """Keyword counts of a matcher."""
+
+    @property
+    def hits(self) -> int:
+        """Reference keywords with a match."""
+        ...
+
+    @property
+    def wrong(self) -> int:
+        """Predicted keywords without a match."""
+        ...
+
+    @property
+    def missed(self) -> int:
+        """Reference keywords without a match."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordScores:
+    """Scores of one keyword list compared with another; None if undefined."""
+
+    recall: float | None
+    """Matched reference keywords / reference keywords."""
+    precision: float | None
+    """Matched reference keywords / (matched ones + wrong predictions)."""
+    f1: float | None
+    """Harmonic mean of recall and precision."""
+
+
+def keyword_scores(counts: CountedKeywords, *, variant: str) -> KeywordScores:
+    """Return recall, precision and F1 of one sequence (section 2.3 of the paper).
+
+    In ``published``, 0/0 is 0, as in the released script. In ``corrected``, recall and F1 are
+    undefined if the reference list is empty, and precision is undefined if both lists are empty. If
+    only the predicted list is empty, precision is 0 in both variants.
+    """
+    wanted, said = counts.hits + counts.missed, counts.hits + counts.wrong
+    strict = variant != "published"
+    recall = counts.hits / wanted if wanted else None if strict else 0.0
+    precision = counts.hits / said if said else None if strict and not wanted else 0.0
+    if recall is None or precision is None:
+        return KeywordScores(recall=recall, precision=precision, f1=None)
+    total = precision + recall
+    f1 = 2 * (precision * recall) / total if total else 0.0
+    return KeywordScores(recall=recall, precision=precision, f1=f1)
+
+
+def _counts_columns(kind: str) -> tuple[Column, ...]:
+    counted = {
+        "hits": "matched reference {} keywords",
+        "wrong": "wrong predicted {} keywords",
+        "missed": "missed reference {} keywords",
+    }
+    shares = tuple(
+        column
+        for name in _MEASURES
+        for column in (
+            Column(
+                name=f"{kind}_{name}_sum",
+                meaning=f"the sequence's own {kind} {name}",
+                integral=False,
+            ),
+            Column(name=f"{kind}_{name}_items", meaning=f"sequences with a {kind} {name}"),
+        )
+    )
+    return (
+        *(
+            Column(name=f"{kind}_{name}", meaning=told.format(kind))
+            for name, told in counted.items()
+        ),
+        *shares,
+    )
+
+
+_SCORE_MEANINGS = {
+    "recall": "matched reference {} keywords / reference {} keywords",
+    "precision": "matched reference {} keywords / (matched ones + wrong predictions)",
+    "f1": "harmonic mean of {} recall and precision",
+}
+
+
+def _score(
+    kind: str,
+    name: str,
+    numerator: str | tuple[str, ...],
+    denominator: str | tuple[str, ...],
+    count: str | None = None,
+) -> ScoreDefinition:
+    meaning = _SCORE_MEANINGS[name].format(kind, kind)
+    return share(f"{kind}_{name}", meaning, numerator, denominator, count=count)
+
+
+def _mean_scores(kind: str) -> tuple[ScoreDefinition, ...]:
+    return tuple(
+        _score(kind, name, f"{kind}_{name}_sum", f"{kind}_{name}_items") for name in _MEASURES
+    )
+
+
+def _pooled_scores(kind: str) -> tuple[ScoreDefinition, ...]:
+    hits, wrong, missed = (f"{kind}_{name}" for name in ("hits", "wrong", "missed"))
+    return (
+        _score(kind, "recall", hits, (hits, missed), count=""),
+        _score(kind, "precision", hits, (hits, wrong), count=""),
+        _score(kind, "f1", (hits, hits), (hits, hits, wrong, missed), count=""),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MementosMetric(MetricBase):
+    """Mementos (Wang et al., 2024, papers/mementos.txt, section 2.3).
+
+    The keywords of a model's description of an image sequence are compared with those of the human
+    description, after synonyms are mapped to one word:
+
+    * ``recall`` = matched reference keywords / reference keywords
+    * ``precision`` = matched reference keywords / (matched ones + wrong predictions)
+    * ``f1`` = the harmonic mean of both
+
+    Objects and behaviours have a score each: the mean of the sequences' own scores, as in the
+    paper's Tables 1 and 2. With ``average="pooled"``, the keywords of all sequences are added up
+    first.
+
+    ``published`` reproduces the released script exactly, including its known bugs, which
+    ``hallujudge.synonym_graphs.KeywordMatcher`` lists. Furthermore:
+
+    * 0/0 is 0, even if the reference list is empty;
+    * sequences without a keyword file are silently left out; here such an item is unscored;
+    * an empty list ``[]`` is parsed as one empty keyword, so that two empty lists score 1; here
+      they are empty, and the item scores 0.
+
+    ``corrected`` counts every wrong prediction, and leaves 0/0 undefined (see
+    :func:`keyword_scores`).
+
+    Attributes:
+        variant: ``published`` or ``corrected``.
+        average: ``sequences`` or ``pooled``.
+        matcher: Name of the keyword matcher, for the signature.
+        object_graph: Name of the graph of objects, for the signature.
+        behavior_graph: Name of the graph of behaviours, for the signature.
+        extractor: Name of the extractor of keywords.
+        domain: The domain of items that name none.
+    """
+
+    name: ClassVar[Literal["mementos"]] = "mementos"
+    summary: ClassVar[str] = "Hallucinated objects and behaviours of image sequences."
+    papers: ClassVar[tuple[Paper, ...]] = (
+        Paper(
+            title="Mementos: A Comprehensive Benchmark for Multimodal Large Language Model "
+            "Reasoning over Image Sequences",
+            authors="Wang et al.",
+            year=2024,
+            link="arXiv:2401.10529",
+            where="section 2.3",
+        ),
+    )
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        PUBLISHED,
+        VariantDefinition(
+            name="corrected",
+            meaning="Counts every wrong prediction, and leaves 0/0 undefined.",
+        ),
+    )
+    options: ClassVar[tuple[OptionDefinition, ...]] = (
+        OptionDefinition(
+            name="average",
+            default=_SEQUENCES,
+            choices=(_SEQUENCES, _POOLED),
+            meaning="Average of scores.",
+            details="sequences: mean over sequences, as in the paper; pooled: over all keywords.",
+        ),
+        OptionDefinition(
+            name="domain",
+            default="",
+            meaning="Domain of items that name none.",
+        ),
+    )
+    unit: ClassVar[Literal["sequences"]] = "sequences"
+    folds: ClassVar[bool] = False
+    columns: ClassVar[tuple[Column, ...]] = tuple(
+        c for kind in KINDS for c in _counts_columns(kind)
+    )
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = tuple(
+        score for kind in KINDS for score in _mean_scores(kind)
+    )
+
+    average: str = ""
+    domain: str = ""
+    matcher: str
+    object_graph: str
+    behavior_graph: str
+    extractor: str
+
+    @property
+    def scores(self) -> tuple[ScoreDefinition, ...]:
+        """The six scores: means over sequences, or ratios over the keywords of all sequences."""
+        if self.average == _SEQUENCES:
+            return self.score_definitions
+        return tuple(score for kind in KINDS for score in _pooled_scores(kind))
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the matcher, both graphs, the extractor and the average."""
+        return (
+            ("match", self.matcher),
+            ("objects", self.object_graph),
+            ("behaviors", self.behavior_graph),
+            ("domain", self.domain or "items"),
+            ("extract", self.extractor),
+            ("avg", self.average),
+        )
+
+    def score_description(
+        self, objects: CountedKeywords, behaviors: CountedKeywords
+    ) -> ScoredItem[None]:
+        """Return the statistics of one sequence and its own scores.
+
+        Args:
+            objects: Counts of its object keywords.
+            behaviors: Counts of its behaviour keywords.
+        """
+        statistics: list[float] = []
+        scores: dict[str, float | None] = {}
+        for kind, counts in zip(KINDS, (objects, behaviors), strict=True):
+            statistics += (counts.hits, counts.wrong, counts.missed)
+            own = keyword_scores(counts, variant=self.variant)
+            for name, value in zip(_MEASURES, (own.recall, own.precision, own.f1), strict=True):
+                scores[f"{kind}_{name}"] = value
+                statistics += (0.0, 0) if value is None else (value, 1)
+        return ScoredItem(statistics=tuple(statistics), scores=scores, evidence=None)
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
+        """Return a description with every keyword at best, and with only wrong ones at worst.
+
+        The number of keywords is the largest of a reference; the number of wrong ones is the
+        largest of a description.
+        """
+        row: dict[str, float] = {}
+        for kind in KINDS:
+            hits, missed = observed[f"{kind}_hits"], observed[f"{kind}_missed"]
+            wanted = float((hits + missed).max(initial=1.0))
+            row[f"{kind}_hits"] = wanted if best else 0.0
+            row[f"{kind}_missed"] = 0.0 if best else wanted
+            row[f"{kind}_wrong"] = (
+                0.0 if best else float(observed[f"{kind}_wrong"].max(initial=1.0))
+            )
+            for name in _MEASURES:
+                row[f"{kind}_{name}_sum"] = float(best)
+                row[f"{kind}_{name}_items"] = 1.0
+        return row

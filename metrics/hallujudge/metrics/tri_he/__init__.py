@@ -1,1 +1,352 @@
-"""Tri-HE: claims checked against scene graphs."""
+"""Tri-HE: the share of an answer's claims that the image's scene graph does not support."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from ..framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict, support_probability
+from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
+from ..framework.metric import (
+    PUBLISHED,
+    OptionDefinition,
+    Paper,
+    SoftMetric,
+    VariantDefinition,
+    soft_option,
+)
+from ..framework.reasons import UnscoredReason
+from ..framework.results import Item, JsonValue, ScoredItem
+
+if TYPE_CHECKING:
+    from ..framework.columns_and_scores import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriHeItem(Item):
+    """An answer to a question about an image, and the image's scene graph."""
+
+    question: str = ""
+    """The question."""
+    response: str | None = None
+    """What the model wrote; None if only its claims are known."""
+    claims: tuple[ClaimParts, ...] | None = None
+    """Claims of the response; None if they are to be extracted."""
+    reference_triplets: tuple[Triplet, ...] | None = None
+    """The image's scene graph; None without a reference."""
+    reference_objects: tuple[str, ...] = ()
+    """Objects of the image that the triplets do not name."""
+    human_scores: tuple[float, ...] = ()
+    """Human scores of the response, one for each annotator, to compute agreement."""
+
+
+def checked_against_all(claim: ClaimVerdict) -> bool:
+    """Return whether a judge compared a claim with the whole scene graph."""
+    return claim.verdict is not Verdict.UNSCORED and not claim.references
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriHeEvidence:
+    """Evidence of a response's Tri-HE scores."""
+
+    claims: tuple[ClaimVerdict, ...]
+    """Every claim with its verdict, in the order of the response."""
+    extractor: str = ""
+    """The extractor that found the claims; empty if they were given."""
+    judging: tuple[dict[str, JsonValue], ...] = field(default=())
+    """The judges that were called, in order: verdicts, fallbacks, tokens, latency and cost."""
+    scene_graph: tuple[Triplet, ...] = ()
+    """The image's scene graph, if a claim was checked against all of it; such a claim has no
+    references of its own."""
+    human_scores: tuple[float, ...] = ()
+    """Human scores of the response, one for each annotator."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the claims with their extractor and judges, if these are known."""
+        line: dict[str, JsonValue] = {"claims": [claim.to_json() for claim in self.claims]}
+        if self.extractor:
+            line["extractor"] = self.extractor
+        if self.judging:
+            line["judging"] = list(self.judging)
+        if self.scene_graph:
+            line["scene_graph"] = [list(triplet) for triplet in self.scene_graph]
+        if self.human_scores:
+            line["human_scores"] = list(self.human_scores)
+        return line
+
+
+_PARTS = ("", "object_", "relation_")
+_PART_MEANINGS = {
+    "": "claims that the scene graph does not support",
+    "object_": "claims with a wrong object",
+    "relation_": "claims with a wrong relation between present objects",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counts:
+    """Counts of an answer's claims."""
+
+    claims: int
+    hallucinated: float
+    objects: int
+    relations: int
+    unscored: int
+    without_probability: int
+
+
+def _question_score(part: str) -> ScoreDefinition:
+    return share(
+        f"{part}hallu_q",
+        f"{_PART_MEANINGS[part]} / claims, mean over questions",
+        f"{part}rate",
+        "questions",
+        direction="lower",
+        count="",
+    )
+
+
+def _image_score(part: str) -> ScoreDefinition:
+    return share(
+        f"{part}hallu_i",
+        f"{_PART_MEANINGS[part]} / claims, mean over images",
+        f"{part}image_rate",
+        "images",
+        direction="lower",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriHeMetric(SoftMetric):
+    """Tri-HE (Wu et al., Unified Triplet-Level Hallucination Evaluation, arXiv 2410.23114).
+
+    Scores over the claims of answers to questions about images:
+
+    * ``hallu_q`` = mean over questions of (hallucinated claims / claims), formula 1, section 3.2
+    * ``hallu_i`` = mean over images of the mean over the image's questions, formula 2
+    * ``object_…`` and ``relation_…`` = the same, but the numerator counts only claims with a wrong
+      object, or with a wrong relation between two present objects. By section 3.1, a claim with a
+      wrong object counts as object hallucination, whatever its relation is.
+
+    A claim is hallucinated if its verdict is ``not_supported``. Questions of one image share
+    their ``group_id``, which is also the cluster of intervals.
+
+    ``published`` follows the released script, including its known bugs:
+
+    * a claim without a verdict (``null``) stays in the denominator, so that a failing judge lowers
+      the rate;
+    * a hallucinated claim without a wrong object counts as relation hallucination, even if the
+      judge named no part;
+    * answers without claims are silently dropped, and images without other answers with them. Here
+      they are unscored: the scores are the same, and the coverage shows them;
+    * an answer whose verdicts are all ``null`` has the rate 0. This holds for verdicts of an
+      archive. With a judge of this run, such an answer is unscored, because a failed judge must not
+      give a score.
+
+    ``corrected`` leaves claims without a verdict out of the denominator. Claims without a named
+    part count in ``hallu_q`` and ``hallu_i`` only.
+
+    With ``soft``, a claim adds 1 - P(supported) to the hallucinated claims instead of 0 or 1, where
+    P(supported) is the probability that its judge states. A claim without one adds 0 or 1 by its
+    verdict. The scores of objects and relations count verdicts, as probabilities of wrong parts are
+    not known.
+
+    Bounds assume that each unscored answer has an image of its own.
+
+    Attributes:
+        variant: ``published`` or ``corrected``.
+        judge: Name of the judge, for the signature.
+        extractor: Name of the extractor, for the signature; ``given`` if claims were given.
+        tentative: ``keep`` or ``omit`` hedged and conditional claims, for the signature.
+        soft: ``yes`` counts probabilities instead of verdicts.
+    """
+
+    name: ClassVar[Literal["tri-he"]] = "tri-he"
+    summary: ClassVar[str] = "Claims of answers that an image's scene graph does not support."
+    papers: ClassVar[tuple[Paper, ...]] = (
+        Paper(
+            title="Unified Triplet-Level Hallucination Evaluation for Large Vision-Language Models",
+            authors="Wu et al.",
+            year=2024,
+            link="arXiv:2410.23114",
+            where="sections 3.1 and 3.2, formulas 1 and 2",
+        ),
+    )
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        PUBLISHED,
+        VariantDefinition(
+            name="corrected",
+            meaning="Leaves claims without a verdict, and without a named part, out of the rates.",
+        ),
+    )
+    options: ClassVar[tuple[OptionDefinition, ...]] = (
+        soft_option(
+            "1 - P(supported)",
+            "Needs a small judge, or a language model with log-probabilities. Claims without a "
+            "probability count by their verdict.",
+        ),
+    )
+    soft_scores: ClassVar[str] = (
+        "in hallu_q and hallu_i a claim counts 1 - P(supported) instead of 0 or 1"
+    )
+    soft_noun: ClassVar[str] = "claims"
+    unit: ClassVar[Literal["questions"]] = "questions"
+    folds: ClassVar[bool] = False
+    unresolved: ClassVar[str] = "unscored_claims"
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column(name="claims", meaning="claims in the denominator"),
+        Column(name="hallucinated", meaning="claims that are not supported", integral=False),
+        Column(name="hallucinated_objects", meaning="claims with a wrong object"),
+        Column(name="hallucinated_relations", meaning="claims with a wrong relation"),
+        Column(name="unscored_claims", meaning="claims without a verdict"),
+        Column(name="without_probability", meaning="soft: claims that count by their verdict"),
+        *(
+            Column(name=f"{part}rate", meaning=f"{_PART_MEANINGS[part]} / claims", integral=False)
+            for part in _PARTS
+        ),
+    )
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = tuple(
+        make(part) for part in _PARTS for make in (_question_score, _image_score)
+    )
+    judged: ClassVar[tuple[JudgedColumn, ...]] = (
+        JudgedColumn(column="rate", of="claim", scores=("hallu_q", "hallu_i"), divided_by="claims"),
+    )
+
+    judge: str
+    extractor: str = "given"
+    tentative: str = "keep"
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the extractor, the judge, and which claims and probabilities count."""
+        omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
+        return (("extract", self.extractor), *omitted, *self.soft_fields(), ("judge", self.judge))
+
+    def verdicts_in(self, totals: Mapping[str, float]) -> int:
+        """Return the number of claims with a verdict."""
+        unscored = totals["unscored_claims"] if self.variant == "published" else 0
+        return int(totals["claims"] - unscored)
+
+    def unscored_reason(
+        self, verdicts: Sequence[ClaimVerdict]
+    ) -> tuple[UnscoredReason, str] | None:
+        """Why an answer with these verdicts has no score, as reason and detail; None: it has one.
+
+        Args:
+            verdicts: The verdicts of the answer's claims.
+        """
+        if not verdicts:
+            return UnscoredReason.NO_CLAIMS, "the answer makes no claim that could be judged"
+        missing = [claim for claim in verdicts if claim.verdict is Verdict.UNSCORED]
+        archived = all(claim.reason == UnscoredReason.VERDICT_NULL for claim in missing)
+        if len(missing) < len(verdicts) or (self.variant == "published" and archived):
+            return None
+        first = missing[0]
+        detail = f"none of {len(missing)} claims has a verdict: {first.reason or 'no reason given'}"
+        return UnscoredReason.NO_VERDICTS, f"{detail} ({first.detail})" if first.detail else detail
+
+    def score_answer(self, verdicts: Sequence[ClaimVerdict]) -> ScoredItem[None]:
+        """Statistics of one answer that has a score.
+
+        Args:
+            verdicts: The verdicts of its claims.
+
+        Raises:
+            ValueError: It has none; :meth:`unscored_reason` says why.
+        """
+        if (problem := self.unscored_reason(verdicts)) is not None:
+            raise ValueError(f"the answer has no score: {problem[1]}")
+        counts = self._counts(verdicts)
+        numerators = (counts.hallucinated, counts.objects, counts.relations)
+        rates = tuple(number / counts.claims for number in numerators)
+        return ScoredItem(
+            statistics=(
+                counts.claims,
+                *numerators,
+                counts.unscored,
+                counts.without_probability,
+                *rates,
+            ),
+            scores={f"{part}hallu_q": rate for part, rate in zip(_PARTS, rates, strict=True)},
+            evidence=None,
+        )
+
+    def _counts(self, verdicts: Sequence[ClaimVerdict]) -> _Counts:
+        wrong = [claim for claim in verdicts if claim.verdict is Verdict.NOT_SUPPORTED]
+        unscored = sum(claim.verdict is Verdict.UNSCORED for claim in verdicts)
+        objects = sum(claim.part is not None and claim.part.is_object for claim in wrong)
+        nameless = sum(claim.part is None for claim in wrong)
+        published = self.variant == "published"
+        weights, without = self._soft_weights(verdicts) if self.is_soft else (None, 0)
+        return _Counts(
+            claims=len(verdicts) - (0 if published else unscored),
+            hallucinated=len(wrong) if weights is None else math.fsum(weights),
+            objects=objects,
+            relations=len(wrong) - objects - (0 if published else nameless),
+            unscored=unscored,
+            without_probability=without,
+        )
+
+    def _soft_weights(self, verdicts: Sequence[ClaimVerdict]) -> tuple[list[float], int]:
+        """Return what each claim with a verdict adds, and how many add 0 or 1 by it."""
+        known = [claim for claim in verdicts if claim.verdict is not Verdict.UNSCORED]
+        stated = [support_probability(claim) for claim in known]
+        weights = [
+            float(claim.verdict is Verdict.NOT_SUPPORTED) if share is None else 1.0 - share
+            for claim, share in zip(known, stated, strict=True)
+        ]
+        return weights, stated.count(None)
+
+    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Return each image's own mean rates, and a column of ones that counts images."""
+        import numpy as np
+
+        questions = clusters["questions"]
+        means = {
+            f"{part}image_rate": np.divide(
+                clusters[f"{part}rate"],
+                questions,
+                out=np.zeros_like(questions),
+                where=questions != 0,
+            )
+            for part in _PARTS
+        }
+        return {**clusters, **means, "images": (questions != 0).astype(np.float64)}
+
+    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
+        """Return the columns with every claim without a verdict supported, or not supported.
+
+        At worst, such a claim has a wrong part of the kind that a score counts. The denominator of
+        ``published`` includes these claims already; that of ``corrected`` does not.
+        """
+        unscored = items["unscored_claims"]
+        claims = items["claims"] if self.variant == "published" else items["claims"] + unscored
+        wrong = 0.0 if best else unscored
+        counts = {
+            name: items[name] + wrong
+            for name in ("hallucinated", "hallucinated_objects", "hallucinated_relations")
+        }
+        rates = {
+            f"{part}rate": number / claims
+            for part, number in zip(_PARTS, counts.values(), strict=True)
+        }
+        return {**items, **counts, **rates, "claims": claims}
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
+        """Return only supported claims at best, and none at worst.
+
+        The number of claims is the largest of a scored answer; the rates do not depend on it. At
+        worst, every claim has a wrong part of the kind that a score counts.
+        """
+        claims = float(observed["claims"].max(initial=1.0))
+        wrong, rate = (0.0, 0.0) if best else (claims, 1.0)
+        return {
+            "claims": claims,
+            "hallucinated": wrong,
+            "hallucinated_objects": wrong,
+            "hallucinated_relations": wrong,
+            "unscored_claims": 0.0,
+            "without_probability": 0.0,
+            **{f"{part}rate": rate for part in _PARTS},
+        }

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from hallujudge.judge_service.engine.resources import read_graph
 from hallujudge.judge_service.faults import fault_of
-from hallujudge.metrics.mementos.analysis import (
+from hallujudge.metrics.mementos.sequence_analyses import (
     BehaviorPairs,
     ScoredSequence,
     companions,

@@ -9,16 +9,22 @@ from typing import get_args
 
 from hallujudge.judge_service.faults import fault_of
 from hallujudge.metrics.framework.agreement import Level, human_agreement, krippendorff_alpha
-from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.framework.triplets import ClaimParts, Sentence, Triplet
-from hallujudge.metrics.tri_he.analysis import (
+from hallujudge.metrics.framework.claims import (
+    ClaimParts,
+    ClaimVerdict,
+    Part,
+    Sentence,
+    Triplet,
+    Verdict,
+)
+from hallujudge.metrics.tri_he import TriHeMetric
+from hallujudge.metrics.tri_he.claim_analyses import (
     JudgedAnswer,
     Rates,
     frequent_pair_rates,
     rates,
     trend,
 )
-from hallujudge.metrics.tri_he.metric import TriHeMetric
 
 from ..archives.human_scores import human_scores
 from ..archives.records import Record

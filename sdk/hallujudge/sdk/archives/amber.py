@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hallujudge.metrics.amber.items import GENERATIVE, AmberItem, AmberObject
+from hallujudge.metrics.amber import GENERATIVE, AmberItem, AmberObject
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeGuard
 
-from hallujudge.metrics.event_hallusion.items import SPLITS, EventHallusionItem, EventQuestion
+from hallujudge.metrics.event_hallusion import SPLITS, EventHallusionItem, EventQuestion
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses

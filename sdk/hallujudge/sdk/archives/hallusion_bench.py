@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from hallujudge.metrics.hallusion_bench.items import CATEGORIES, HallusionBenchItem
+from hallujudge.metrics.hallusion_bench.question_groups import CATEGORIES, HallusionBenchItem
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses

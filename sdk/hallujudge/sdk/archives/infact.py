@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hallujudge.metrics.infact.items import InfactItem, InfactRun
-from hallujudge.metrics.infact.taxonomy import BASE, OPERATORS
+from hallujudge.metrics.infact import InfactItem, InfactRun
+from hallujudge.metrics.infact.operators import BASE, OPERATORS
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeGuard, cast
 
-from hallujudge.metrics.framework.texts import json_kind, well_formed
+from hallujudge.metrics.framework.claims import json_kind, well_formed
 
 from ..errors import ArchiveError
 from .json_files import Mark, Marks, named, read_batches

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from hallujudge.metrics.framework.triplets import Triplet, TripletError, reference_of, triplet_of
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.framework.claims import Triplet, TripletError, reference_of, triplet_of
+from hallujudge.metrics.tri_he import TriHeItem
 
 from ..errors import ArchiveError
 from .human_scores import human_scores

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from hallujudge.metrics.video_hallucer.items import (
+from hallujudge.metrics.video_hallucer import (
     BASIC,
     HALLUCINATION,
     SETS,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from hallujudge.metrics.vidhal.items import VidhalItem
+from hallujudge.metrics.vidhal import VidhalItem
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hallujudge.metrics import Outcome
-from hallujudge.metrics.chair.metric import ChairMetric
+from hallujudge.metrics.chair import ChairMetric
 
 from ..archives.layouts.reader import mapping_at
 from ..archives.records import Record

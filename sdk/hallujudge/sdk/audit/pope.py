@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hallujudge.metrics import Outcome
-from hallujudge.metrics.pope.metric import PopeMetric
+from hallujudge.metrics.pope import PopeMetric
 
 from ..archives.formats import read_format
 from ..archives.layouts.reader import mapping_at

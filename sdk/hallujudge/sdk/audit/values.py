@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.results import JsonValue
 
 __all__ = ["AuditOptions", "Cause", "ItemShare", "Printed", "Row", "ScoreAudit"]
 

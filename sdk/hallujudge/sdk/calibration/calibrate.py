@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from hallujudge.metrics import IntervalSettings, Metric, Report
+from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
 from hallujudge.metrics.calibration.cascade import Cascade, learn_cascade
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy, judge_accuracy
-from hallujudge.metrics.calibration.result import CalibratedScore, Calibration
 from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
 
 from ..errors import InvalidInputError

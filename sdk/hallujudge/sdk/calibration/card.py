@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from hallujudge.judge_service.engine.cards import CARD_SCHEMA, card_sha256
-from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
-from hallujudge.metrics.calibration.reliability import (
+from hallujudge.metrics.calibration.judge_accuracy import (
+    JudgeAccuracy,
     Reliability,
     reliability,
     stated_probabilities,
 )
 from hallujudge.metrics.framework.agreement import spearman
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import InvalidInputError
@@ -35,7 +35,7 @@ from .stored import PLAN
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hallujudge.metrics.framework.metric import FloatArray
+    from hallujudge.metrics.framework.columns_and_scores import FloatArray
 
 __all__ = ["JudgeCard", "JudgeCosts", "LengthBias", "YesBias", "judge_card"]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.metrics.calibration.jeffreys import jeffreys_interval
+from hallujudge.metrics.calibration.judge_accuracy import jeffreys_interval
+from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet
 from hallujudge.metrics.framework.signature import judge_of
-from hallujudge.metrics.framework.triplets import ClaimParts, Sentence, Triplet
 
 from ..errors import InvalidInputError
 from ..runs.read import StoredRun

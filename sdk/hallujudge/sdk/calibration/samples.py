@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hallujudge.metrics.calibration.claims import Effects, JudgedClaims, effects_of
+from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims, effects_of
 
 from ..labels.matching import MatchedLabels
 from ..labels.planning import By, LabelPlan, Unit, units_of
@@ -17,7 +17,7 @@ from ..verdicts.read import divisor
 
 if TYPE_CHECKING:
     from hallujudge.metrics import Metric, ScoreDefinition
-    from hallujudge.metrics.framework.metric import FloatArray, JudgedColumn
+    from hallujudge.metrics.framework.columns_and_scores import FloatArray, JudgedColumn
 
 __all__ = ["Sample", "Sampling", "sampling_of"]
 

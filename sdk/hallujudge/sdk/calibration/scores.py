@@ -8,16 +8,18 @@ from statistics import NormalDist
 from typing import Literal
 
 from hallujudge.metrics import Metric, Score
-from hallujudge.metrics.calibration.claims import JudgedClaims
-from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
-from hallujudge.metrics.calibration.nearer import ExpectedErrors, expected_errors
-from hallujudge.metrics.calibration.prediction_powered import Corrected, prediction_powered
-from hallujudge.metrics.calibration.result import CalibratedScore, Choice, ScoreEstimate
-from hallujudge.metrics.calibration.rogan_gladen import (
+from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Choice, ScoreEstimate
+from hallujudge.metrics.calibration.estimators import (
     LEAST_INFORMATION,
+    Corrected,
+    ExpectedErrors,
     RoganGladen,
+    expected_errors,
+    prediction_powered,
     rogan_gladen,
 )
+from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
+from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 
 from ..labels import MatchedLabels
 from ..verdicts import DecidedItem

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from hallujudge.metrics.calibration.calibrated_scores import (
+    CalibratedScore,
+    Calibration,
+    ScoreEstimate,
+)
 from hallujudge.metrics.calibration.cascade import Cascade
 from hallujudge.metrics.calibration.judge_accuracy import Rate
-from hallujudge.metrics.calibration.result import CalibratedScore, Calibration, ScoreEstimate
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..report.grids import Grid, Page, show_number, show_range

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import OutputError

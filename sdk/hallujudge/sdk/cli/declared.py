@@ -13,7 +13,7 @@ import typer
 from hallujudge.judge_service.engine.entry import MetricEntry
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
-from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.metric import OptionDefinition
 
 from ..errors import InvalidInputError
 from .panels import input_option, judge_option, metric_option

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hallujudge.metrics.hallusion_bench.metric import JUDGES
+from hallujudge.metrics.hallusion_bench import JUDGES
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError

@@ -12,7 +12,7 @@ import typer
 
 from hallujudge.judge_service.engine.entry import MetricEntry
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.published_figures import published_rows
 
 from ..errors import InvalidInputError
 from .app import ExitCode, app

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hallujudge.metrics import Item, PopeItem
-from hallujudge.metrics.pope.analysis import ParserComparison
+from hallujudge.metrics.pope.answer_analyses import ParserComparison
 
 from ..runs.names import PARSERS
 from .files import write_file

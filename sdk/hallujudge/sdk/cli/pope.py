@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from hallujudge.metrics.pope.build import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
+from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 
 from ..archives import InputOptions
 from ..archives.qa import read_mapping

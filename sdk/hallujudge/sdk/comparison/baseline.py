@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.published_figures import published_rows
 
 from ..errors import InvalidInputError
 from ..runs import read_run

@@ -6,7 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 from hallujudge.metrics import ScoreDefinition
-from hallujudge.metrics.calibration.result import CalibratedScore, Calibration, ScoreEstimate
+from hallujudge.metrics.calibration.calibrated_scores import (
+    CalibratedScore,
+    Calibration,
+    ScoreEstimate,
+)
 
 from .values import CorrectedDifference, Finding
 

@@ -13,7 +13,7 @@ from hallujudge.metrics.framework.comparison import (
     paired_differences,
 )
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
-from hallujudge.metrics.framework.multiple import holm
+from hallujudge.metrics.framework.significance import holm
 
 from ..errors import InvalidInputError
 from ..runs.names import JOURNAL, partial

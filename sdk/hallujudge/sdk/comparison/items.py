@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias, TypeVar, cast
 
 from hallujudge.metrics import ItemResult, ScoreDefinition
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.results import JsonValue
 
 from ..runs.read import read_run
 from ..runs.report import RunReport

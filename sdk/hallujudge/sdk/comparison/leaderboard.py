@@ -9,7 +9,7 @@ from itertools import combinations
 from hallujudge.metrics import Outcome, ScoreDefinition
 from hallujudge.metrics.framework.comparison import ComparisonSettings
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
-from hallujudge.metrics.framework.multiple import compact_letters
+from hallujudge.metrics.framework.significance import compact_letters
 
 from ..errors import InvalidInputError
 from .compare import corrected, data_notes, pair_of

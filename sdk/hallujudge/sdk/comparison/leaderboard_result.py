@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import cast
 
-from hallujudge.metrics.framework.definitions import Direction
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.columns_and_scores import Direction
+from hallujudge.metrics.framework.results import JsonValue
 
 from ..report.grids import Grid, Page, show_number, show_p, show_range
 from ..report.text import counted

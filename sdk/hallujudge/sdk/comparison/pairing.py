@@ -15,7 +15,7 @@ from .runs import RunData
 from .values import PairCoverage, ScoreChanges
 
 if TYPE_CHECKING:
-    from hallujudge.metrics.framework.tally import Clusters
+    from hallujudge.metrics.framework.statistics_table import Clusters
 
 __all__ = ["PairedRuns", "common_items"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..backends.headers import metric_of
 from ..errors import InvalidInputError

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.results import JsonValue
 
 if TYPE_CHECKING:
     from pandas import DataFrame

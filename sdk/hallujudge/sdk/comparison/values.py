@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from hallujudge.metrics.framework.definitions import Direction
+from hallujudge.metrics.framework.columns_and_scores import Direction
 
 __all__ = [
     "CorrectedDifference",

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from hallujudge.judge_service.faults import fault_of
-from hallujudge.metrics.calibration.sampling import allocate, drawn_places, expected_width
+from hallujudge.metrics.calibration.label_sampling import allocate, drawn_places, expected_width
 
 from ..archives.json_files import read_json
 from ..errors import ArchiveError, InvalidInputError

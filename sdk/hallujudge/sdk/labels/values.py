@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.results import JsonValue
 
 __all__ = ["Label"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.records import named
 from ..comparison.shown import Shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from hallujudge.metrics import Item, ItemResult, JsonValue
-from hallujudge.metrics.answers.evidence import AnswerEvidence
+from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 
 from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
 from .views import ANSWER_WORDS, View

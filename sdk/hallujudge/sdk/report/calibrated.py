@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hallujudge.metrics import Score
+from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
 from hallujudge.metrics.calibration.judge_accuracy import Rate
-from hallujudge.metrics.calibration.result import CalibratedScore, Calibration
 
 from .text import ABSENT, Shown, counted, shown
 

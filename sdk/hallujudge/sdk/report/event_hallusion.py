@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence, EventVerdict
+from hallujudge.metrics.event_hallusion import EventHallusionEvidence, EventVerdict
 
 from .answers import declined_facts
 from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts

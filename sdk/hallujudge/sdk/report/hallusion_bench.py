@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
+from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
 
 from .answers import declined_facts
 from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts

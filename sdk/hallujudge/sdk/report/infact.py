@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
+from hallujudge.metrics.infact import InfactEvidence, RunVerdict
 
 from .item_view import Claim, Facet, ItemView, Listing, Mark, Passage, Shade, item_facts
 from .views import ANSWER_WORDS, View

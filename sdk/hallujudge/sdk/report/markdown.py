@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from hallujudge.metrics import Report, Score
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from .calibrated import calibration_sentences, corrected_cells, corrected_headings, group_text
 from .text import GROUP_LIMIT, clean, coverage_sentence, cut, interval_label, shown

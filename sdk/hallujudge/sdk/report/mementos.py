@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.mementos.evidence import KeywordEvidence, MementosEvidence
+from hallujudge.metrics.mementos import KeywordEvidence, MementosEvidence
 
 from .item_view import Claim, Facet, ItemView, Listing, Mark, Passage, Shade
 from .text import counted

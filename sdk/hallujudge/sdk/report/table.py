@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Report, Score
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from .calibrated import (
     calibration_sentences,

@@ -11,11 +11,11 @@ from hallujudge.metrics.framework.claims import (
     ClaimVerdict,
     Modality,
     Part,
+    Triplet,
     Verdict,
     support_probability,
 )
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.tri_he import TriHeEvidence
 
 from .item_view import Claim, ItemView, Listing, Mark, Passage, Shade, facts
 from .text import counted

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.video_hallucer.evidence import VideoHallucerEvidence
+from hallujudge.metrics.video_hallucer import VideoHallucerEvidence
 
 from .answers import answer_claim
 from .item_view import Facet, ItemView, Mark, Passage, Shade, item_facts

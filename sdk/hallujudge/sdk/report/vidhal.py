@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.vidhal.evidence import OrderEvidence
+from hallujudge.metrics.vidhal import OrderEvidence
 
 from .item_view import Claim, Facet, ItemView, Shade
 from .views import ANSWER_WORDS, View, response_passage

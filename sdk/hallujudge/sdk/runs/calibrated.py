@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hallujudge.judge_service.faults import fault_of
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..archives.json_files import read_json
 from ..errors import ArchiveError

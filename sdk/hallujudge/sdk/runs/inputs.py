@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec
 from hallujudge.metrics import Report
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.found_files import found_files, is_pattern
 from ..archives.inputs import InputOptions

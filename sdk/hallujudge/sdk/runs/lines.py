@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.results import JsonValue
 
 if TYPE_CHECKING:
     from msgspec.json import Encoder

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Report, Tally
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..archives.records import Record
 from ..errors import ArchiveError

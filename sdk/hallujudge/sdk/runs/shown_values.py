@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from hallujudge.metrics import Item, ItemResult, Outcome
-from hallujudge.metrics.framework.slots import maker_of
+from hallujudge.metrics.framework.fast_values import maker_of
 
 from ..errors import ArchiveError
 from .lines import builtin

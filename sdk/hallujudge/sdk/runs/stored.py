@@ -21,7 +21,7 @@ from hallujudge.metrics import (
     Report,
     Score,
 )
-from hallujudge.metrics.framework.judging import JudgeShare
+from hallujudge.metrics.framework.report import JudgeShare
 
 from ..archives.json_files import read_json
 from ..archives.records import Record, read_records, shown

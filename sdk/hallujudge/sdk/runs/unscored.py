@@ -9,7 +9,7 @@ from typing import Any
 
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.result import JsonValue
+from hallujudge.metrics.framework.results import JsonValue
 
 __all__ = ["ReasonCounts", "UnscoredCounts"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hallujudge.metrics.framework.probabilities import SOFT, YES
+from hallujudge.metrics.framework.metric import SOFT, YES
 
 from .values import DecidedClaim
 

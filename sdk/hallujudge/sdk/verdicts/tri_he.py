@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hallujudge.metrics.framework.claims import certainty, stated_probability
-from hallujudge.metrics.framework.probabilities import SOFT, YES
+from hallujudge.metrics.framework.metric import SOFT, YES
 
 from .values import DecidedClaim
 

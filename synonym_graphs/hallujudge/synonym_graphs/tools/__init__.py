@@ -1,7 +1,9 @@
 """Tools that draw, edit and extend graphs; scoring does not need them."""
 
-from .draw import draw_domain, draw_neighbourhood
-from .edit import (
+from __future__ import annotations
+
+from .drawing import draw_domain, draw_neighbourhood
+from .editing import (
     PATCH_FORMAT,
     Candidate,
     GraphDifference,
@@ -14,8 +16,16 @@ from .edit import (
     parse_patch,
     statistics_of,
 )
-from .suggest import RootChooser, Similarity, suggest_roots, wordnet_candidates
-from .wordnet import Synset, WordNet, find_wordnet, open_wordnet
+from .suggestions import (
+    RootChooser,
+    Similarity,
+    Synset,
+    WordNet,
+    find_wordnet,
+    open_wordnet,
+    suggest_roots,
+    wordnet_candidates,
+)
 
 __all__ = [
     "PATCH_FORMAT",

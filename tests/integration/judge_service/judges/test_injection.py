@@ -25,7 +25,7 @@ from hallujudge.judge_service.llm.fence import as_line, defused, fenced
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy
 from hallujudge.judge_service.llm.templates import load_template
-from hallujudge.metrics.framework.triplets import Sentence, Triplet
+from hallujudge.metrics.framework.claims import Sentence, Triplet
 
 ATTEMPTS = [
     # verdicts

@@ -18,7 +18,7 @@ from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import Router
 from hallujudge.judge_service.llm.budget import Budget, Prices
 from hallujudge.judge_service.llm.cache import VerdictCache
-from hallujudge.metrics.framework.triplets import Sentence
+from hallujudge.metrics.framework.claims import Sentence
 
 
 @pytest.mark.parametrize("dialect", ["vllm", "openai", "plain"])

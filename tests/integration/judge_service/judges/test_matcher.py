@@ -12,8 +12,7 @@ from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy
 from hallujudge.judge_service.matchers import ClaimQuery
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 SCENE = (Triplet("man", "riding", "horse"),)
 

@@ -22,7 +22,7 @@ from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.retry import RetryPolicy
 from hallujudge.judge_service.llm.vllm import VllmServer, VllmSettings
 from hallujudge.judge_service.settings.judges import JudgeKeys, JudgeSettings
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Triplet
 
 STAND_IN = (sys.executable, str(Path(scripted_llm.__file__)))
 ITEM = JudgeRequestItem(

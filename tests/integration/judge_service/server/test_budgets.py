@@ -22,8 +22,8 @@ from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.framework.claims import Triplet
+from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
 from hallujudge.sdk.top.reading import fetch, metrics_url
 

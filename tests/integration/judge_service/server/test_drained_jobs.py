@@ -24,8 +24,8 @@ from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.jobs import WireCodec
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.framework.claims import Triplet
+from hallujudge.metrics.tri_he import TriHeItem
 
 _CALLS = 6
 _AT_ONCE = 2

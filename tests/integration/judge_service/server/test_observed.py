@@ -40,8 +40,8 @@ from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.jobs import WireCodec
 from hallujudge.metrics import ChairItem, Item, ItemResult
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.framework.claims import Triplet
+from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, Secret
 from hallujudge.sdk.backends.tracing import trace_headers
 

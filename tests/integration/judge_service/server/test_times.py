@@ -26,8 +26,8 @@ from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.framework.claims import Triplet
+from hallujudge.metrics.tri_he import TriHeItem
 
 SPEC = spec_to_proto(ScoreSpec(metric="chair"))
 ITEM = item_to_proto(ChairItem(id="1", response="A dog.", reference_objects=("dog",)))

@@ -8,7 +8,7 @@ import pytest
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.families.hallusion_bench import ENTRY
-from hallujudge.metrics.hallusion_bench.items import HallusionBenchItem
+from hallujudge.metrics.hallusion_bench.question_groups import HallusionBenchItem
 
 
 @pytest.mark.parametrize("number", [3, -1, 2**31 - 1])

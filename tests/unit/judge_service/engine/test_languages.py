@@ -8,10 +8,10 @@ import pytest
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import ChairItem, Item, ItemResult, Report
+from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.mementos.items import MementosItem
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.mementos import MementosItem
+from hallujudge.metrics.tri_he import TriHeItem
 
 CHINESE = "一只猫坐在沙发上"
 

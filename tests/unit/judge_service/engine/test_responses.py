@@ -22,8 +22,8 @@ from hallujudge.metrics import (
 )
 from hallujudge.metrics.answers import YES_NO_PARSERS
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.mementos.items import MementosItem
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.mementos import MementosItem
+from hallujudge.metrics.tri_he import TriHeItem
 
 FAILED = "Failed to obtain answer via API."
 _DISPLAY = {"A": 1, "B": 2, "C": 3}

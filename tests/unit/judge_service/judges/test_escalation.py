@@ -11,8 +11,7 @@ from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import Declined, JudgedItem, JudgeIdentity, Router
 from hallujudge.judge_service.judges.escalation import Escalation, history_before
 from hallujudge.judge_service.judges.values import Asked, JudgeRequestItem, unscored_claim
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
 
 SMALL = "MARGIN_TOO_SMALL"
 CLAIMS = tuple(Triplet(word, "near", "tree") for word in ("sure", "doubtful", "silent", "failed"))

@@ -8,7 +8,7 @@ from support.word_matchers import GRAPH, published
 
 from hallujudge.judge_service.judges.matcher import MatcherJudge
 from hallujudge.judge_service.judges.values import Judge, JudgeRequestItem
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Triplet
 
 
 def test_a_matcher_is_a_judge() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.llm_judges import item
 
 from hallujudge.judge_service.judges.prompts import questions_of
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Triplet
 
 
 def test_chunks_are_of_nearly_equal_length() -> None:

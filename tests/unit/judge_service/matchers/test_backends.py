@@ -15,8 +15,7 @@ from hallujudge.judge_service.errors import InternalError, InvalidInputError
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, find_model, open_matcher
 from hallujudge.judge_service.matchers.onnx.graph import write_graph
 from hallujudge.judge_service.matchers.opening import open_encoder
-from hallujudge.metrics.framework.claims import Verdict
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Triplet, Verdict
 
 MISSING = "not installed: pip install 'hallujudge[matcher]'"
 for package in ("onnxruntime", "onnx", "tokenizers", "safetensors", "torch"):

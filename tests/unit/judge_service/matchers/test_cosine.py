@@ -10,8 +10,7 @@ from support.word_matchers import GRAPH, WordEncoder, WordPairs, judged, publish
 
 from hallujudge.judge_service.matchers import ClaimMatcher
 from hallujudge.judge_service.matchers.cosine import MAX_CLAIM_CHARS
-from hallujudge.metrics.framework.claims import Verdict
-from hallujudge.metrics.framework.triplets import Triplet, reference_of
+from hallujudge.metrics.framework.claims import Triplet, Verdict, reference_of
 
 WORDS = st.sampled_from(
     ["man", "dog", "horse", "tree", "sky", "bus", "riding", "under", "is", "blue", "red", "old"]

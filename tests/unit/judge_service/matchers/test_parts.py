@@ -7,8 +7,7 @@ from support.word_matchers import GRAPH, WordEncoder, judged, published, query
 from hallujudge.judge_service.matchers import ClaimQuery
 from hallujudge.judge_service.matchers.parts import PartRule
 from hallujudge.judge_service.matchers.vectors import VectorStore
-from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 
 
 def test_parts_follow_the_papers_definition() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.word_matchers import GRAPH
 
 from hallujudge.judge_service.matchers.texts import claim_text, reference_text
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Triplet
 
 
 def test_texts_are_the_released_ones() -> None:

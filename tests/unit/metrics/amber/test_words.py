@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hallujudge.metrics.amber.items import AmberItem, AmberObject
-from hallujudge.metrics.amber.metric import AmberMetric
+from hallujudge.metrics.amber import AmberItem, AmberMetric, AmberObject
 
 OBJECTS = (
     AmberObject(word="person", associated=("man", "people")),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hallujudge.metrics.calibration.cascade import Cascade, learn_cascade
-from hallujudge.metrics.calibration.claims import JudgedClaims
+from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 
 
 def drawn(

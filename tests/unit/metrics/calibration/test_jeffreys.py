@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.calibration.jeffreys import beta_quantile, jeffreys_interval
+from hallujudge.metrics.calibration.judge_accuracy import beta_quantile, jeffreys_interval
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from hallujudge.metrics.calibration.nearer import expected_errors
-from hallujudge.metrics.calibration.prediction_powered import Corrected
+from hallujudge.metrics.calibration.estimators import Corrected, expected_errors
 
 
 def corrected(value: float, low: float, high: float) -> Corrected:

@@ -9,9 +9,9 @@ import pytest
 from oracles.prediction_powered import ppi_mean, tuned
 
 from hallujudge.metrics import ScoreDefinition, TriHeMetric
-from hallujudge.metrics.calibration.claims import Effects, JudgedClaims, effects_of
-from hallujudge.metrics.calibration.prediction_powered import prediction_powered
-from hallujudge.metrics.framework.metric import ratio
+from hallujudge.metrics.calibration.estimators import prediction_powered
+from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims, effects_of
+from hallujudge.metrics.framework.columns_and_scores import ratio
 
 RATE = ScoreDefinition(name="rate", columns=("wrong", "all"), value=ratio("wrong", "all"))
 # Label and verdict of 60 labelled claims, and the verdicts of 340 others.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from hallujudge.metrics.calibration.reliability import reliability, stated_probabilities
+from hallujudge.metrics.calibration.judge_accuracy import reliability, stated_probabilities
 
 
 def test_bins_grow_with_the_margin_and_weights_count() -> None:

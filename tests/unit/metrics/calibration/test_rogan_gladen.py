@@ -9,11 +9,10 @@ import pytest
 from oracles.prediction_powered import ppi_mean, tuned
 
 from hallujudge.metrics import ScoreDefinition
-from hallujudge.metrics.calibration.claims import Effects, JudgedClaims
+from hallujudge.metrics.calibration.estimators import RoganGladen, prediction_powered, rogan_gladen
 from hallujudge.metrics.calibration.judge_accuracy import judge_accuracy
-from hallujudge.metrics.calibration.prediction_powered import prediction_powered
-from hallujudge.metrics.calibration.rogan_gladen import RoganGladen, rogan_gladen
-from hallujudge.metrics.framework.metric import ratio
+from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims
+from hallujudge.metrics.framework.columns_and_scores import ratio
 
 RIGHT = ScoreDefinition(name="right", columns=("right", "all"), value=ratio("right", "all"))
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from hallujudge.metrics import ScoreDefinition
+from hallujudge.metrics.framework.columns_and_scores import ratio
 from hallujudge.metrics.framework.comparison import (
     ComparisonSettings,
     PairedClusters,
     PairedDifference,
     paired_differences,
 )
-from hallujudge.metrics.framework.metric import ratio
 
 RATE = ScoreDefinition(name="rate", columns=("top", "bottom"), value=ratio("top", "bottom"))
 SETTINGS = ComparisonSettings(replicates=2000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.metric import OptionDefinition
 
 
 def test_help_has_the_choices_or_as_many_as_fit_on_a_line() -> None:

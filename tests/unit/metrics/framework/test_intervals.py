@@ -27,13 +27,12 @@ from hallujudge.metrics import (
     TriHeMetric,
     VidhalOrderingMetric,
 )
-from hallujudge.metrics.framework.intervals import score_interval, upper_t
-from hallujudge.metrics.framework.metric import ratio
-from hallujudge.metrics.framework.small_samples import small_sample_notes
+from hallujudge.metrics.framework.columns_and_scores import ratio
+from hallujudge.metrics.framework.intervals import score_interval, small_sample_notes, upper_t
 from hallujudge.sdk.report import HtmlPage, render_markdown, render_table
 
 if TYPE_CHECKING:
-    from hallujudge.metrics.framework.metric import FloatArray, Sums
+    from hallujudge.metrics.framework.columns_and_scores import FloatArray, Sums
 
 RATE = ScoreDefinition(name="rate", columns=("wrong", "all"), value=ratio("wrong", "all"))
 LENGTH = replace(RATE, name="length", high=math.inf)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Tally, TriHeMetric
-from hallujudge.metrics.framework.judging import JudgeShare, JudgingCounts, cascade_notes
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
+from hallujudge.metrics.framework.report import JudgeShare, JudgingCounts, cascade_notes
+from hallujudge.metrics.tri_he import TriHeEvidence
 
 
 def part(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hallujudge.metrics.framework.metric import ratio, share
+from hallujudge.metrics.framework.columns_and_scores import ratio, share
 
 SUMS = {
     "right": np.array([3.0, 0.0]),

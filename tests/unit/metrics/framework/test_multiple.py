@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hallujudge.metrics.framework.multiple import compact_letters, holm
+from hallujudge.metrics.framework.significance import compact_letters, holm
 
 
 def test_holm_multiplies_the_smallest_most() -> None:

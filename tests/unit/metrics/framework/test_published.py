@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.published_figures import published_rows
 
 WITH_TABLES = (
     "chair",

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, dataclass, fields
 import pytest
 
 from hallujudge.metrics import ChairItem, ItemResult, Outcome
-from hallujudge.metrics.framework.slots import maker_of, makers_of
+from hallujudge.metrics.framework.fast_values import maker_of, makers_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

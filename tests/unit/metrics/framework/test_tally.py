@@ -20,7 +20,7 @@ from hallujudge.metrics import (
     Tally,
     UnknownVariantError,
 )
-from hallujudge.metrics.framework import rows as _rows
+from hallujudge.metrics.framework import statistics_table as _rows
 
 METRIC = ChairMetric(matcher="m", graph="g-1@00000000")
 INTERVALS = IntervalSettings()

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from hallujudge.metrics.framework.triplets import (
+from hallujudge.metrics.framework.claims import (
     MAX_PART_CHARS,
     Triplet,
     TripletError,

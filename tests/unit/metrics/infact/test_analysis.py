@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.infact.analysis import mode_means, overconfidence
+from hallujudge.metrics.infact.mode_analyses import mode_means, overconfidence
 
 
 def test_modes_need_every_operator() -> None:

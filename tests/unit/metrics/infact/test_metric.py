@@ -7,7 +7,7 @@ from oracles import answers_published as oracle
 from support.qa_samples import infact_questions
 
 from hallujudge.metrics import OptionError
-from hallujudge.metrics.infact.metric import InfactMetric
+from hallujudge.metrics.infact import InfactMetric
 
 WORDS = dict(zip("ABCD", ["a red dog", "two men", "rain", "wind"], strict=True))
 

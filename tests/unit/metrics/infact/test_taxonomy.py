@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.infact.analysis import taxonomy_means
-from hallujudge.metrics.infact.taxonomy import TAXONOMY, level_of
+from hallujudge.metrics.infact.mode_analyses import taxonomy_means
+from hallujudge.metrics.infact.operators import TAXONOMY, level_of
 
 
 def test_the_taxonomy() -> None:

@@ -10,21 +10,22 @@ import pytest
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 from hallujudge.metrics.errors import OptionError, UnknownVariantError
-from hallujudge.metrics.mementos.analysis import (
+from hallujudge.metrics.mementos import (
+    KeywordEvidence,
+    MatchedKeyword,
+    MementosEvidence,
+    MementosItem,
+    MementosMetric,
+    NearKeyword,
+    keyword_scores,
+)
+from hallujudge.metrics.mementos.sequence_analyses import (
     BehaviorPairs,
     ScoredSequence,
     companions,
     hallucination_correlation,
     recall_by_length,
 )
-from hallujudge.metrics.mementos.evidence import (
-    KeywordEvidence,
-    MatchedKeyword,
-    MementosEvidence,
-    NearKeyword,
-)
-from hallujudge.metrics.mementos.items import MementosItem
-from hallujudge.metrics.mementos.metric import MementosMetric, keyword_scores
 
 
 class Counts(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.pope.analysis import (
+from hallujudge.metrics.pope.answer_analyses import (
     accumulated_proportions,
     caption_consistency,
     hit_ratio_by_company,
@@ -12,9 +12,7 @@ from hallujudge.metrics.pope.analysis import (
     parser_comparison,
     template_stability,
 )
-from hallujudge.metrics.pope.build import (
-    count_objects,
-)
+from hallujudge.metrics.pope.question_builder import count_objects
 
 IMAGES = {
     "1": ["dog", "cat", "car"],

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.metrics import OptionError
-from hallujudge.metrics.pope.build import (
-    SAMPLINGS,
-    TEMPLATES,
-    article_of,
-    build_pope,
-)
+from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, article_of, build_pope
 
 IMAGES = {
     "1": ["dog", "cat", "car"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.metrics import OptionError
-from hallujudge.metrics.pope.metric import PopeMetric
+from hallujudge.metrics.pope import PopeMetric
 
 
 def test_columns_that_do_not_fit_are_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.pope.open_vqa import VqaMatch, match_of_number, offered_answers, vqa_score
+from hallujudge.metrics.pope import VqaMatch, match_of_number, offered_answers, vqa_score
 
 
 def test_open_answers() -> None:

@@ -12,9 +12,9 @@ from hallujudge.metrics.framework.agreement import (
     pearson,
     spearman,
 )
-from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
-from hallujudge.metrics.framework.triplets import Sentence, Triplet
-from hallujudge.metrics.tri_he.analysis import (
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Sentence, Triplet, Verdict
+from hallujudge.metrics.tri_he import TriHeMetric
+from hallujudge.metrics.tri_he.claim_analyses import (
     JudgedAnswer,
     Scene,
     frequent_pair_rates,
@@ -22,7 +22,6 @@ from hallujudge.metrics.tri_he.analysis import (
     rates,
     trend,
 )
-from hallujudge.metrics.tri_he.metric import TriHeMetric
 
 METRIC = TriHeMetric(judge="test")
 

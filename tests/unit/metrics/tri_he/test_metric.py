@@ -14,11 +14,9 @@ from hallujudge.metrics import (
     Tally,
     UnknownVariantError,
 )
-from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Sentence, Triplet, Verdict
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.triplets import Sentence, Triplet
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
-from hallujudge.metrics.tri_he.metric import TriHeMetric
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeMetric
 
 CODES = {
     "y": (Verdict.SUPPORTED, None, ""),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.vidhal.analysis import (
+from hallujudge.metrics.vidhal.order_analyses import (
+    PairAnswer,
+    PairQuestion,
     QualityVote,
     caption_quality,
     frame_reliance,
@@ -14,7 +16,6 @@ from hallujudge.metrics.vidhal.analysis import (
     model_consensus,
     transitive_inconsistency,
 )
-from hallujudge.metrics.vidhal.planner import PairAnswer, PairQuestion
 
 
 def test_transitive_inconsistency() -> None:

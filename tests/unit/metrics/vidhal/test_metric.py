@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.vidhal.metric import VidhalMcqaMetric, VidhalOrderingMetric
+from hallujudge.metrics.vidhal import VidhalMcqaMetric, VidhalOrderingMetric
 
 
 def test_totals_over_display_orders_of_every_shape() -> None:

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from hallujudge.metrics.vidhal.planner import RelativeOrdering
+from hallujudge.metrics.vidhal.order_analyses import RelativeOrdering
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5])

@@ -9,7 +9,7 @@ import pytest
 from support.amber_samples import ANNOTATIONS, INPUTS, NOUNS, RESPONSES, RUN
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.amber.items import AmberItem
+from hallujudge.metrics.amber import AmberItem
 from hallujudge.sdk import Client, InputOptions, read_items
 from hallujudge.sdk.errors import ArchiveError
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.event_hallusion_samples import VIDEOS
 
-from hallujudge.metrics.event_hallusion.items import EventHallusionItem
+from hallujudge.metrics.event_hallusion import EventHallusionItem
 from hallujudge.sdk import Client, read_items
 from hallujudge.sdk.errors import ArchiveError
 

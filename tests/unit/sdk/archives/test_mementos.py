@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hallujudge.metrics.mementos.items import MementosItem
+from hallujudge.metrics.mementos import MementosItem
 from hallujudge.sdk.archives import InputOptions, read_items
 from hallujudge.sdk.archives.keyword_text import parse_keyword_text
 from hallujudge.sdk.errors import ArchiveError

@@ -11,7 +11,7 @@ import pytest
 from support.calibration import calibrated, labels_file
 from support.running import here, read_rows
 
-from hallujudge.metrics.calibration.result import ScoreEstimate
+from hallujudge.metrics.calibration.calibrated_scores import ScoreEstimate
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import (
     write_calibration,

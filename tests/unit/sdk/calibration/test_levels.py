@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally, TriHeMetric
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate_items
 from hallujudge.sdk.calibration.show import page_of
 from hallujudge.sdk.errors import InvalidInputError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.metrics.calibration.sampling import allocate, drawn_places, expected_width
+from hallujudge.metrics.calibration.label_sampling import allocate, drawn_places, expected_width
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.labels import plan_labels, read_plan
 from hallujudge.sdk.verdicts import DecidedClaim, DecidedItem

@@ -7,10 +7,8 @@ import math
 import pytest
 
 from hallujudge.metrics import ItemResult, JsonValue, Outcome
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.triplets import Triplet
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence
-from hallujudge.metrics.tri_he.items import TriHeItem
+from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 from hallujudge.sdk.report.item_view import ItemView
 from hallujudge.sdk.report.views import view_item
 

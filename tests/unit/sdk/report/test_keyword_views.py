@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hallujudge.metrics import ItemResult, Outcome
-from hallujudge.metrics.mementos.evidence import (
+from hallujudge.metrics.mementos import (
     KeywordEvidence,
     MatchedKeyword,
     MementosEvidence,
+    MementosItem,
 )
-from hallujudge.metrics.mementos.items import MementosItem
 from hallujudge.sdk.report.item_view import ItemView, Shade
 from hallujudge.sdk.report.views import view_item
 

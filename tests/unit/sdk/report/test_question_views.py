@@ -11,13 +11,11 @@ from support.event_hallusion_samples import VIDEOS
 from support.hallusion_bench_samples import record
 
 from hallujudge.metrics import ItemResult, Outcome
-from hallujudge.metrics.answers.evidence import AnswerEvidence
-from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
-from hallujudge.metrics.event_hallusion.items import EventHallusionItem
-from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
-from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
-from hallujudge.metrics.infact.items import InfactItem
-from hallujudge.metrics.vidhal.items import VidhalItem
+from hallujudge.metrics.answers.closed_questions import AnswerEvidence
+from hallujudge.metrics.event_hallusion import EventHallusionEvidence, EventHallusionItem
+from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
+from hallujudge.metrics.infact import InfactEvidence, InfactItem, RunVerdict
+from hallujudge.metrics.vidhal import VidhalItem
 from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.report.item_view import ItemView, Shade

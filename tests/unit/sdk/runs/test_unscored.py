@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hallujudge.metrics import ItemResult, Outcome
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
-from hallujudge.metrics.framework.result import JsonValue
-from hallujudge.metrics.framework.triplets import Sentence
+from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Verdict
+from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.runs.unscored import UnscoredCounts
 
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
-from hallujudge.metrics.amber.items import GENERATIVE, KINDS, AmberItem
-from hallujudge.metrics.amber.metric import AmberMetric
-from hallujudge.metrics.amber.words import Similar
+from hallujudge.metrics.amber import GENERATIVE, KINDS, AmberItem, AmberMetric, Similar
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.result import Evidence, ScoredItem
+from hallujudge.metrics.framework.results import Evidence, ScoredItem
 
 from ...access.turns import RULES_EFFORT
 from ..entry import MetricEntry, Trial

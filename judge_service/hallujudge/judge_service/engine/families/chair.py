@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from hallujudge.metrics import ChairEvidence, ChairItem, ChairMetric
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.result import ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 
 from ...access.turns import map_cpu

@@ -7,12 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import ItemResult, Outcome
-from hallujudge.metrics.event_hallusion.answers import parse_judgement
-from hallujudge.metrics.event_hallusion.evidence import EventHallusionEvidence
-from hallujudge.metrics.event_hallusion.items import SPLITS, EventHallusionItem, EventQuestion
-from hallujudge.metrics.event_hallusion.metric import EventHallusionMetric
+from hallujudge.metrics.event_hallusion import (
+    SPLITS,
+    EventHallusionEvidence,
+    EventHallusionItem,
+    EventHallusionMetric,
+    EventQuestion,
+    parse_judgement,
+)
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.result import ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem
 
 from ..agreement import asked_judge_note, given_verdicts_note
 from ..cards import CARD_OPTION, card_of

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.result import ScoredItem
-from hallujudge.metrics.hallusion_bench.evidence import HallusionBenchEvidence
-from hallujudge.metrics.hallusion_bench.items import (
+from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.hallusion_bench import JUDGES, HallusionBenchEvidence, HallusionBenchMetric
+from hallujudge.metrics.hallusion_bench.question_groups import (
     CATEGORIES,
     RIGHT,
     UNCLEAR,
     WRONG,
     HallusionBenchItem,
 )
-from hallujudge.metrics.hallusion_bench.metric import JUDGES, HallusionBenchMetric
 
 from ..agreement import asked_judge_note, given_verdicts_note
 from ..entry import MetricEntry, Trial

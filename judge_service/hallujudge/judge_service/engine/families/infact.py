@@ -9,11 +9,15 @@ from dataclasses import replace
 from hallujudge.metrics import Evidence, ItemResult
 from hallujudge.metrics.answers import read_choice
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.result import ScoredItem
-from hallujudge.metrics.infact.evidence import InfactEvidence, RunVerdict
-from hallujudge.metrics.infact.items import InfactItem, InfactRun
-from hallujudge.metrics.infact.metric import InfactMetric
-from hallujudge.metrics.infact.taxonomy import BASE, OPERATORS, level_of
+from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.infact import (
+    InfactEvidence,
+    InfactItem,
+    InfactMetric,
+    InfactRun,
+    RunVerdict,
+)
+from hallujudge.metrics.infact.operators import BASE, OPERATORS, level_of
 
 from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.mementos.evidence import (
+from hallujudge.metrics.mementos import (
     KeywordEvidence,
     MatchedKeyword,
     MementosEvidence,
+    MementosItem,
+    MementosMetric,
     NearKeyword,
 )
-from hallujudge.metrics.mementos.items import MementosItem
-from hallujudge.metrics.mementos.metric import MementosMetric
 from hallujudge.synonym_graphs import (
     KeywordMatch,
     KeywordMatcher,

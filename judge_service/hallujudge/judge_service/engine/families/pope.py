@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hallujudge.metrics.answers.evidence import AnswerEvidence
+from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.result import ScoredItem
-from hallujudge.metrics.pope.items import PopeItem
-from hallujudge.metrics.pope.metric import PopeMetric
+from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.pope import PopeItem, PopeMetric
 
 from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline

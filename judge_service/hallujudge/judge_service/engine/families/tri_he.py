@@ -9,14 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.framework.claims import ClaimVerdict
-from hallujudge.metrics.framework.definitions import OptionDefinition
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
+from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.triplets import ClaimParts, Triplet
-from hallujudge.metrics.tri_he.analysis import Scene, is_prediction_error
-from hallujudge.metrics.tri_he.evidence import TriHeEvidence, checked_against_all
-from hallujudge.metrics.tri_he.items import TriHeItem
-from hallujudge.metrics.tri_he.metric import TriHeMetric
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, TriHeMetric, checked_against_all
+from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 
 from ...errors import InvalidInputError
 from ...extractors.rules.lemmas import lemma_key

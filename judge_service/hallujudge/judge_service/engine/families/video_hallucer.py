@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.result import ScoredItem
-from hallujudge.metrics.video_hallucer.evidence import VideoHallucerEvidence
-from hallujudge.metrics.video_hallucer.items import (
+from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.video_hallucer import (
     BASIC,
     HALLUCINATION,
     SETS,
+    VideoHallucerEvidence,
     VideoHallucerItem,
+    VideoHallucerMetric,
     VideoHallucerRun,
 )
-from hallujudge.metrics.video_hallucer.metric import VideoHallucerMetric
 
 from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from hallujudge.metrics.answers.evidence import AnswerEvidence
+from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.result import ScoredItem
-from hallujudge.metrics.vidhal.evidence import OrderEvidence
-from hallujudge.metrics.vidhal.items import VidhalItem
-from hallujudge.metrics.vidhal.metric import VidhalMcqaMetric, VidhalOrderingMetric
+from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.vidhal import (
+    OrderEvidence,
+    VidhalItem,
+    VidhalMcqaMetric,
+    VidhalOrderingMetric,
+)
 
 from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from hallujudge.metrics import ChairItem
-from hallujudge.metrics.framework.slots import makers_of
+from hallujudge.metrics.framework.fast_values import makers_of
 
 from ...errors import ArchiveError
 from ..coco import coco_number

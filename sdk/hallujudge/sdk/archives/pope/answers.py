@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from hallujudge.metrics.pope.items import PopeItem
+from hallujudge.metrics.pope import PopeItem
 
 from ...errors import ArchiveError
 from ..inputs import InputOptions, ItemSource, Responses

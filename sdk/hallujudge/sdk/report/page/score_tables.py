@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from hallujudge.metrics import Report, Score
-from hallujudge.metrics.calibration.result import Calibration
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..calibrated import corrected_cells, corrected_headings, group_text
 from ..markup import Content, Markup, breakable, element, joined

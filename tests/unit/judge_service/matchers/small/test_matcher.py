@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from support.word_matchers import GRAPH, WordPairs, judged, query, small
 
-from hallujudge.metrics.framework.claims import Part, Verdict
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Part, Triplet, Verdict
 
 
 def test_nli_compares_claims_with_retained_sentences() -> None:

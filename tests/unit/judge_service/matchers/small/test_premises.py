@@ -13,7 +13,7 @@ from hallujudge.judge_service.matchers.small.premises import (
     hypothesis,
     packed,
 )
-from hallujudge.metrics.framework.triplets import Sentence, Triplet
+from hallujudge.metrics.framework.claims import Sentence, Triplet
 
 
 def fact(text: str, position: int | None = None) -> Fact:

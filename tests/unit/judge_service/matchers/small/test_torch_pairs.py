@@ -18,7 +18,7 @@ from hallujudge.judge_service.matchers.opening import MatcherModels
 from hallujudge.judge_service.matchers.presets import SMALL_JUDGES
 from hallujudge.judge_service.matchers.small.torch_pairs import TorchPairs
 from hallujudge.judge_service.matchers.small.torch_weights import TorchWeights
-from hallujudge.metrics.framework.triplets import Triplet
+from hallujudge.metrics.framework.claims import Triplet
 
 MISSING = "not installed: pip install 'hallujudge[matcher]'"
 for package in ("safetensors", "tokenizers", "torch"):

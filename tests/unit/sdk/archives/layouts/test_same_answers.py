@@ -20,8 +20,8 @@ from support.archive_samples import (
 )
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.chair.items import ChairItem
-from hallujudge.metrics.pope.items import PopeItem
+from hallujudge.metrics.chair import ChairItem
+from hallujudge.metrics.pope import PopeItem
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import InputOptions, ItemSource, read_items
 from hallujudge.sdk.errors import ArchiveError

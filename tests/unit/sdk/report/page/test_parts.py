@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support import report_samples as samples
 
 from hallujudge.metrics import Item, ItemResult, Outcome
-from hallujudge.metrics.answers.evidence import AnswerEvidence
-from hallujudge.metrics.chair.items import ChairItem
+from hallujudge.metrics.answers.closed_questions import AnswerEvidence
+from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import Client
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.report.page.columns import columns_json, merged

@@ -1,0 +1,272 @@
+"""Statistics and scores of AMBER, one set for each dimension and each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from ..framework.columns_and_scores import Column, ScoreDefinition, ratio, share
+
+if TYPE_CHECKING:
+    from ..framework.columns_and_scores import FloatArray, Sums
+
+if TYPE_CHECKING:
+    Value: TypeAlias = Callable[[Sums], FloatArray]
+
+DIMENSIONS = ("all", "existence", "attribute", "state", "number", "action", "relation")
+"""All questions, then the dimensions; attribute is state, number and action together."""
+
+_ADDED = 0.001
+"""Start value of each count of a denominator in the released script."""
+_COUNTS_ADDED = {"attribute": 3}
+"""Number of counts that a denominator sums up; 1 for other dimensions."""
+_EPSILON = {"existence": 0.001}
+"""Addition to precision + recall in the released script; 0.0001 for other dimensions."""
+
+_QUESTION_COLUMNS = {
+    "asked": "questions",
+    "right": "right answers",
+    "no": "questions whose answer is no",
+    "said_no": "answers that say no",
+    "right_no": "answers that rightly say no",
+}
+_DESCRIPTION_COLUMNS = {
+    "descriptions": "descriptions",
+    "hallucinating": "descriptions with a hallucinated object word",
+    "words": "object words",
+    "hallucinated": "hallucinated object words",
+    "objects": "objects of the images",
+    "covered": "objects that the descriptions name",
+    "targets": "hallucination targets",
+    "targets_said": "hallucination targets that the descriptions name",
+}
+COLUMNS = (
+    *(Column(name=name, meaning=meaning) for name, meaning in _DESCRIPTION_COLUMNS.items()),
+    Column(name="questions", meaning="questions"),
+    Column(name="unparsed", meaning="answers that could not be parsed"),
+    *(
+        Column(name=f"{dimension}_{name}", meaning=f"{meaning}: {dimension}")
+        for dimension in DIMENSIONS
+        for name, meaning in _QUESTION_COLUMNS.items()
+    ),
+)
+"""The statistics of an item."""
+
+
+class _Formulas(NamedTuple):
+    """The scores of one variant; each function takes names of columns."""
+
+    share: Callable[[str, str, float], Value]
+    """Share of one column in another, with an addition to the denominator."""
+    smooth: Callable[[str, str], Value | None]
+    """The same without the addition, for the interval; None: nothing is added."""
+    f1: Callable[[str], Value]
+    """F1 of a dimension."""
+
+
+def _plain_share(top: str, bottom: str, added: float) -> Value:  # noqa: ARG001
+    return ratio(top, bottom)
+
+
+def _shifted_share(top: str, bottom: str, added: float) -> Value:
+    """Return the share with an addition to the denominator; NaN without a question or word."""
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        result: FloatArray = sums[top] / (sums[bottom] + added)
+        return np.where(sums[bottom] > 0, result, np.nan)
+
+    return value
+
+
+def _plain_f1(dimension: str) -> Value:
+    right, said_no, no = (f"{dimension}_{name}" for name in ("right_no", "said_no", "no"))
+    return ratio((right, right), (said_no, no))
+
+
+def _released_f1(dimension: str) -> Value:
+    """Return F1 from precision and recall in percent, rounded to one decimal as printed."""
+    added = _ADDED * _COUNTS_ADDED.get(dimension, 1)
+    epsilon = _EPSILON.get(dimension, 0.0001)
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        right = sums[f"{dimension}_right_no"]
+        parts = [right / (sums[f"{dimension}_{name}"] + added) for name in ("said_no", "no")]
+        # Python's rounding is exact in decimals; NumPy's is not.
+        precision, recall = (
+            np.array([round(x * 100, 1) / 100 for x in part.tolist()]) for part in parts
+        )
+        result: FloatArray = 2 * precision * recall / (precision + recall + epsilon)
+        return np.where(sums[f"{dimension}_asked"] > 0, result, np.nan)
+
+    return value
+
+
+def _zero_without_no(dimension: str, precision: Value) -> Value:
+    """Return the precision; in the released script it is 0 if no answer is no."""
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        nothing = (sums[f"{dimension}_asked"] > 0) & (sums[f"{dimension}_said_no"] == 0)
+        return np.where(nothing, 0.0, precision(sums))
+
+    return value
+
+
+_MENDED = _Formulas(share=_plain_share, smooth=lambda _top, _bottom: None, f1=_plain_f1)
+# The effect of the addition depends on the sample size; it is not an uncertainty of the model.
+_RELEASED = _Formulas(share=_shifted_share, smooth=ratio, f1=_released_f1)
+
+
+def _amber(chair: Value, f1: Value) -> Value:
+    return lambda sums: (1 - chair(sums) + f1(sums)) / 2
+
+
+def _hal(formulas: _Formulas) -> Value:
+    """Return the share of hallucinating descriptions, as 1 minus the share of the others."""
+    if formulas is not _RELEASED:
+        return ratio("hallucinating", "descriptions")
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        number = sums["descriptions"]
+        result: FloatArray = 1 - (number - sums["hallucinating"]) / (number + _ADDED)
+        return np.where(number > 0, result, np.nan)
+
+    return value
+
+
+def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
+    def share(top: str, bottom: str) -> Value:
+        return formulas.share(top, bottom, _ADDED)
+
+    return (
+        ScoreDefinition(
+            name="chair",
+            meaning="hallucinated object words / object words",
+            direction="lower",
+            columns=("hallucinated", "words"),
+            value=share("hallucinated", "words"),
+            smooth=formulas.smooth("hallucinated", "words"),
+            count="words",
+        ),
+        ScoreDefinition(
+            name="cover",
+            meaning="objects that the descriptions name / objects of the images",
+            direction="higher",
+            columns=("covered", "objects"),
+            value=share("covered", "objects"),
+            smooth=formulas.smooth("covered", "objects"),
+            count="objects",
+        ),
+        ScoreDefinition(
+            name="hal",
+            meaning="descriptions with a hallucinated object word / descriptions",
+            direction="lower",
+            columns=("hallucinating", "descriptions"),
+            value=_hal(formulas),
+            smooth=formulas.smooth("hallucinating", "descriptions"),
+            count="descriptions",
+        ),
+        ScoreDefinition(
+            name="cog",
+            meaning="hallucination targets that the descriptions name / hallucination targets",
+            direction="lower",
+            columns=("targets_said", "targets"),
+            value=share("targets_said", "targets"),
+            smooth=formulas.smooth("targets_said", "targets"),
+            count="targets",
+        ),
+    )
+
+
+def _questions(dimension: str, formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
+    prefix = "" if dimension == "all" else f"{dimension}_"
+    within = "" if dimension == "all" else f", {dimension} only"
+    added = _ADDED * _COUNTS_ADDED.get(dimension, 1)
+    right, asked, no, said_no, right_no = (
+        f"{dimension}_{name}" for name in ("right", "asked", "no", "said_no", "right_no")
+    )
+    precision = formulas.share(right_no, said_no, added)
+    smooth_precision = formulas.smooth(right_no, said_no)
+    released = smooth_precision is not None
+    if smooth_precision is not None:
+        precision = _zero_without_no(dimension, precision)
+        smooth_precision = _zero_without_no(dimension, smooth_precision)
+    rows = (
+        (
+            "accuracy",
+            "right answers / questions",
+            (right, asked),
+            formulas.share(right, asked, added),
+            formulas.smooth(right, asked),
+        ),
+        (
+            "precision",
+            "right no answers / no answers",
+            (right_no, said_no, asked),
+            precision,
+            smooth_precision,
+        ),
+        (
+            "recall",
+            "right no answers / questions whose answer is no",
+            (right_no, no),
+            formulas.share(right_no, no, added),
+            formulas.smooth(right_no, no),
+        ),
+        (
+            "f1",
+            "harmonic mean of precision and recall",
+            (right_no, said_no, no, asked),
+            formulas.f1(dimension),
+            _plain_f1(dimension) if released else None,
+        ),
+    )
+    return tuple(
+        ScoreDefinition(
+            name=f"{prefix}{name}",
+            meaning=f"{meaning}{within}",
+            direction="higher",
+            columns=columns,
+            value=value,
+            smooth=smooth,
+            count=asked,
+        )
+        for name, meaning, columns, value, smooth in rows
+    )
+
+
+def _scores(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
+    generative = _generative(formulas)
+    chair = generative[0]
+    by_dimension = [_questions(dimension, formulas) for dimension in DIMENSIONS]
+    f1 = by_dimension[0][3]
+    amber = ScoreDefinition(
+        name="amber_score",
+        meaning="(1 - chair + f1) / 2",
+        direction="higher",
+        columns=(*chair.columns, *f1.columns),
+        value=_amber(chair.value, f1.value),
+        smooth=_amber(chair.smooth, f1.smooth) if chair.smooth and f1.smooth else None,
+    )
+    unparsed = share(
+        "unparsed_rate",
+        "answers that could not be parsed / questions",
+        "unparsed",
+        "questions",
+        direction="lower",
+        bounded=False,
+    )
+    return (*generative, *(score for row in by_dimension for score in row), amber, unparsed)
+
+
+PUBLISHED = _scores(_RELEASED)
+"""The scores as the released script computes them."""
+CORRECTED = _scores(_MENDED)
+"""The scores without additions to denominators and without rounding."""

@@ -1,0 +1,98 @@
+"""The text of answers: normalization, statements of uncertainty, and a cache of short ones."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TypeVar
+
+NEGATIONS = frozenset({"not", "never", "none", "nothing", "nobody", "neither", "nor", "without"})
+"""Words that negate a statement, in addition to words that end in ``n't``."""
+
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " "})
+_MARKUP = re.compile(r"[*_`#]+")
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+
+
+def plain(text: str) -> str:
+    """Return text without tagged reasoning and mark-up, with plain quotes and letters, stripped."""
+    text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
+    if "</think>" in text:
+        text = _THOUGHT.sub(" ", text)
+    return _MARKUP.sub(" ", text).strip()
+
+
+def words_of(text: str) -> list[str]:
+    """Return words in lower case, without punctuation; ``isn't`` is one word."""
+    return _WORD.findall(text.casefold())
+
+
+def folded(text: str) -> str:
+    """Return the words joined by single spaces; texts with the same words give the same result."""
+    return " ".join(words_of(plain(text)))
+
+
+MAX_KEPT_CHARS = 400
+"""Longer answers rarely repeat."""
+
+_KEPT_ANSWERS = 1 << 15
+_ResultT = TypeVar("_ResultT")
+
+
+def remembered(read: Callable[[str], _ResultT]) -> Callable[[str], _ResultT]:
+    """Return the parser with a cache of at most 32,768 short answers."""
+    kept = lru_cache(maxsize=_KEPT_ANSWERS)(read)
+
+    @wraps(read)
+    def parser(text: str) -> _ResultT:
+        return kept(text) if len(text) <= MAX_KEPT_CHARS else read(text)
+
+    return parser
+
+
+_PHRASES = (
+    "not sure",
+    "unsure",
+    "not certain",
+    "uncertain",
+    "don't know",
+    "do not know",
+    "no idea",
+    "can't tell",
+    "cannot tell",
+    "can not tell",
+    "can't see",
+    "cannot see",
+    "can't determine",
+    "cannot determine",
+    "cannot be determined",
+    "can't be determined",
+    "unable to",
+    "impossible to",
+    "not possible to",
+    "no way to tell",
+    "hard to say",
+    "hard to tell",
+    "difficult to say",
+    "difficult to tell",
+    "it depends",
+    "unclear",
+    "can't answer",
+    "cannot answer",
+    "can't assist",
+    "cannot assist",
+    "can't help",
+    "cannot help",
+    "insufficient information",
+    "not enough information",
+)
+_PADDED = tuple(f" {phrase} " for phrase in _PHRASES)
+
+
+def says_it_is_unsure(text: str) -> bool:
+    """Return whether an answer states that it is unsure (papers/infact.txt, A.4)."""
+    padded = f" {folded(text)} "
+    return any(phrase in padded for phrase in _PADDED)

@@ -1,0 +1,258 @@
+"""CHAIR: objects that captions mention and images lack."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias, cast
+
+from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, ratio, share
+from .framework.fast_values import maker_of
+from .framework.metric import PUBLISHED, MetricBase, OptionDefinition, Paper, VariantDefinition
+from .framework.results import Item, JsonValue, ScoredItem
+
+if TYPE_CHECKING:
+    from .framework.columns_and_scores import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChairItem(Item):
+    """A caption and the objects that its image shows."""
+
+    response: str | None
+    """The model's caption. None if it is missing; the item is then unscored."""
+    reference_objects: tuple[str, ...] | None
+    """Objects of the image. None without a reference; empty if the image shows none."""
+
+
+# The fields of a verdict by position, for all mentions in one call.
+_word_and_object = itemgetter(0, 1)
+_span = itemgetter(2, 3)
+
+
+class MentionVerdict(NamedTuple):
+    """An object that a caption mentions, and whether the image lacks it."""
+
+    word: str
+    """The word as the object matcher found it."""
+    object: str
+    """The object that the word names."""
+    start: int
+    """Position of the mention's first character in the caption."""
+    end: int
+    """Position after its last character."""
+    hallucinated: bool
+    """Whether the object is absent from the reference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChairEvidence:
+    """Evidence of a caption's CHAIR scores."""
+
+    mentions: tuple[MentionVerdict, ...]
+    """Every mention, in the order of the caption."""
+    missed: tuple[str, ...] = ()
+    """Reference objects that the caption does not mention."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return ``mentioned`` and ``hallucinated`` as [word, object] pairs with their spans."""
+        mentions = self.mentions
+        wrong = [mention for mention in mentions if mention[4]]
+        return {
+            "mentioned": list(map(_word_and_object, mentions)),
+            "hallucinated": list(map(_word_and_object, wrong)),
+            "mentioned_spans": list(map(_span, mentions)),
+            "hallucinated_spans": list(map(_span, wrong)),
+            "missed": self.missed,
+        }
+
+
+FoundMention: TypeAlias = tuple[str, str, int, int]
+"""An object mention as a matcher reports it: word, object, start and end in the caption."""
+
+_evidence = maker_of(ChairEvidence, ("mentions", "missed"))
+# A verdict from its fields in half the time of the constructor, which is a function in Python.
+_verdict = cast(
+    "Callable[[tuple[str, str, int, int, bool]], MentionVerdict]",
+    partial(tuple.__new__, MentionVerdict),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChairMetric(MetricBase):
+    """CHAIR (Rohrbach et al., Object Hallucination in Image Captioning, EMNLP 2018).
+
+    A mention is *hallucinated* if its object is not among the image's reference objects.
+
+    * ``chair_i`` = hallucinated mentions / all mentions (section 3.1; papers/pope.txt, formula 1)
+    * ``chair_s`` = captions with a hallucinated mention / all captions (formula 2)
+    * ``recall`` = reference objects mentioned / reference objects, summed over captions, as the
+      later scripts report it
+    * ``mean_words`` = words in all captions / captions (``Len`` in papers/pope.txt, Table 1)
+
+    ``published`` follows the released script to the last digit. Its unexpected
+    behaviour:
+
+    * every mention counts, so that an object named five times weighs five times in ``chair_i``;
+    * table rows with a leading space or a capital (`` motor bike``, `` cheesecake``, ``iPhone``)
+      and names of three words (``stove top oven``) can never match;
+    * a caption that names a toilet loses every ``seat``; the script then reports the places of the
+      hallucinated words by an index that this removal has shifted. Spans here are taken from the
+      caption itself, so they are right in both variants;
+    * the script divides by zero when no caption mentions any object; here the score is None;
+    * one lineage scores an unknown image id against an empty reference, so that everything is
+      hallucinated, another stops with an error. Here an item without reference is unscored;
+    * ``mean_words`` counts what single spaces separate, which gives the printed ``Len`` (two words
+      either side of a blank line count as one).
+
+    ``corrected`` reads the graph as it was meant (see the matcher), leaves out mentions that say an
+    object is absent ("there is no dog"), and counts as words what any white space separates.
+
+    Attributes:
+        variant: ``published`` or ``corrected``.
+        count: What ``chair_i`` counts: every ``mentions``, or each of a caption's ``objects`` once.
+        matcher: How mentions were found, for the signature.
+        graph: Which graph found them, for the signature.
+    """
+
+    name: ClassVar[Literal["chair"]] = "chair"
+    summary: ClassVar[str] = "Objects that captions mention and images lack."
+    papers: ClassVar[tuple[Paper, ...]] = (
+        Paper(
+            title="Object Hallucination in Image Captioning",
+            authors="Rohrbach et al.",
+            year=2018,
+            link="arXiv:1809.02156",
+            where="section 3.1",
+        ),
+    )
+    variants: ClassVar[tuple[VariantDefinition, ...]] = (
+        PUBLISHED,
+        VariantDefinition(
+            name="corrected",
+            meaning="Fixes the script's word table and tokenizer, and splits words at white space.",
+        ),
+    )
+    options: ClassVar[tuple[OptionDefinition, ...]] = (
+        OptionDefinition(
+            name="count",
+            default="mentions",
+            choices=("mentions", "objects"),
+            meaning="What chair_i counts.",
+            details="mentions: every mention; objects: each object of a caption once.",
+        ),
+    )
+    unit: ClassVar[Literal["captions"]] = "captions"
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column(name="mentioned", meaning="object mentions"),
+        Column(name="hallucinated", meaning="mentions of objects that the image lacks"),
+        Column(name="captions_with_hallucination", meaning="captions with a hallucinated mention"),
+        Column(name="recalled_objects", meaning="reference objects that the caption mentions"),
+        Column(name="reference_objects", meaning="reference objects"),
+        Column(name="words", meaning="words in the caption"),
+    )
+    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
+        share(
+            "chair_i",
+            "hallucinated mentions / mentions",
+            "hallucinated",
+            "mentioned",
+            direction="lower",
+            count="",
+        ),
+        share(
+            "chair_s",
+            "captions with a hallucinated mention / captions",
+            "captions_with_hallucination",
+            "captions",
+            direction="lower",
+            count="",
+        ),
+        share(
+            "recall",
+            "reference objects mentioned / reference objects",
+            "recalled_objects",
+            "reference_objects",
+            count="",
+        ),
+        ScoreDefinition(
+            name="mean_words",
+            meaning="words in a caption, on average",
+            unit="words",
+            columns=("words", "captions"),
+            value=ratio("words", "captions"),
+            bounded=False,
+            high=math.inf,
+        ),
+    )
+
+    judged: ClassVar[tuple[JudgedColumn, ...]] = (
+        JudgedColumn(column="hallucinated", of="claim", scores=("chair_i",)),
+        JudgedColumn(column="captions_with_hallucination", of="item", scores=("chair_s",)),
+    )
+
+    count: str = ""
+    matcher: str
+    graph: str
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the object matcher, the graph and what is counted."""
+        return (("match", self.matcher), ("graph", self.graph), ("count", self.count))
+
+    def score_caption(
+        self, caption: str, mentions: Sequence[FoundMention], reference: AbstractSet[str]
+    ) -> ScoredItem[ChairEvidence]:
+        """Return the statistics of one caption.
+
+        Args:
+            caption: What the model wrote.
+            mentions: The objects found in it, in order.
+            reference: Objects of the image, as the graph's roots.
+        """
+        objects = {mention[1] for mention in mentions}
+        absent = objects - reference
+        verdicts = tuple(
+            [
+                _verdict((word, name, start, end, name in absent))
+                for word, name, start, end in mentions
+            ]
+        )
+        recalled = len(objects) - len(absent)
+        if self.count == "objects":
+            mentioned, wrong = len(objects), len(absent)
+        else:
+            mentioned = len(verdicts)
+            wrong = sum([verdict[4] for verdict in verdicts]) if absent else 0
+        words = caption.count(" ") + 1 if self.variant == "published" else len(caption.split())
+        missed = tuple(sorted(reference - objects)) if recalled < len(reference) else ()
+        return ScoredItem(
+            (mentioned, wrong, int(wrong > 0), recalled, len(reference), words),
+            {
+                "chair_i": wrong / mentioned if mentioned else None,
+                "chair_s": float(wrong > 0),
+                "recall": recalled / len(reference) if reference else None,
+                "mean_words": float(words),
+            },
+            _evidence((verdicts, missed)),
+        )
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
+        """Return an unscored caption's statistics: at best it names the image's objects alone.
+
+        At worst it names only others. How many it names is taken from the fullest scored caption,
+        and how many there are from the fullest reference.
+        """
+        mentioned = float(observed["mentioned"].max(initial=1.0))
+        reference = float(observed["reference_objects"].max(initial=1.0))
+        return {
+            "mentioned": mentioned,
+            "hallucinated": 0.0 if best else mentioned,
+            "captions_with_hallucination": 0.0 if best else 1.0,
+            "recalled_objects": reference if best else 0.0,
+            "reference_objects": reference,
+            "words": 0.0,
+        }

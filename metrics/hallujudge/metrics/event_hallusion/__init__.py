@@ -1,1 +1,0 @@
-"""EventHallusion: questions about events in videos, and judged descriptions."""

@@ -1,0 +1,175 @@
+"""Columns of statistics, and scores computed from their sums.
+
+A metric has three parts. Its *statistics* are a few numbers for each item. The *tally* adds them
+up, in any order and in any number of pieces. Its *scores* are functions of the sums. Statistics are
+kept, so that intervals and groups never need an item to be judged again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+Direction: TypeAlias = Literal["higher", "lower", "neither"]
+"""Which end of a score's range is better."""
+
+
+if TYPE_CHECKING:
+    FloatArray: TypeAlias = NDArray[np.float64]
+
+Sums: TypeAlias = "Mapping[str, FloatArray]"
+"""Column name -> sums: over all clusters, and over all but one of them, one entry for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One statistic of an item."""
+
+    name: str
+    """Name of the column in the totals."""
+    meaning: str = ""
+    """Short description of the count."""
+    integral: bool = True
+    """Whether it is always a whole number below 2**31, which is kept in four bytes."""
+    label: bool = False
+    """Whether the value is a label, such as the given order, so that its sum has no meaning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedColumn:
+    """A column that counts verdicts, which human labels can correct."""
+
+    column: str
+    """Name of the column."""
+    of: Literal["claim", "item"]
+    """Whether the verdicts are on single claims, or on a whole item."""
+    scores: tuple[str, ...]
+    """Scores that depend on no other verdicts."""
+    divided_by: str = ""
+    """Column that an item's number of hallucinated claims is divided by; empty: it is not."""
+    supported: bool = False
+    """Whether supported claims are counted, and not hallucinated ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreDefinition:
+    """A score as a function of summed columns."""
+
+    name: str
+    """The score's name."""
+    meaning: str = ""
+    """Short description of the score."""
+    unit: str = "fraction"
+    """Unit: ``fraction``, or the counted noun, such as ``words``."""
+    direction: Direction = "neither"
+    """Which end of the range is better."""
+    columns: tuple[str, ...]
+    """The columns that the function reads."""
+    value: Callable[[Sums], FloatArray]
+    """Function from sums to scores, elementwise; NaN if the score is undefined."""
+    smooth: Callable[[Sums], FloatArray] | None = None
+    """For a score that rounds its parts or adds to them: the same without, for its interval."""
+    count: str = ""
+    """Column whose sum is ``n``; empty: ``n`` counts the scored items."""
+    bounded: bool = True
+    """Whether best and worst cases exist; a length has neither."""
+    low: float = 0.0
+    """Lower limit of the score and of its interval."""
+    high: float = 1.0
+    """Upper limit of the score; infinity for a length."""
+    largest_of: tuple[Callable[[Sums], FloatArray], ...] = ()
+    """For a maximum of several scores: those scores, which its interval accounts for."""
+
+    @property
+    def sentence(self) -> str:
+        """Return the meaning, the unit unless it is a fraction, and the direction."""
+        unit = "" if self.unit == "fraction" else f" ({self.unit})"
+        better = "" if self.direction == "neither" else f"; {self.direction} is better"
+        return f"{self.meaning}{unit}{better}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The ratio of two columns' sums; NaN if the denominator is zero."""
+
+    upper: tuple[str, ...]
+    """Columns that are added up to the numerator; a repeated one counts repeatedly."""
+    lower: tuple[str, ...]
+    """The same for the denominator."""
+
+    def __call__(self, sums: Sums) -> FloatArray:
+        """Return the ratio of each entry."""
+        import numpy as np
+
+        top, bottom = _added(sums, self.upper), _added(sums, self.lower)
+        return top / np.where(bottom, bottom, np.nan)
+
+    def of(self, numbers: Mapping[str, float]) -> float:
+        """Return the ratio of single sums, which numpy takes ten times as long for."""
+        top = bottom = 0.0
+        for name in self.upper:
+            top += numbers[name]
+        for name in self.lower:
+            bottom += numbers[name]
+        return top / bottom if bottom else math.nan
+
+
+def ratio(numerator: str | tuple[str, ...], denominator: str | tuple[str, ...]) -> Ratio:
+    """Return the ratio of two columns' sums; NaN if the denominator is zero.
+
+    Args:
+        numerator: A column, or several that are added up; a repeated one counts repeatedly.
+        denominator: The same.
+    """
+    return Ratio(_names(numerator), _names(denominator))
+
+
+def share(
+    name: str,
+    meaning: str,
+    numerator: str | tuple[str, ...],
+    denominator: str | tuple[str, ...],
+    *,
+    direction: Direction = "higher",
+    count: str | None = None,
+    bounded: bool = True,
+) -> ScoreDefinition:
+    """Return the score that is the ratio of two columns' sums.
+
+    Args:
+        name: Name of the score.
+        meaning: Short description of the score.
+        numerator: A column, or several that are added up; a repeated one counts repeatedly.
+        denominator: The same.
+        direction: Which end of the range is better.
+        count: Column whose sum is ``n``; None: the denominator; empty: the scored items.
+        bounded: Whether best and worst cases exist.
+    """
+    columns = tuple(dict.fromkeys((*_names(numerator), *_names(denominator))))
+    return ScoreDefinition(
+        name=name,
+        meaning=meaning,
+        direction=direction,
+        columns=columns,
+        value=ratio(numerator, denominator),
+        count=_names(denominator)[-1] if count is None else count,
+        bounded=bounded,
+    )
+
+
+def _added(sums: Sums, names: tuple[str, ...]) -> FloatArray:
+    total = sums[names[0]]
+    for name in names[1:]:
+        total = total + sums[name]
+    return total
+
+
+def _names(columns: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else columns

@@ -1,0 +1,259 @@
+"""Significance tests: permutation p-values, Holm's correction, and letters for groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .columns_and_scores import FloatArray, ScoreDefinition
+
+
+# Numbers of one block of replicates; 8 MB.
+_BLOCK = 1 << 20
+# Relative difference below which two statistics are equal but for rounding.
+_EQUAL = 1e-9
+# A variance below this share of its terms is their rounding error.
+_NO_VARIANCE = 1e-12
+# Step of the numerical derivative; the cube root of a float's precision is best for a central one.
+_STEP = 6e-6
+
+
+def p_value(
+    score: ScoreDefinition,
+    first: FloatArray,
+    second: FloatArray,
+    changed: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    *,
+    replicates: int,
+    seed: int,
+) -> float:
+    """Return the two-sided p-value of swapping clusters between the runs.
+
+    With few changed clusters every swap is tried, otherwise random ones. The p-value of random
+    swaps counts the observed one too, so that it is never 0 (Phipson and Smyth, 2010).
+    """
+    count = int(changed.sum())
+    if count == 0:
+        return 1.0
+    statistic = _Swapped.of(score, first, second, changed)
+    exact = 2**count <= replicates
+    observed = statistic.of_swaps(_no_swap(count))[0]
+    swaps = _every_swap(count) if exact else _random_swaps(count, replicates, seed)
+    extreme = sum(_at_least(statistic.of_swaps(block), float(observed)) for block in swaps)
+    if exact:
+        return extreme / 2.0**count
+    return (extreme + 1) / (replicates + 1)
+
+
+def _at_least(found: FloatArray, observed: float) -> int:
+    """Count statistics that are as far from zero as the observed one; undefined ones count."""
+    import numpy as np
+
+    return int(np.sum(~(np.abs(found) < abs(observed) * (1 - _EQUAL))))
+
+
+def _no_swap(count: int) -> FloatArray:
+    import numpy as np
+
+    return np.zeros((1, count))
+
+
+def _every_swap(count: int) -> Iterator[FloatArray]:
+    import numpy as np
+
+    masks = np.arange(2**count)[:, None] >> np.arange(count)
+    yield (masks & 1).astype(np.float64)
+
+
+def _random_swaps(count: int, replicates: int, seed: int) -> Iterator[FloatArray]:
+    """Yield random swaps: a row for each replicate, a one for each cluster that is swapped."""
+    import numpy as np
+
+    random = np.random.default_rng((seed, 2))
+    for rows in blocks_of(replicates, count):
+        drawn = np.frombuffer(random.bytes(rows * ((count + 7) // 8)), dtype=np.uint8)
+        bits = np.unpackbits(drawn.reshape(rows, -1), axis=1, count=count)
+        yield bits.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Swapped:
+    """The test's statistic after clusters are swapped: the difference over its standard error.
+
+    Without the division, the test would reject too often for runs that are equally good but not
+    interchangeable, such as long and short captions with the same rate: swapping gives both runs
+    the same mean length, which changes the variance of the difference. Divided by its standard
+    error the difference has the same distribution before and after (Janssen, 1997; Chung and
+    Romano, Exact and Asymptotically Robust Permutation Tests, 2013), and the test stays exact for
+    interchangeable models.
+
+    The standard error is the delta method's, from the score's derivatives at the swapped sums. It
+    needs the sums of products of columns, which are swapped as the columns are.
+    """
+
+    score: ScoreDefinition
+    totals: tuple[FloatArray, FloatArray]
+    """Sums of both runs by column."""
+    products: tuple[FloatArray, FloatArray, FloatArray]
+    """Sums of products of two columns: within the first run, within the second, between them."""
+    moved: FloatArray
+    """Of each changed cluster (row): what swapping it adds to the first run's sums, to its sums of
+    products, and to those between the runs."""
+
+    @classmethod
+    def of(
+        cls,
+        score: ScoreDefinition,
+        first: FloatArray,
+        second: FloatArray,
+        changed: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    ) -> _Swapped:
+        """Sum up what swaps need, so that a swap is a product of matrices."""
+        import numpy as np
+
+        a, b = first[changed], second[changed]
+        between = _outer(b, a)
+        moved = [b - a, _outer(b, b) - _outer(a, a), between - _outer(a, b)]
+        return cls(
+            score=score,
+            totals=(first.sum(axis=0), second.sum(axis=0)),
+            products=(first.T @ first, second.T @ second, first.T @ second),
+            moved=np.hstack(moved),
+        )
+
+    def of_swaps(self, swaps: FloatArray) -> FloatArray:
+        """Return the statistic of each row of swaps."""
+        import numpy as np
+
+        width = len(self.score.columns)
+        added = swaps @ self.moved
+        sums, products, between = np.split(added, [width, width + width**2], axis=1)
+        first, second = self.totals[0] + sums, self.totals[1] - sums
+        difference = values_of(self.score, second) - values_of(self.score, first)
+        shape = (-1, width, width)
+        within = products.reshape(shape)
+        variance = self._variance(
+            _slopes(self.score, first),
+            _slopes(self.score, second),
+            self.products[0] + within,
+            self.products[1] - within,
+            self.products[2] + between.reshape(shape),
+        )
+        return _over_error(difference, variance)
+
+    @staticmethod
+    def _variance(
+        a: FloatArray, b: FloatArray, within_a: FloatArray, within_b: FloatArray, mixed: FloatArray
+    ) -> FloatArray:
+        """Return the sum over clusters of the squared change that each makes to the difference."""
+        import numpy as np
+
+        found: FloatArray = (
+            np.einsum("ri,rij,rj->r", a, within_a, a)
+            + np.einsum("ri,rij,rj->r", b, within_b, b)
+            - 2 * np.einsum("ri,rij,rj->r", a, mixed, b)
+        )
+        terms = np.einsum("ri,rii->r", a**2, within_a) + np.einsum("ri,rii->r", b**2, within_b)
+        found[found < _NO_VARIANCE * terms] = 0
+        return found
+
+
+def _over_error(difference: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return differences over their standard errors; 0 over 0 is 0."""
+    import numpy as np
+
+    out = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
+    out[np.isnan(difference)] = np.nan
+    np.divide(difference, np.sqrt(np.maximum(variance, 0)), out=out, where=variance > 0)
+    return out
+
+
+def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the products of every column of one matrix with every column of the other."""
+    products: FloatArray = (a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
+    return products
+
+
+def _slopes(score: ScoreDefinition, sums: FloatArray) -> FloatArray:
+    """Return the score's derivatives by its sums, at every row of sums."""
+    import numpy as np
+
+    value = score.smooth or score.value
+    columns = {name: sums[:, at] for at, name in enumerate(score.columns)}
+    slopes = np.empty_like(sums)
+    for at, name in enumerate(score.columns):
+        step = _STEP * np.maximum(np.abs(sums[:, at]), 1.0)
+        above = value({**columns, name: sums[:, at] + step})
+        below = value({**columns, name: sums[:, at] - step})
+        slopes[:, at] = (above - below) / (2 * step)
+    return slopes
+
+
+def values_of(score: ScoreDefinition, sums: FloatArray) -> FloatArray:
+    """Return the score of every row of sums; NaN where it is undefined."""
+    return score.value({name: sums[:, at] for at, name in enumerate(score.columns)})
+
+
+def blocks_of(rows: int, columns: int) -> Iterator[int]:
+    """Yield the rows of each block, so that a block has a bounded size."""
+    most = max(1, _BLOCK // columns)
+    for start in range(0, rows, most):
+        yield min(most, rows - start)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Return p-values corrected for their number (Holm, 1979).
+
+    The chance of one or more false findings among all of them is at most the level, however the
+    tests depend on each other.
+    """
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for rank, at in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
+        corrected[at] = largest
+    return tuple(corrected)
+
+
+def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> tuple[str, ...]:
+    """Return letters for things by rank; two that share a letter can't be told apart.
+
+    Insert and absorb (Piepho, An Algorithm for a Letter-Based Representation of All-Pairwise
+    Comparisons, 2004).
+
+    Args:
+        count: How many things there are.
+        different: Pairs of ranks, counted from 0, that a test tells apart.
+    """
+    groups = [frozenset(range(count))] if count else []
+    for one, other in sorted(different):
+        split = (
+            part
+            for group in groups
+            for part in ((group - {one}, group - {other}) if {one, other} <= group else (group,))
+        )
+        groups = _absorbed(split)
+    groups.sort(key=sorted)
+    return tuple(
+        "".join(_letter(at) for at, group in enumerate(groups) if rank in group)
+        for rank in range(count)
+    )
+
+
+def _absorbed(groups: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """Return the distinct groups that are not part of another."""
+    distinct = list(dict.fromkeys(groups))
+    return [group for group in distinct if not any(group < other for other in distinct)]
+
+
+def _letter(at: int) -> str:
+    """Return the letter of a group: a to z, then a1 to z1, and so on."""
+    turn, place = divmod(at, len(_LETTERS))
+    return _LETTERS[place] + (str(turn) if turn else "")

@@ -1,0 +1,240 @@
+"""POPE's analyses: frequent hallucinations, stability over prompts, agreement with captions."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from . import PopeCounts, PopeMetric
+from .question_builder import ObjectCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitRatio:
+    """Share of hallucinated objects that are among the k most frequent ones."""
+
+    k: int
+    """Number of objects that count as frequent."""
+    value: float | None
+    """Mean over images; None if no image has a hallucinated object."""
+    n: int
+    """Number of images with a hallucinated object; the mean is over these."""
+
+
+def hit_ratio_by_frequency(
+    hallucinated: Iterable[Collection[str]], counts: ObjectCounts, ks: Sequence[int] = (10, 20, 30)
+) -> list[HitRatio]:
+    """Return HR_A@k (papers/pope.txt, formula 3).
+
+    For one image, it is the share of hallucinated objects that are among the k most frequent
+    objects. The score is the mean over images. Formula 3 also counts images without hallucination,
+    whose share is 0/0; they are left out here.
+
+    Args:
+        hallucinated: For each image, the distinct hallucinated objects of its caption.
+        counts: Frequencies of objects. The paper counts in MSCOCO and does not print the list.
+        ks: The values of k.
+    """
+    return _hit_ratios(list(hallucinated), counts.by_frequency(), ks)
+
+
+def hit_ratio_by_company(
+    hallucinated: Mapping[str, Collection[str]],
+    shown: Mapping[str, Collection[str]],
+    probe: str,
+    counts: ObjectCounts,
+    ks: Sequence[int] = (10, 20, 30),
+) -> list[HitRatio]:
+    """Return HR_C@k(o) (papers/pope.txt, formula 4), over the images that show object o.
+
+    Args:
+        hallucinated: Image -> the distinct hallucinated objects of its caption.
+        shown: Image -> the objects that it shows.
+        probe: The object o.
+        counts: How often objects occur together with it.
+        ks: The values of k.
+    """
+    rows = [names for image, names in hallucinated.items() if probe in shown.get(image, ())]
+    ranked = [name for name in counts.by_company([probe]) if name != probe]
+    return _hit_ratios(rows, ranked, ks)
+
+
+def _hit_ratios(
+    rows: Sequence[Collection[str]], ranked: Sequence[str], ks: Sequence[int]
+) -> list[HitRatio]:
+    sets = [set(row) for row in rows if row]
+    out = []
+    for k in ks:
+        top = set(ranked[:k])
+        shares = [len(names & top) / len(names) for names in sets]
+        value = math.fsum(shares) / len(shares) if shares else None
+        out.append(HitRatio(k=k, value=value, n=len(shares)))
+    return out
+
+
+def accumulated_proportions(
+    hallucinated: Iterable[Iterable[str]],
+    ranked: Sequence[str],
+    ks: Sequence[int] = (10, 20, 30, 40, 50, 60, 70, 80),
+) -> list[float | None]:
+    """Return the share of all hallucinations that the first k objects cause (Tables 8 and 9).
+
+    Args:
+        hallucinated: For each image, the hallucinated objects of its caption.
+        ranked: Objects in order, such as :meth:`ObjectCounts.by_frequency`.
+        ks: The values of k.
+    """
+    times = Counter(name for row in hallucinated for name in row)
+    total = times.total()
+    if not total:
+        return [None for _ in ks]
+    return [sum(times[name] for name in ranked[:k]) / total for k in ks]
+
+
+def parser_comparison(
+    answers: Sequence[str], labels: Sequence[str]
+) -> dict[str, dict[str, float | None]]:
+    """Return the scores of the same answers under every parser.
+
+    Args:
+        answers: What the model wrote.
+        labels: ``yes`` or ``no``, one for each answer.
+
+    Returns:
+        Parser -> score -> value; None where it is not defined.
+    """
+    comparison = ParserComparison()
+    comparison.add(answers, labels)
+    return comparison.scores()
+
+
+class ParserComparison:
+    """Scores of the same answers under every parser, added up over batches."""
+
+    def __init__(self) -> None:
+        self._metrics = {name: PopeMetric(variant=name) for name in PopeMetric.variant_names()}
+        self._counts = dict.fromkeys(self._metrics, PopeCounts(0, 0, 0, 0, 0, 0, 0))
+
+    def add(self, answers: Sequence[str], labels: Sequence[str]) -> None:
+        """Add answers.
+
+        Args:
+            answers: What the model wrote.
+            labels: ``yes`` or ``no``, one for each answer.
+        """
+        for name, metric in self._metrics.items():
+            more = metric.count(answers, labels)
+            self._counts[name] = PopeCounts(*map(sum, zip(self._counts[name], more, strict=True)))
+
+    def scores(self) -> dict[str, dict[str, float | None]]:
+        """Return parser -> score -> value; None if it is undefined."""
+        return {name: _scores(counts) for name, counts in self._counts.items()}
+
+
+def _scores(counts: PopeCounts) -> dict[str, float | None]:
+    said_yes = counts.tp + counts.fp
+    return {
+        "accuracy": _quotient(counts.tp + counts.tn, counts.answered),
+        "precision": _quotient(counts.tp, said_yes),
+        "recall": _quotient(counts.tp, counts.tp + counts.fn),
+        "f1": _quotient(2 * counts.tp, 2 * counts.tp + counts.fp + counts.fn),
+        "yes_ratio": _quotient(said_yes, counts.answered),
+        "unparsed_rate": _quotient(counts.unparsed, counts.questions),
+    }
+
+
+def _quotient(top: int, bottom: int) -> float | None:
+    return top / bottom if bottom else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stability:
+    """A score over several prompt templates."""
+
+    mean: float
+    """Mean."""
+    std: float
+    """Standard deviation over the templates (of the population, as in Table 4)."""
+    lowest: float
+    """Lowest value."""
+    highest: float
+    """Highest value."""
+    templates: int
+    """Number of templates."""
+
+
+def template_stability(scores: Mapping[str, float]) -> Stability:
+    """Return how much a score varies with the prompt (papers/pope.txt, section 5.3, Table 4).
+
+    Args:
+        scores: Template -> score.
+
+    Raises:
+        ValueError: No scores are given.
+    """
+    if not scores:
+        raise ValueError("no scores are given; give the score of at least one template")
+    values = list(scores.values())
+    mean = math.fsum(values) / len(values)
+    spread = math.fsum((value - mean) ** 2 for value in values) / len(values)
+    return Stability(
+        mean=mean,
+        std=math.sqrt(spread),
+        lowest=min(values),
+        highest=max(values),
+        templates=len(values),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consistency:
+    """Agreement between answers to questions and captions of the same images."""
+
+    denied: int
+    """Objects whose presence the model denied."""
+    denied_but_mentioned: int
+    """Denied objects that its caption of the same image mentions."""
+    mentioned: int
+    """Objects in questions that captions mention."""
+    mentioned_and_affirmed: int
+    """Mentioned objects whose presence the model affirmed."""
+
+    @property
+    def denial_rate(self) -> float | None:
+        """Share of denied objects that captions do not mention; None without denied ones."""
+        return 1 - self.denied_but_mentioned / self.denied if self.denied else None
+
+    @property
+    def affirmation_rate(self) -> float | None:
+        """Share of mentioned objects that were affirmed; None without mentioned ones."""
+        return self.mentioned_and_affirmed / self.mentioned if self.mentioned else None
+
+
+def caption_consistency(
+    polled: Iterable[tuple[str, str, str | None]], captions: Mapping[str, Collection[str]]
+) -> Consistency:
+    """Compare answers with captions (papers/pope.txt, section 5.3, "Consistency").
+
+    Args:
+        polled: Image, object, and parsed answer: ``yes``, ``no``, or None for an unparsed answer,
+            which does not count. Of several answers about one object, the first counts.
+        captions: Image -> the objects that its caption mentions; other images are left out.
+    """
+    seen: dict[tuple[str, str], str | None] = {}
+    for image, name, answer in polled:
+        if image in captions:
+            seen.setdefault((image, name), answer)
+    denied = [(image, name) for (image, name), answer in seen.items() if answer == "no"]
+    mentioned = [
+        answer
+        for (image, name), answer in seen.items()
+        if answer is not None and name in captions[image]
+    ]
+    return Consistency(
+        denied=len(denied),
+        denied_but_mentioned=sum(name in captions[image] for image, name in denied),
+        mentioned=len(mentioned),
+        mentioned_and_affirmed=sum(answer == "yes" for answer in mentioned),
+    )

@@ -1,0 +1,257 @@
+"""POPE questions made from the objects of images (section 5.1 of the paper)."""
+
+from __future__ import annotations
+
+import random
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from ..errors import OptionError
+from ..framework.results import JsonValue
+
+SAMPLINGS = ("random", "popular", "adversarial")
+"""Ways to choose absent objects."""
+
+TEMPLATES = (
+    "Is there {a} {object} in the image?",
+    "Does the image contain {a} {object}?",
+    "Have you noticed {a} {object} in the image?",
+    "Can you see {a} {object} in the image?",
+)
+"""The questions of the paper's Table 4, the default first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopeQuestion:
+    """A question about one object of one image."""
+
+    question_id: int
+    """Number of the question, from 1."""
+    image: str
+    """The image."""
+    text: str
+    """The question."""
+    label: str
+    """``yes`` or ``no``."""
+    object: str
+    """The object in question."""
+    category: str
+    """The sampling of absent objects."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the line of a question file."""
+        return {
+            "question_id": self.question_id,
+            "image": self.image,
+            "text": self.text,
+            "label": self.label,
+            "object": self.object,
+            "category": self.category,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopeBuild:
+    """Questions, and the images without questions."""
+
+    questions: tuple[PopeQuestion, ...]
+    """The questions; for every image, half have the label yes and half the label no."""
+    skipped: Mapping[str, str]
+    """Image -> why it has no questions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectCounts:
+    """How often images show objects, alone and together."""
+
+    images: Mapping[str, int]
+    """Object -> images that show it."""
+    together: Mapping[str, Mapping[str, int]]
+    """Object -> other object -> images that show both."""
+
+    def by_frequency(self) -> tuple[str, ...]:
+        """Return objects, the most frequent first; ties by name."""
+        return tuple(sorted(self.images, key=lambda name: (-self.images[name], name)))
+
+    def by_company(self, objects: Iterable[str]) -> tuple[str, ...]:
+        """Return objects by how often they occur with the given ones, in total; ties by name."""
+        totals: Counter[str] = Counter()
+        for name in objects:
+            totals.update(self.together.get(name, {}))
+        return tuple(sorted(self.images, key=lambda name: (-totals[name], name)))
+
+
+def count_objects(objects: Mapping[str, Iterable[str]]) -> ObjectCounts:
+    """Count objects over images; a duplicate object of an image counts once."""
+    images: Counter[str] = Counter()
+    together: dict[str, Counter[str]] = {}
+    for names in objects.values():
+        unique = sorted(set(names))
+        images.update(unique)
+        for first, second in combinations(unique, 2):
+            together.setdefault(first, Counter())[second] += 1
+            together.setdefault(second, Counter())[first] += 1
+    return ObjectCounts(images=images, together=together)
+
+
+_ARTICLE_AND_NAME = re.compile(r"\b([Aa])(?:/an|n)?\s+(?:<object>|\{object\})")
+
+_AN_DESPITE_SPELLING = re.compile(r"hour|honest|hono(?:u)?r|heir")
+_A_DESPITE_SPELLING = re.compile(
+    r"uni(?!n|m|d)|unanim|u(?:bi|fo|k[eru]|ra[nl]|rin|rol|sa[bg]|sb|se|su|t[eio]|v)|eu|ewe|ouija"
+    r"|on(?:e|ce)(?!rous)"
+)
+# Spelt letter by letter: SUV, HDTV, x-ray. Longer capitals with vowels are words.
+_INITIALS = re.compile(
+    r"(?:[A-Z]{2,3}|[B-DF-HJ-NP-TV-Z]{4,})s?\b|[A-Za-z](?![A-Za-z'])|[ei](?=[A-Z])"
+)
+_SPELT_WITH_AN = frozenset("AEFHILMNORSX")
+_NUMBER_WITH_AN = re.compile(r"8|11(?!\d)|18(?!\d)|1[18](?:\d{3})+(?!\d)")
+
+
+def article_of(name: str) -> str:
+    """Return ``a`` or ``an``, by sound: an umbrella, a unicycle, an hourglass, an X-ray."""
+    # Only the first sound matters, so accents and quotes are removed.
+    bare = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    bare = bare.lstrip(" \"'`([")
+    if bare[:1].isdigit():
+        return "an" if _NUMBER_WITH_AN.match(bare) else "a"
+    if _INITIALS.match(bare):
+        return "an" if bare[0].upper() in _SPELT_WITH_AN else "a"
+    word = bare.casefold()
+    if _AN_DESPITE_SPELLING.match(word):
+        return "an"
+    if _A_DESPITE_SPELLING.match(word):
+        return "a"
+    return "an" if word[:1] in ("a", "e", "i", "o", "u") else "a"
+
+
+def build_pope(
+    objects: Mapping[str, Iterable[str]],
+    *,
+    sampling: str,
+    questions_per_image: int = 6,
+    seed: int = 0,
+    template: str = TEMPLATES[0],
+    images: int | None = None,
+    min_objects: int | None = None,
+    counts: ObjectCounts | None = None,
+) -> PopeBuild:
+    """Return balanced questions: half about objects that an image shows, half about others.
+
+    For each image, ``questions_per_image / 2`` of its objects are drawn at random, and as many
+    absent ones. ``random`` draws these too. ``popular`` uses the most frequent objects.
+    ``adversarial`` uses those that occur most often with the image's objects, in total. Ties are
+    broken by name.
+
+    The draw depends only on the seed and the image. Therefore the three samplings ask about the
+    same present objects, and adding an image does not change the questions of the others.
+
+    Args:
+        objects: Image -> the objects that it shows.
+        sampling: One of :data:`SAMPLINGS`.
+        questions_per_image: Even; the paper has 6.
+        seed: Seed of the draw.
+        template: ``{object}`` (or ``<object>``) is the name and ``{a}`` its article; ``a`` or
+            ``a/an`` before the name is corrected too.
+        images: Number of images to draw, of those with enough objects; None: all of them.
+        min_objects: Fewest objects of an image; None: as many as there are questions about present
+            objects. The paper requires more than 3 for its six questions.
+        counts: Frequencies; None: of ``objects`` themselves, all images.
+
+    Returns:
+        The questions in the order of the images, alternating between present and absent objects;
+        and the images without enough objects.
+
+    Raises:
+        OptionError: The sampling is unknown, the template has no object, the number of questions is
+            odd, or too few images have enough objects.
+    """
+    template = _ARTICLE_AND_NAME.sub(r"{\1} {object}", template).replace("<object>", "{object}")
+    half = _checked_half(sampling, questions_per_image, template)
+    least = max(half, min_objects or 0)
+    counts = counts or count_objects(objects)
+    shown = {image: tuple(sorted(set(names))) for image, names in objects.items()}
+    skipped = {
+        image: f"{len(names)} objects, fewer than {least}"
+        for image, names in shown.items()
+        if len(names) < least
+    }
+    chosen = [image for image in shown if image not in skipped]
+    if images is not None:
+        chosen = _drawn_images(chosen, images, seed)
+    ranked = counts.by_frequency()
+    questions: list[PopeQuestion] = []
+    for image in chosen:
+        rng = random.Random(f"{seed}\0{image}")  # noqa: S311 - a seeded draw, no secret
+        present = rng.sample(shown[image], half)
+        absent = _absent(sampling, shown[image], half, ranked, counts, rng)
+        if len(absent) < half:
+            skipped[image] = f"{len(absent)} absent objects are known, fewer than {half}"
+            continue
+        for yes, no in zip(present, absent, strict=True):
+            for name, label in ((yes, "yes"), (no, "no")):
+                questions.append(
+                    PopeQuestion(
+                        question_id=len(questions) + 1,
+                        image=image,
+                        text=_asked(template, name),
+                        label=label,
+                        object=name,
+                        category=sampling,
+                    )
+                )
+    return PopeBuild(questions=tuple(questions), skipped=skipped)
+
+
+def _checked_half(sampling: str, questions_per_image: int, template: str) -> int:
+    if sampling not in SAMPLINGS:
+        raise OptionError("pope", "sampling", f"{sampling!r} is not one of {', '.join(SAMPLINGS)}")
+    if questions_per_image < 2 or questions_per_image % 2:
+        raise OptionError(
+            "pope", "questions_per_image", f"{questions_per_image} is not an even number from 2"
+        )
+    try:
+        filled = _asked(template, "\0")
+    except (KeyError, IndexError, ValueError, AttributeError) as err:
+        problem = f"{template!r} may only hold {{a}} and {{object}}"
+        raise OptionError("pope", "template", problem) from err
+    if "\0" not in filled:
+        raise OptionError("pope", "template", f"{template!r} has no {{object}}")
+    return questions_per_image // 2
+
+
+def _asked(template: str, name: str) -> str:
+    article = article_of(name)
+    return template.format(a=article, A=article.title(), object=name)
+
+
+def _drawn_images(chosen: Sequence[str], images: int, seed: int) -> list[str]:
+    if images < 0:
+        raise OptionError("pope", "images", f"{images} is negative; give 1 or more")
+    if images > len(chosen):
+        problem = f"{images} are requested, but only {len(chosen)} have enough objects"
+        raise OptionError("pope", "images", problem)
+    kept = set(random.Random(f"{seed}\0images").sample(sorted(chosen), images))  # noqa: S311
+    return [image for image in chosen if image in kept]
+
+
+def _absent(
+    sampling: str,
+    shown: Sequence[str],
+    half: int,
+    ranked: Sequence[str],
+    counts: ObjectCounts,
+    rng: random.Random,
+) -> list[str]:
+    if sampling == "adversarial":
+        ranked = counts.by_company(shown)
+    here = set(shown)
+    absent = [name for name in ranked if name not in here]
+    if sampling == "random" and len(absent) >= half:
+        return rng.sample(sorted(absent), half)
+    return absent[:half]

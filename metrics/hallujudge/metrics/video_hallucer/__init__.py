@@ -1,1 +1,0 @@
-"""VideoHallucer: pairs of a basic and a hallucinated question about videos."""

@@ -1,0 +1,431 @@
+"""VidHal's analyses, and the order found by questions about pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple, Protocol
+
+
+class PairedChoice(Protocol):
+    """A pair of captions and the chosen letter, as in the planner's answers."""
+
+    @property
+    def question(self) -> tuple[str, str]:
+        """The two letters."""
+        ...
+
+    @property
+    def chosen(self) -> str:
+        """The chosen letter."""
+        ...
+
+
+class TransitiveInconsistency(NamedTuple):
+    """Share of videos whose final order contradicts the answers about pairs."""
+
+    rate: float | None
+    """Contradicting videos / videos with enough answers; None without such videos."""
+    videos: tuple[str, ...]
+    """Videos with a contradiction."""
+    n: int
+    """Videos with enough answers to tell."""
+
+
+def transitive_inconsistency(
+    orders: Mapping[str, Sequence[str]],
+    answers: Mapping[str, Iterable[PairedChoice]],
+    *,
+    ends_only: bool = True,
+) -> TransitiveInconsistency:
+    """Return P_TI (formula 7): videos where the last caption was chosen over the first one.
+
+    Args:
+        orders: Video -> final order of letters.
+        answers: Video -> answers about pairs, including the pair of first and last caption.
+        ends_only: Count only the pair of first and last caption, as formula 7 does for three
+            captions. Otherwise every contradicted pair counts.
+    """
+    wrong, told = [], 0
+    for video, order in orders.items():
+        place = {letter: index for index, letter in enumerate(order)}
+        judged = [
+            answer
+            for answer in answers.get(video, ())
+            if all(letter in place for letter in answer.question)
+            and (not ends_only or set(answer.question) == {order[0], order[-1]})
+        ]
+        told += bool(judged)
+        if any(place[a.chosen] > min(place[letter] for letter in a.question) for a in judged):
+            wrong.append(video)
+    return TransitiveInconsistency(len(wrong) / told if told else None, tuple(wrong), told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderSensitivity:
+    """Variation of a score with the order in which captions are shown."""
+
+    scores: Mapping[str, float]
+    """Display order -> mean score."""
+    mean: float
+    """Mean over the display orders."""
+    std: float
+    """Standard deviation over the display orders (of the population)."""
+    spread: float
+    """Difference between the highest and the lowest score."""
+    same_answer: float | None
+    """Share of videos with the same chosen captions under every display order."""
+
+
+def input_order_sensitivity(
+    scores: Mapping[str, Mapping[str, float]],
+    answers: Mapping[str, Mapping[str, Sequence[int]]] | None = None,
+) -> OrderSensitivity:
+    """Compare a model's scores over all display orders (section 10.1, Figure 35).
+
+    Args:
+        scores: Display order (such as ``B, A, C``) -> video -> score.
+        answers: Display order -> video -> the chosen ranks, in order; None if unknown.
+
+    Raises:
+        ValueError: No scores are given, or the videos of two display orders differ.
+    """
+    if not scores or not all(scores.values()):
+        raise ValueError("give the scores of at least one display order, of at least one video")
+    _same_videos(scores)
+    means = {shown: math.fsum(rows.values()) / len(rows) for shown, rows in scores.items()}
+    mean = math.fsum(means.values()) / len(means)
+    variance = math.fsum((value - mean) ** 2 for value in means.values()) / len(means)
+    same = None
+    if answers:
+        _same_videos(answers)
+        first, *others = answers.values()
+        kept = sum(all(rows[v] == ranks for rows in others) for v, ranks in first.items())
+        same = kept / len(first) if first else None
+    return OrderSensitivity(
+        scores=means,
+        mean=mean,
+        std=math.sqrt(variance),
+        spread=max(means.values()) - min(means.values()),
+        same_answer=same,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consensus:
+    """Agreement of models on the videos that they answer correctly."""
+
+    pairs: Mapping[tuple[str, str], float | None]
+    """Two models -> videos that both answered correctly / videos that at least one did."""
+    models: Mapping[str, float | None]
+    """Model -> the mean over its pairs."""
+
+
+def model_consensus(correct: Mapping[str, Mapping[str, bool]]) -> Consensus:
+    """Return the consensus on multiple choice (section 10.2, Figure 36).
+
+    The paper defines it as "shared correct predictions across correctly answered instances between
+    model pairs". It is computed here as videos that both answered correctly / videos that at least
+    one did.
+
+    Args:
+        correct: Model -> video -> whether it was right.
+
+    Raises:
+        ValueError: The videos of two models differ.
+    """
+    _same_videos(correct)
+    right = {model: {v for v, yes in rows.items() if yes} for model, rows in correct.items()}
+    pairs: dict[tuple[str, str], float | None] = {}
+    for one, other in combinations(sorted(right), 2):
+        either = right[one] | right[other]
+        pairs[one, other] = len(right[one] & right[other]) / len(either) if either else None
+    models = {
+        model: _mean([value for pair, value in pairs.items() if model in pair])
+        for model in sorted(right)
+    }
+    return Consensus(pairs=pairs, models=models)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameReliance:
+    """Share of videos where a single frame leads to the same answer as the video."""
+
+    overall: float | None
+    """Same answers / videos."""
+    correct: float | None
+    """Same answers among videos whose full-video answer is right."""
+    incorrect: float | None
+    """Same answers among the other videos."""
+    n: int
+    """Number of videos."""
+
+
+def frame_reliance(
+    video: Mapping[str, Sequence[int]],
+    frame: Mapping[str, Sequence[int]],
+) -> FrameReliance:
+    """Return the overlap of answers from a video and from its most salient frame (Figure 7).
+
+    Args:
+        video: Video -> the chosen ranks from the whole video, in order (one for multiple choice).
+        frame: The same from a single frame.
+
+    Raises:
+        ValueError: The videos of both differ.
+    """
+    _same_videos({"video": video, "frame": frame})
+    same = {name: tuple(ranks) == tuple(frame[name]) for name, ranks in video.items()}
+    right = {
+        name: tuple(ranks) == tuple(sorted(ranks)) and 1 in ranks for name, ranks in video.items()
+    }
+    return FrameReliance(
+        overall=_share(same.values()),
+        correct=_share(same[name] for name in same if right[name]),
+        incorrect=_share(same[name] for name in same if not right[name]),
+        n=len(same),
+    )
+
+
+def misalignment(orders: Iterable[Sequence[int]], high: int, low: int) -> float | None:
+    """Return HM_high→low (formula 8) for two ranks.
+
+    Args:
+        orders: For each video, the ranks in the order that the model gave.
+        high: The worse rank.
+        low: The better rank.
+    """
+    asked = [list(ranks) for ranks in orders if high in ranks and low in ranks]
+    return _share(ranks.index(high) < ranks.index(low) for ranks in asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityVote:
+    """One judge's answer to one yes/no question about a video's captions."""
+
+    video: str
+    """The video."""
+    judge: str
+    """The judge."""
+    criterion: str
+    """``realism``, ``ordering`` or ``relevance``."""
+    prompt: str
+    """The wording of the question and its caption."""
+    answer: str | None
+    """``yes``, ``no``, or None for an unparsed reply."""
+
+
+_CRITERIA = ("realism", "ordering", "relevance")
+
+
+def caption_quality(votes: Iterable[QualityVote]) -> dict[str, dict[str, float | None]]:
+    """Return the quality of generated captions (section 7.2, "Caption Quality Scoring").
+
+    A criterion's score is the share of yes over all judges and prompts. ``total`` is the sum over
+    the three criteria, from 0 to 3; a video without answers about one of them has no total.
+    Unparsed replies are left out, and counted as ``unread``.
+
+    Returns:
+        Video -> criterion (and ``total``, ``unread``) -> score; the best video first, then by name.
+
+    Raises:
+        ValueError: A criterion is unknown.
+    """
+    answers: dict[str, dict[str, list[str | None]]] = {}
+    for vote in votes:
+        if vote.criterion not in _CRITERIA:
+            raise ValueError(
+                f"criterion {vote.criterion!r} of {vote.video!r}: choose {', '.join(_CRITERIA)}"
+            )
+        rows = answers.setdefault(vote.video, {name: [] for name in _CRITERIA})
+        rows[vote.criterion].append(vote.answer)
+    table = {video: _quality(rows) for video, rows in answers.items()}
+    return dict(
+        sorted(
+            table.items(),
+            key=lambda row: (-(row[1]["total"] or 0), row[1]["total"] is None, row[0]),
+        )
+    )
+
+
+def _quality(rows: Mapping[str, Sequence[str | None]]) -> dict[str, float | None]:
+    scores = {
+        name: _share(answer == "yes" for answer in answers if answer is not None)
+        for name, answers in rows.items()
+    }
+    known = [value for value in scores.values() if value is not None]
+    unread = sum(answer is None for answers in rows.values() for answer in answers)
+    total = math.fsum(known) if len(known) == len(_CRITERIA) else None
+    return {**scores, "total": total, "unread": float(unread)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Agreement of people with the annotated order."""
+
+    videos: Mapping[str, float]
+    """Video -> share of people who chose the annotated order."""
+    mean: float | None
+    """The mean over videos."""
+    aligned: float | None
+    """Share of videos where more than half of the people did."""
+    misaligned: tuple[str, ...]
+    """The other videos."""
+    groups: Mapping[str, float | None]
+    """Group, such as an aspect -> mean over its videos."""
+
+
+def human_agreement(
+    choices: Mapping[str, Sequence[bool]], groups: Mapping[str, str] | None = None
+) -> Agreement:
+    """Return people's agreement with the annotated order (section 3.4, Figure 3; 8.2, Table 4).
+
+    A majority is more than half: the paper's table of misaligned videos includes one with 0.5.
+
+    Args:
+        choices: Video -> for each person, whether they chose the annotated order.
+        groups: Video -> group.
+
+    Raises:
+        ValueError: A video has no answers.
+    """
+    empty = [video for video, people in choices.items() if not people]
+    if empty:
+        raise ValueError(f"no answers about {', '.join(empty[:5])}")
+    videos = {video: sum(people) / len(people) for video, people in choices.items()}
+    members: dict[str, list[float | None]] = {}
+    for video, value in videos.items():
+        members.setdefault((groups or {}).get(video, ""), []).append(value)
+    return Agreement(
+        videos=videos,
+        mean=_mean(list(videos.values())),
+        aligned=_share(value > 0.5 for value in videos.values()),
+        misaligned=tuple(video for video, value in videos.items() if value <= 0.5),
+        groups={name: _mean(rows) for name, rows in sorted(members.items())},
+    )
+
+
+def _share(flags: Iterable[bool]) -> float | None:
+    rows = list(flags)
+    return sum(rows) / len(rows) if rows else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _same_videos(tables: Mapping[str, Mapping[str, object]]) -> None:
+    names = list(tables)
+    for name in names[1:]:
+        odd = set(tables[names[0]]) ^ set(tables[name])
+        if odd:
+            raise ValueError(
+                f"{names[0]!r} and {name!r} have different videos; "
+                f"{', '.join(sorted(odd)[:5])} only in one of them"
+            )
+
+
+class PairQuestion(NamedTuple):
+    """Two captions to choose between, in display order."""
+
+    first: str
+    """Letter of the first caption."""
+    second: str
+    """Letter of the second caption."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairAnswer:
+    """A model's answer to a question."""
+
+    question: PairQuestion
+    """The pair."""
+    chosen: str
+    """Letter of the chosen caption."""
+
+
+class RelativeOrdering:
+    """Finds an order with as few questions about pairs as possible.
+
+    Each caption is first compared with its neighbour in display order, and placed on the side that
+    the answer gives. It is then compared with the captions on that side, the nearest first, until
+    it does not pass one. No pair is asked whose order is known, so that cycles cannot arise. For
+    three captions this is the paper's decision tree: two questions, and a third if they leave two
+    orders open.
+
+    For an unparsed answer, the released inference looks at the annotation and assumes the wrong
+    choice. Here :meth:`answer` accepts parsed answers only; the caller decides whether to stop or
+    to assume the wrong choice.
+
+    Args:
+        letters: Letters of the captions, in display order.
+
+    Raises:
+        ValueError: There are fewer than two letters, or a duplicate.
+    """
+
+    def __init__(self, letters: Sequence[str]) -> None:
+        if len(letters) < 2 or len(set(letters)) < len(letters):
+            raise ValueError(f"give at least two different letters; got {list(letters)}")
+        self._letters = tuple(letters)
+        self._answers: list[PairAnswer] = []
+        self._steps = self._ask()
+        self._question: PairQuestion | None = next(self._steps)
+        self._order: tuple[str, ...] | None = None
+
+    @property
+    def question(self) -> PairQuestion | None:
+        """The next pair; None once the order is known."""
+        return self._question
+
+    @property
+    def order(self) -> tuple[str, ...] | None:
+        """The order, the most faithful caption first; None while a question is open."""
+        return self._order
+
+    @property
+    def answers(self) -> tuple[PairAnswer, ...]:
+        """The questions and answers so far."""
+        return tuple(self._answers)
+
+    def answer(self, chosen: str) -> None:
+        """Add the answer to :attr:`question`.
+
+        Args:
+            chosen: Letter of the chosen caption.
+
+        Raises:
+            ValueError: No question is open, or the letter is not one of the pair.
+        """
+        question = self._question
+        if question is None:
+            raise ValueError("the order is known, so no question is open; read it from .order")
+        if chosen not in question:
+            raise ValueError(f"{chosen!r} is neither {question.first!r} nor {question.second!r}")
+        self._answers.append(PairAnswer(question=question, chosen=chosen))
+        try:
+            self._question = self._steps.send(chosen)
+        except StopIteration as stop:
+            self._question, self._order = None, tuple(stop.value)
+
+    def _ask(self) -> Generator[PairQuestion, str, list[str]]:
+        order = [self._letters[0]]
+        for neighbour, letter in zip(self._letters, self._letters[1:], strict=False):
+            place = order.index(neighbour)
+            before = (yield self._pair(neighbour, letter)) == letter
+            if before:
+                while place > 0 and (yield self._pair(order[place - 1], letter)) == letter:
+                    place -= 1
+            else:
+                place += 1
+                while place < len(order) and (yield self._pair(order[place], letter)) != letter:
+                    place += 1
+            order.insert(place, letter)
+        return order
+
+    def _pair(self, one: str, other: str) -> PairQuestion:
+        first, second = sorted((one, other), key=self._letters.index)
+        return PairQuestion(first, second)

@@ -1,1 +1,0 @@
-"""Matching of keyword lists by a synonym graph, as Mementos does."""

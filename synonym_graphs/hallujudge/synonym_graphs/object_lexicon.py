@@ -1,0 +1,213 @@
+"""The dictionaries of an object matcher, and the walk that looks up a caption's words in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from . import chair_rules as chair
+from .graph import SynonymGraph
+from .word_forms import published_singular, singular
+
+Variant: TypeAlias = Literal["published", "corrected"]
+
+
+class Hit(NamedTuple):
+    """The meaning of a word or a unit."""
+
+    word: str
+    """The word that it counts as."""
+    object: str | None
+    """Its root; None: the word is known, but names no object."""
+
+
+class Unit(NamedTuple):
+    """A multi-word name without its first word."""
+
+    middle: tuple[str, ...]
+    """The words between the first and the last."""
+    last: str
+    """The last word; only it may be in the plural."""
+    hit: Hit
+    """The meaning of the whole name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lexicon:
+    """The words of a graph, by role."""
+
+    singles: dict[str, Hit]
+    """Single words and their meanings."""
+    units: dict[str, tuple[Unit, ...]]
+    """First word -> the units that begin with it, the longest first."""
+    words: frozenset[str]
+    """Every word that occurs in a single or a unit."""
+    suppress: tuple[tuple[str, str, bool], ...]
+    """(word, beside, whether ``beside`` is compared with objects instead of words)."""
+    keys: Callable[[str], tuple[str, str]]
+    """Token -> (its spelling in names, its singular)."""
+
+
+def published_keys(token: str) -> tuple[str, str]:
+    """Return a token's keys in the published variant: both are its textblob singular."""
+    word = published_singular(token)
+    return word, word
+
+
+def corrected_keys(token: str) -> tuple[str, str]:
+    """Return a token's keys in the corrected variant: the token and its singular."""
+    return token, singular(token)
+
+
+def build_lexicon(graph: SynonymGraph, variant: Variant) -> Lexicon:
+    """Return the lexicon of a graph and variant."""
+    if variant == "corrected":
+        singles, pairs = _corrected(graph)
+    elif graph.rows:
+        singles, pairs = _published_table(graph)
+    else:
+        singles, pairs = _published_graph(graph)
+    by_root = variant == "corrected"
+    suppress = tuple((rule.form, rule.beside, by_root) for rule in graph.suppress)
+    for form, beside, _ in suppress:
+        # A suppress rule needs its words found even if they name no object.
+        singles.setdefault(form, Hit(form, None))
+        singles.setdefault(beside, Hit(beside, None))
+    units = _units(pairs)
+    words = set(singles) | set(units)
+    for rest in units.values():
+        for unit in rest:
+            words.update(unit.middle, (unit.last,))
+    return Lexicon(
+        singles=singles,
+        units=units,
+        words=frozenset(words),
+        suppress=suppress,
+        keys=corrected_keys if variant == "corrected" else published_keys,
+    )
+
+
+def _published_table(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
+    """Return the singles and units of a table's raw rows, as the published script reads them."""
+    roots = graph.table_entries
+    pairs: dict[str, str] = {}
+    for row in graph.rows:
+        for entry in row:
+            name = entry.strip()
+            two_words = name.count(" ") == 1 and len(name.split()) == 2
+            if two_words and name not in chair.PUBLISHED_APART:
+                pairs[name] = name
+    pairs |= {name: name for name in chair.BLOCKED}
+    pairs |= _qualified(graph)
+    pairs |= chair.PUBLISHED_READS_AS
+    hits = {name: Hit(word, roots.get(word)) for name, word in pairs.items()}
+    # Entries with a blank or a capital letter stay, as in the script, although no token matches.
+    return {entry: Hit(entry, root) for entry, root in roots.items()}, hits
+
+
+def _published_graph(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
+    """Return the singles and units of a JSON graph's forms and rules; units have two words."""
+    singles, pairs = _corrected(graph)
+    return singles, {name: hit for name, hit in pairs.items() if len(name.split()) == 2}
+
+
+def _corrected(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
+    """Return the singles and units of forms of any length, with a blank or a hyphen."""
+    known = {form: Hit(form, roots[0]) for form, roots in graph.edges}
+    named = {name: known.get(word, Hit(word, None)) for name, word in _qualified(graph).items()}
+    for form, target in graph.compounds:
+        named[form] = Hit(form, None) if target is None else known.get(target, Hit(target, None))
+    named |= known  # A form of the graph takes precedence over the rules.
+    singles = {form: hit for form, hit in named.items() if " " not in form}
+    # The tokeniser splits off a possessive ("bird's eye"), so such a name is a unit of its parts.
+    parts = {form: form.replace("'s ", " 's ") for form in named}
+    pairs = {parts[form]: hit for form, hit in named.items() if " " in form}
+    for form, hit in pairs.items():
+        if "'" not in form:
+            singles.setdefault(form.replace(" ", "-"), hit)
+    return singles, pairs
+
+
+def _qualified(graph: SynonymGraph) -> dict[str, str]:
+    return {
+        f"{qualifier} {head}": head
+        for rule in graph.qualifiers
+        for qualifier in rule.qualifiers
+        for head in rule.heads
+    }
+
+
+def _units(pairs: dict[str, Hit]) -> dict[str, tuple[Unit, ...]]:
+    found: dict[str, list[Unit]] = {}
+    for first, unit in _split(pairs):
+        found.setdefault(first, []).append(unit)
+    return {
+        first: tuple(sorted(units, key=lambda unit: -len(unit.middle)))
+        for first, units in found.items()
+    }
+
+
+def _split(pairs: dict[str, Hit]) -> Iterator[tuple[str, Unit]]:
+    for name, hit in pairs.items():
+        first, *middle, last = name.split()
+        yield first, Unit(tuple(middle), last, hit)
+
+
+WordFields: TypeAlias = tuple[str, str, int, int]
+"""The fields of a ``Word`` as a plain tuple."""
+Found: TypeAlias = tuple[str, str | None, int, int]
+"""A word or unit of the lexicon: the word that it counts as, its root, start and end."""
+
+
+def walk(words: Sequence[WordFields | None], lexicon: Lexicon) -> list[Found]:
+    """Join units from left to right, and return every word and unit that has a meaning.
+
+    Args:
+        words: The words of the lexicon, with None where another token lies between two.
+        lexicon: The meanings.
+    """
+    singles, units = lexicon.singles, lexicon.units
+    hits: list[Found] = []
+    index, count = 0, len(words)
+    while index < count:
+        word = words[index]
+        index += 1
+        if word is None:
+            continue
+        written, singular, start, end = word
+        if written in units and index < count and words[index] is not None:
+            found = _unit(words, index, lexicon, written)
+            if found is not None:
+                hit, index, end = found
+                hits.append((*hit, start, end))
+                continue
+        single = singles.get(written) or singles.get(singular)
+        if single is not None:
+            hits.append((*single, start, end))
+    return hits
+
+
+def _unit(
+    words: Sequence[WordFields | None], index: int, lexicon: Lexicon, first: str
+) -> tuple[Hit, int, int] | None:
+    """Return the longest unit that begins with ``first``, or None.
+
+    Args:
+        words: The words of the caption.
+        index: The index of the word after ``first``.
+        lexicon: The units.
+        first: The first word.
+
+    Returns:
+        The meaning of the unit, the index of the word after it, and where it ends.
+    """
+    for middle, last, hit in lexicon.units[first]:
+        behind = index + len(middle)
+        final = words[behind] if behind < len(words) else None
+        if final is None or (last != final[1] and last != final[0]):
+            continue
+        between = words[index:behind]
+        if all(w is not None and w[0] == m for w, m in zip(between, middle, strict=True)):
+            return hit, behind + 1, final[3]
+    return None

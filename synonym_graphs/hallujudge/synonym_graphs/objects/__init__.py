@@ -1,1 +1,0 @@
-"""The object matcher: finds the objects that a caption mentions, as CHAIR defines them."""

@@ -1,0 +1,110 @@
+"""How EventHallusion's answers and judgements are parsed and counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.metrics.event_hallusion import (
+    EventHallusionItem,
+    EventHallusionMetric,
+    EventQuestion,
+    parse_answer,
+    parse_judgement,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "published", "corrected"),
+    [
+        ("No.", "no", "no"),
+        ("YES, it is not far.", "yes", "yes"),
+        ("Not sure", "no", None),
+        ("Nothing happens.", "no", None),
+        ("Yesterday", "yes", None),
+        (" No.", None, "no"),
+        ("**Yes**", None, "yes"),
+        ("So the answer is no.", None, "no"),
+        ("Perhaps", None, None),
+        ("", None, None),
+        (None, None, None),
+    ],
+)
+def test_answers(text: str | None, published: str | None, corrected: str | None) -> None:
+    assert parse_answer(text, "published") == published
+    assert parse_answer(text, "corrected") == corrected
+
+
+@pytest.mark.parametrize(
+    ("text", "published", "corrected"),
+    [
+        ("**Yes**. It is.", "yes", "yes"),
+        ("Nothing fits.", "no", None),
+        ("\nNo.", None, "no"),
+        ("The description is right, yes.", None, None),
+        ("", None, None),
+    ],
+)
+def test_judgements(text: str, published: str | None, corrected: str | None) -> None:
+    assert parse_judgement(text, "published") == published
+    assert parse_judgement(text, "corrected") == corrected
+
+
+def video(*said: str | None, judgement: str | None) -> EventHallusionItem:
+    questions = tuple(EventQuestion(label="no", response=text) for text in said)
+    return EventHallusionItem(id="1", split="entire", questions=questions, judgement=judgement)
+
+
+def counts(variant: str, item: EventHallusionItem) -> dict[str, float]:
+    metric = EventHallusionMetric(variant=variant)
+    names = [column.name for column in metric.columns]
+    return dict(zip(names, metric.score_video(item).statistics, strict=True))
+
+
+def test_what_cannot_be_parsed_is_wrong_or_left_out() -> None:
+    item = video("No.", "Perhaps", None, judgement="")
+    both = {
+        **{"asked": 3, "right": 1, "unparsed": 2, "judged": 1, "approved": 0, "undecided": 1},
+        "without_probability": 0,
+    }
+    assert counts("published", item) == {
+        **both,
+        "answered": 3,
+        "decided": 1,
+        "open": 0,
+        "open_judgements": 0,
+    }
+    assert counts("corrected", item) == {
+        **both,
+        "answered": 1,
+        "decided": 0,
+        "open": 3,
+        "open_judgements": 1,
+    }
+
+
+def test_a_description_without_a_judgement_counts_in_neither_variant() -> None:
+    for variant in EventHallusionMetric.variant_names():
+        assert counts(variant, video("No.", judgement=None))["judged"] == 0
+
+
+def test_soft_descriptions_count_by_their_probability() -> None:
+    metric = EventHallusionMetric(variant="published", judgements="llm", judge="j", soft="yes")
+    names = [column.name for column in metric.columns]
+    found = {}
+    for probability in (0.4, None):
+        made = metric.score_video(video("No.", judgement="yes"), probability)
+        row = dict(zip(names, made.statistics, strict=True))
+        found[probability] = row["approved"], row["without_probability"]
+        assert made.scores["description_accuracy"] == row["approved"]
+    assert found == {0.4: (0.4, 0), None: (1, 1)}
+    assert "|judgements:llm|soft:yes|judge:j" in str(metric.signature)
+    [note] = metric.notes_on(row)
+    assert "1 of 1 descriptions have no probability and count by their verdict" in note
+    nothing = dict.fromkeys(names, 0.0)
+    assert metric.notes_on(nothing) == ()
+
+    hard = EventHallusionMetric(variant="published", judgements="llm", judge="j")
+    made = hard.score_video(video("No.", judgement="yes"), 0.4)
+    assert made.scores["description_accuracy"] == 1
+    assert "soft" not in str(hard.signature)
+    assert hard.notes_on(row) == ()
