@@ -32,7 +32,7 @@ import numpy as np
 from hallujudge.judge_service.extractors import RuleTripletExtractor
 from hallujudge.judge_service.extractors.llm import SentenceExtractor
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
-from hallujudge.judge_service.matchers.opening import MatcherModels
+from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.metrics.calibration.cascade import learn_cascade
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 from hallujudge.metrics.event_hallusion import EventHallusionItem, parse_judgement

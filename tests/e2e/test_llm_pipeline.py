@@ -12,11 +12,10 @@ import pytest
 from support import scripted_llm as llm
 
 from hallujudge.judge_service.engine import ScoreSpec
-from hallujudge.judge_service.engine.engine import ScoringSession
 from hallujudge.judge_service.engine.families.tri_he import ENTRY, TriHePipeline
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-from hallujudge.judge_service.engine.offers import Offers
-from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.engine.resources import Offers, Resources
+from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
 from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.metrics.framework.claims import Triplet

@@ -13,8 +13,7 @@ from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
 from hallujudge.judge_service.engine.families.tri_he import ENTRY
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-from hallujudge.judge_service.engine.offers import Offers
-from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.engine.resources import Offers, Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import NotFoundError
 from hallujudge.judge_service.settings.judges import JudgeSettings

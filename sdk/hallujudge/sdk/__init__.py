@@ -18,14 +18,14 @@ from . import errors
 from .errors import HallujudgeError
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.entry import FoundClaim
-    from hallujudge.judge_service.engine.progress import RunProgress
+    from hallujudge.judge_service.engine.registry import FoundClaim
     from hallujudge.judge_service.engine.spec import (
         GraphSource,
         InlineGraph,
         ScoreSpec,
         ShippedGraph,
     )
+    from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.judge_service.settings.secret import Secret
@@ -195,7 +195,7 @@ _HOMES = {
     "Coverage": "hallujudge.metrics",
     "EmbeddedBackend": ".backends.embedded",
     "Estimate": "hallujudge.judge_service.llm.estimate",
-    "FoundClaim": "hallujudge.judge_service.engine.entry",
+    "FoundClaim": "hallujudge.judge_service.engine.registry",
     "Gate": ".comparison",
     "GateCheck": ".comparison",
     "GateLimits": ".comparison",
@@ -228,7 +228,7 @@ _HOMES = {
     "RunItem": ".runs",
     "RunItems": ".runs",
     "RunLabel": ".comparison",
-    "RunProgress": "hallujudge.judge_service.engine.progress",
+    "RunProgress": "hallujudge.judge_service.engine.streams",
     "RunReport": ".runs",
     "RunSource": ".comparison",
     "RunWatch": ".runs",

@@ -15,7 +15,7 @@ from .errors import UnsupportedError
 from .score_run import OnBatch, OnProgress, ScoreRun, called_with
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.entry import FoundClaim
+    from hallujudge.judge_service.engine.registry import FoundClaim
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.judge_service.settings.connection import Connection
@@ -157,7 +157,7 @@ class AsyncClient:
             on_batch: Called with each batch of results, in the order of the items.
             on_progress: Called every few seconds without results, with what is waited for.
         """
-        from hallujudge.judge_service.engine.progress import RunProgress
+        from hallujudge.judge_service.engine.streams import RunProgress
 
         # Close it now rather than at garbage collection, so that stopping early stops the server.
         from .runs.batching import batches_async

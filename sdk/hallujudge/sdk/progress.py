@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from hallujudge.judge_service.engine.progress import RunProgress
+from hallujudge.judge_service.engine.streams import RunProgress
 
 __all__ = ["PLAIN_SECONDS", "PlainLines", "Progress", "shown_progress"]
 

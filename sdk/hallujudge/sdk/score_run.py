@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.engine.streams import RunProgress
 
     from .archives import InputOptions, ItemSource, References, Responses
     from .archives.inputs import CheckedArchive

@@ -12,7 +12,7 @@ from support.running import ServerProcess
 from support.threads import PATIENCE, Gate, busy_switching, eventually, run_in_threads
 
 from hallujudge.judge_service.engine import Engine
-from hallujudge.judge_service.engine.engine import ScoringSession
+from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.metrics import Report

@@ -18,7 +18,7 @@ from support.metric_runs import SCENE
 from support.running import read_rows
 from support.tri_he_samples import judge_step
 
-from hallujudge.judge_service.judges.flips import Retrial
+from hallujudge.judge_service.judges.judge_checks import Retrial
 from hallujudge.judge_service.llm.templates import load_template
 from hallujudge.sdk import Client, RunReport
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate, judge_card

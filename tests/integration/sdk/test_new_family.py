@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import typer
 
-import hallujudge.judge_service.engine.families
+import hallujudge.judge_service.engine.registry
 import hallujudge.metrics
 import hallujudge.sdk.archives
 import hallujudge.sdk.cli
-from hallujudge.judge_service.engine.families import entries, entry_of
+from hallujudge.judge_service.engine.registry import entries, entry_of
 from hallujudge.metrics.families import FAMILIES
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli import command_tree, main
@@ -84,7 +84,7 @@ class ShoutMetric(MetricBase):
 ENGINE = '''
 """The pipeline of the toy family."""
 
-from hallujudge.judge_service.engine.entry import MetricEntry, Trial
+from hallujudge.judge_service.engine.registry import MetricEntry, Trial
 from hallujudge.judge_service.engine.pipelines import TextPipeline
 from hallujudge.judge_service.engine.responses import ResponseCheck
 from hallujudge.metrics.shout import ShoutItem, ShoutMetric
@@ -165,7 +165,7 @@ def shout(
 # Everything that the family is, beside its line in FAMILIES, a .proto, tests and pages.
 FILES = {
     hallujudge.metrics: METRIC,
-    hallujudge.judge_service.engine.families: ENGINE,
+    hallujudge.judge_service.engine.registry: ENGINE,
     hallujudge.sdk.archives: ARCHIVE,
     hallujudge.sdk.cli: COMMAND,
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.threads import PATIENCE, busy_switching, eventually, run_in_threads
 
-from hallujudge.judge_service.engine.engine import ScoringSession
+from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.sdk import Client
 from hallujudge.sdk.errors import CancelledError

@@ -7,7 +7,7 @@ import sys
 import pytest
 from support.terminals import Terminal
 
-from hallujudge.judge_service.engine.progress import RunProgress
+from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.sdk.progress import PLAIN_SECONDS, PlainLines, Progress, shown_progress
 
 

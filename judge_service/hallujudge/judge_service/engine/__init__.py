@@ -1,7 +1,7 @@
 """The engine: scores items and returns results and a report, without transport or files."""
 
-from .engine import Engine, ScoringSession
 from .registry import metric_names
+from .session import Engine, ScoringSession
 from .spec import GraphSource, InlineGraph, ScoreSpec, ShippedGraph
 
 __all__ = [

@@ -1,46 +1,343 @@
-"""Extraction of claims and lookup of words, without scoring."""
+"""Extraction of claims and keywords from responses, by rules or a language model."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..access.turns import in_thread
-from ..errors import UnsupportedError
-from .entry import FoundClaim
-from .registry import checked_entry, metric_entry
-from .resources import Resources, has_long_graph
-from .spec import GraphSource, ScoreSpec
+from hallujudge.metrics.framework.claims import ClaimParts, Modality, Triplet
 
-__all__ = ["extract", "normalize"]
+from ..access.turns import RULES_EFFORT, map_cpu
+from ..errors import InvalidInputError, UnavailableError
+from ..extractors.values import (
+    DescriptionPair,
+    ExtractedTriplet,
+    Keyword,
+    Keywords,
+    PairKeywords,
+    TripletExtractor,
+)
+from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
+from .judge_factory import JudgeFactory
+from .registry import FoundClaim
+from .resources import Offers, Resources
+from .spec import ScoreSpec
+
+if TYPE_CHECKING:
+    from ..extractors.llm import Extraction
 
 
-async def extract(
-    spec: ScoreSpec, texts: Sequence[str], resources: Resources
-) -> list[list[FoundClaim]]:
-    """Return the claims of texts, as the metric extracts them.
+EXTRACTORS = ("rules", "spacy", "llm", "sentences", "given")
+"""The names of extractors; ``given``: answers come with claims, and nothing is extracted."""
+DEFAULT_PIPELINE = "en_core_web_sm"
+"""The spaCy pipeline that is used if none is named."""
+TENTATIVE = ("keep", "omit")
+"""What to do with claims that a response hedges or makes a condition of."""
+_MARKING = ("rules", "spacy")
+"""The extractors that mark tentative claims."""
+_TENTATIVE_MODALITIES = (Modality.HEDGED, Modality.CONDITIONAL)
+_NO_EXTRACTOR = "the answer comes without claims, and the extractor is 'given'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractedClaims:
+    """The claims of an answer with their places, or the reason why extraction failed."""
+
+    claims: tuple[ClaimParts, ...] = ()
+    """The claims, in the order of the answer."""
+    spans: tuple[tuple[int, int] | None, ...] = ()
+    """The place of each claim; None if it is unknown."""
+    modalities: tuple[Modality | None, ...] = ()
+    """How the answer puts each claim; empty: the extractor does not tell."""
+    omitted: int = 0
+    """How many tentative claims were left out."""
+    reason: str = ""
+    """Why extraction failed; empty: it succeeded."""
+    detail: str = ""
+    """A sentence about the reason."""
+
+    def placed(
+        self,
+    ) -> Iterator[tuple[ClaimParts, tuple[int, int] | None, Modality | None]]:
+        """Yield each claim with its place and modality."""
+        unknown = (None,) * len(self.claims)
+        yield from zip(self.claims, self.spans, self.modalities or unknown, strict=True)
+
+
+class ClaimExtractor:
+    """Extracts claims with places from answers; failures are values, not errors.
+
+    Args:
+        name: One of :data:`EXTRACTORS`.
+        factory: Provides the language model.
+        tentative: ``omit`` leaves out hedged and conditional claims.
+        triplets: Finds triplets without a language model; None: the rules.
 
     Raises:
-        UnsupportedError: The metric does not extract claims.
-        NotFoundError: The metric or the graph is unknown.
-        InvalidInputError: The variant, a graph role or an option is invalid.
+        InvalidInputError: The extractor does not mark the claims that are to be left out.
     """
-    entry = metric_entry(spec.metric)
-    if entry.extract is None:
-        raise UnsupportedError(f"metric {entry.name!r} does not extract claims; use another metric")
-    checked_entry(spec)
-    return await entry.extract(spec, texts, resources)
+
+    def __init__(
+        self,
+        name: str,
+        factory: JudgeFactory,
+        tentative: str = TENTATIVE[0],
+        triplets: TripletExtractor | None = None,
+    ) -> None:
+        from ..extractors import RuleTripletExtractor
+        from ..extractors.llm import SentenceExtractor
+
+        if tentative != TENTATIVE[0] and name not in _MARKING:
+            raise InvalidInputError(
+                f"the option tentative_claims is {tentative!r}, but the extractor {name!r} does "
+                f"not mark tentative claims; use the extractor {' or '.join(_MARKING)}"
+            )
+        self._name = name
+        self._omits = tentative != TENTATIVE[0]
+        self._llm = factory.triplet_extractor() if name == "llm" else None
+        self._triplets: TripletExtractor = triplets or RuleTripletExtractor()
+        self._sentences = SentenceExtractor()
+
+    @property
+    def label(self) -> str:
+        """The extractor's label, for signatures."""
+        if self._llm is not None:
+            return self._llm.label
+        labels = {"sentences": self._sentences.label, "given": "given"}
+        return labels.get(self._name, self._triplets.label)
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether it extracts claims from responses; ``given`` does not."""
+        return self._name != "given"
+
+    async def planned(self, text: str) -> PlannedCall | None:
+        """Return the call that a text needs, or None if it needs no call."""
+        return None if self._llm is None else await self._llm.planned(text)
+
+    async def estimates(
+        self, calls: Iterable[PlannedCall], counter: TokenCounter | None
+    ) -> list[Estimate]:
+        """Return the cost of calls; empty if the extractor is not a language model."""
+        if self._llm is None:
+            return []
+        return [await estimate_calls("llm extractor", self._llm.client, calls, counter)]
+
+    async def extract(self, texts: Sequence[str]) -> list[ExtractedClaims]:
+        """Return the claims of each text, in order."""
+        if not texts:
+            return []
+        if self._name == "given":
+            return [ExtractedClaims(reason="CLAIMS_MISSING", detail=_NO_EXTRACTOR)] * len(texts)
+        if self._llm is not None:
+            return [
+                ExtractedClaims(reason=result.reason, detail=result.detail)
+                if result.found is None
+                else _of_triplets(result.found, omits=False)
+                for result in await self._llm.try_many(texts)
+            ]
+        if self._name == "sentences":
+            return [
+                ExtractedClaims(
+                    claims=tuple(sentence for sentence, _ in found),
+                    spans=tuple((span.start, span.end) for _, span in found),
+                )
+                for found in await self._sentences.extract_many(texts)
+            ]
+        found = await self._triplets.extract_many(texts)
+        return [_of_triplets(each, omits=self._omits) for each in found]
 
 
-async def normalize(
-    source: GraphSource, words: Sequence[str], resources: Resources
-) -> tuple[str, list[tuple[str, ...]]]:
-    """Return the graph's label, and the roots of each word (empty for an unknown word)."""
+def _of_triplets(found: Sequence[ExtractedTriplet], *, omits: bool) -> ExtractedClaims:
+    kept = [claim for claim in found if not (omits and claim.modality in _TENTATIVE_MODALITIES)]
+    return ExtractedClaims(
+        claims=tuple(Triplet(*claim.parts) for claim in kept),
+        spans=tuple((claim.start, claim.end) if claim.end else None for claim in kept),
+        modalities=tuple(claim.modality for claim in kept),
+        omitted=len(found) - len(kept),
+    )
 
-    def look_up() -> tuple[str, list[tuple[str, ...]]]:
-        graph = resources.graph(source)
-        return graph.label, [graph.roots_of(word) for word in words]
 
-    if has_long_graph(source):
-        return await in_thread(look_up)
-    return await asyncio.to_thread(look_up)
+def claim_extractor(options: Mapping[str, str], resources: Resources) -> ClaimExtractor:
+    """Return the extractor that options name.
+
+    Raises:
+        InvalidInputError: The options contradict each other, or a pipeline has no suitable parser.
+        MissingExtraError: spaCy or the pipeline is not installed.
+        NotFoundError: A caller of a server names a pipeline that is not offered.
+    """
+    name = options.get("extractor", EXTRACTORS[0])
+    tentative = options.get("tentative_claims", TENTATIVE[0])
+    triplets = _parsing(options, resources.offers) if name == "spacy" else None
+    return ClaimExtractor(name, resources.judges, tentative, triplets)
+
+
+def _parsing(options: Mapping[str, str], offers: Offers | None) -> TripletExtractor:
+    from ..extractors.parsed.extractor import shared_extractor
+
+    pipeline = options.get("spacy_pipeline") or DEFAULT_PIPELINE
+    if offers is not None:
+        offers.check("spacy_pipeline", options.get("spacy_pipeline", ""), offers.pipelines)
+    return shared_extractor(pipeline)
+
+
+async def extract_claims(
+    spec: ScoreSpec, texts: Sequence[str], resources: Resources
+) -> list[list[FoundClaim]]:
+    """Return the claims of each text with their places; a sentence is a claim of one string.
+
+    Raises:
+        UnavailableError: Extraction failed for a text.
+    """
+    extractor = claim_extractor(spec.options, resources)
+    extracted = await extractor.extract(texts)
+    for index, found in enumerate(extracted):
+        if found.reason:
+            # An empty list would mean that the text makes no claims.
+            raise UnavailableError(
+                f"no claims could be extracted from text {index}: {found.reason}: {found.detail}",
+                reason="EXTRACTION_FAILED",
+            )
+    return [
+        [
+            FoundClaim(
+                start=span[0] if span else 0,
+                end=span[1] if span else 0,
+                claim=claim if isinstance(claim, Triplet) else claim.text,
+                modality=modality,
+            )
+            for claim, span, modality in found.placed()
+        ]
+        for found in extracted
+    ]
+
+
+GIVEN = "given"
+"""The extractor name for items that come with keywords: nothing is extracted."""
+
+_KeywordSpans = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundKeywords:
+    """Keywords of one description, with their places."""
+
+    objects: tuple[str, ...] = ()
+    """Objects, in the order of the text."""
+    behaviors: tuple[str, ...] = ()
+    """Behaviours, in the order of the text."""
+    object_spans: _KeywordSpans = ()
+    """The places of the objects; empty: the keywords were given."""
+    behavior_spans: _KeywordSpans = ()
+    """The places of the behaviours."""
+
+    def of(self, role: str) -> tuple[str, ...]:
+        """Return the keywords of ``objects`` or ``behaviors``."""
+        return self.objects if role == "objects" else self.behaviors
+
+    def spans(self, role: str) -> _KeywordSpans:
+        """Return the places of these keywords."""
+        return self.object_spans if role == "objects" else self.behavior_spans
+
+    def claims(self) -> list[FoundClaim]:
+        """Return all keywords with their kind, in the order of the text."""
+        claims = [
+            FoundClaim(start=start, end=end, claim=word, kind=role)
+            for role in ("objects", "behaviors")
+            for word, (start, end) in zip(self.of(role), self.spans(role), strict=True)
+        ]
+        return sorted(claims, key=lambda claim: (claim.start, claim.end))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPair:
+    """Keywords of two descriptions, or the reason why extraction failed."""
+
+    reference: FoundKeywords = FoundKeywords()
+    """The keywords of the human description."""
+    predicted: FoundKeywords = FoundKeywords()
+    """The keywords of the model's description."""
+    reason: str = ""
+    """Why extraction failed; empty: it succeeded."""
+    detail: str = ""
+    """A sentence about the reason."""
+
+
+class PairExtractor:
+    """Extracts keywords with places from pairs of descriptions; failures are values, not errors.
+
+    Args:
+        name: ``rules``, ``llm`` or ``given``.
+        resources: Provides the language model.
+    """
+
+    def __init__(self, name: str, resources: Resources) -> None:
+        from ..extractors import RuleKeywordExtractor
+
+        self.name = name
+        self._rules = RuleKeywordExtractor()
+        self._llm = resources.judges.keyword_extractor() if name == "llm" else None
+
+    @property
+    def label(self) -> str:
+        """The extractor's label, for signatures."""
+        if self.name == GIVEN:
+            return GIVEN
+        return self._llm.label if self._llm is not None else self._rules.label
+
+    async def extract(self, pairs: Sequence[DescriptionPair]) -> list[FoundPair]:
+        """Return the keywords of both descriptions of each pair, in order.
+
+        A language model reads a pair in one call; rules read each description separately.
+
+        Raises:
+            InvalidInputError: There are descriptions, but the extractor is ``given``.
+        """
+        if not pairs:
+            return []
+        if self.name == GIVEN:
+            raise InvalidInputError(
+                "extractor 'given' extracts nothing from texts; use 'rules' or 'llm'"
+            )
+        if self._llm is not None:
+            return [_pair_of(result) for result in await self._llm.try_many(pairs)]
+        texts = list(
+            dict.fromkeys(text for pair in pairs for text in (pair.reference, pair.predicted))
+        )
+        keywords = await map_cpu(
+            lambda text: _found_keywords(self._rules.extract(text)),
+            texts,
+            chars=lambda text: RULES_EFFORT * len(text),
+        )
+        found = dict(zip(texts, keywords, strict=True))
+        return [
+            FoundPair(reference=found[pair.reference], predicted=found[pair.predicted])
+            for pair in pairs
+        ]
+
+
+def _pair_of(result: Extraction[PairKeywords]) -> FoundPair:
+    if result.found is None:
+        return FoundPair(reason=result.reason, detail=result.detail)
+    return FoundPair(
+        reference=_found_keywords(result.found.reference),
+        predicted=_found_keywords(result.found.predicted),
+    )
+
+
+def _found_keywords(keywords: Keywords) -> FoundKeywords:
+    return FoundKeywords(
+        objects=_keyword_words(keywords.objects),
+        behaviors=_keyword_words(keywords.behaviors),
+        object_spans=_keyword_spans(keywords.objects),
+        behavior_spans=_keyword_spans(keywords.behaviors),
+    )
+
+
+def _keyword_words(keywords: Sequence[Keyword]) -> tuple[str, ...]:
+    return tuple(keyword.text for keyword in keywords)
+
+
+def _keyword_spans(keywords: Sequence[Keyword]) -> _KeywordSpans:
+    return tuple((keyword.start, keyword.end) for keyword in keywords)

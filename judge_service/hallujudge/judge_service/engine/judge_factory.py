@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 from ..errors import InvalidInputError
-from ..judges.choices import ChoiceJudge
-from ..judges.llm import LlmJudge
+from ..judges.choice_judge import ChoiceJudge
+from ..judges.judge_interface import Judge
+from ..judges.llm_judge import LlmJudge
 from ..judges.router import Router
-from ..judges.served import SERVED_JUDGES, ServedJudge
-from ..judges.values import Judge
+from ..judges.small_judges import SERVED_JUDGES, ServedJudge
 from ..llm.batch_files import BatchFiles
 from ..llm.budget import Budget, Prices
 from ..llm.cache import VerdictCache
@@ -22,15 +22,17 @@ from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
 from ..llm.retry import RetryPolicy
 from ..llm.templates import Template
-from .judge_order import LOCAL_JUDGES, judges_of
-from .progress import RunProgress
-from .small_judges import (
+from .judge_options import (
+    ALL_SMALL_JUDGES,
+    LOCAL_JUDGES,
     check_one_model,
+    judges_of,
     read_small_models,
     served_chat,
     served_in_order,
     settings_of,
 )
+from .streams import RunProgress
 
 if TYPE_CHECKING:
     from ..access.memory import MemoryBudget
@@ -38,13 +40,12 @@ if TYPE_CHECKING:
     from ..extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
     from ..extractors.roots import LlmRootChooser
     from ..judges.escalation import Escalation
-    from ..judges.matcher import MatcherJudge
+    from ..judges.small_judges import MatcherJudge
     from ..llm.shared import CallBudget, SharedCalls, VerdictStore
     from ..matchers import MatcherModels, MatcherSettings
     from ..observe.values import JudgeState
     from ..settings.judges import JudgeKeys, JudgeSettings
 
-__all__ = ["JudgeFactory"]
 
 _NOWHERE = "http://batch.invalid/v1"
 
@@ -290,7 +291,7 @@ class JudgeFactory:
         return self._matcher(name, matcher) if name in LOCAL_JUDGES else self.llm(name)
 
     def _matcher(self, name: str, settings: MatcherSettings | None) -> MatcherJudge:
-        from ..judges.matcher import MatcherJudge
+        from ..judges.small_judges import MatcherJudge
 
         chosen = settings_of(name, settings, self.small_models)
         return MatcherJudge(self._matcher_models().open(self._downloading(chosen)), name)
@@ -468,3 +469,29 @@ def _dialect(setting: str, name: str) -> Dialect:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def check_probabilities(
+    factory: JudgeFactory, name: str, others: str = "a small judge, or "
+) -> None:
+    """Refuse a judge that states no probabilities; no model is loaded for it.
+
+    Args:
+        factory: Knows the judges.
+        name: The judge's name; of ``router``, one judge that states some is enough.
+        others: Judges of the family that are no language models and state some, for the message.
+
+    Raises:
+        InvalidInputError: It states none, is unknown or is not configured.
+    """
+    if not any(_states_probabilities(factory, part) for part in judges_of(factory.settings, name)):
+        raise InvalidInputError(
+            f"the option soft needs probabilities, and the judge {name!r} gives none; use "
+            f"{others}a language model whose server reports log-probabilities"
+        )
+
+
+def _states_probabilities(factory: JudgeFactory, part: str) -> bool:
+    if part in ("llm", "fallback"):
+        return factory.llm(part).reports_probabilities
+    return part in ALL_SMALL_JUDGES

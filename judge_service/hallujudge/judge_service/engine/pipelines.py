@@ -1,24 +1,90 @@
-"""The base class of pipelines that score each item by its response alone."""
+"""The base class of pipelines that score each item by its response alone.
+
+Construction of results.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import ClassVar, Generic, TypeVar
 
-from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics import Evidence as AnyEvidence
+from hallujudge.metrics import Item, ItemResult, Outcome
+from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.metric import MetricBase
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import Evidence, ScoredItem
 
 from ..access.turns import map_cpu
-from .items import checked, scored, unscored
+from ..errors import InvalidInputError, Violation
 from .responses import Problem, ResponseCheck
 
-__all__ = ["MetricT", "TextPipeline"]
-
 _ItemT = TypeVar("_ItemT", bound=Item)
+
+_SCORED = Outcome.SCORED
+_make_result = maker_of(ItemResult, tuple(entry.name for entry in fields(ItemResult)))
+
+
+def checked_items(items: Sequence[Item], item_type: type[_ItemT]) -> list[_ItemT]:
+    """Return the items if all have a family's type and an id.
+
+    Raises:
+        InvalidInputError: Items have another type or no id.
+    """
+    valid = [item for item in items if isinstance(item, item_type) and item.id]
+    if len(valid) == len(items):
+        return valid
+    violations = tuple(
+        _item_violation(index, item, item_type)
+        for index, item in enumerate(items)
+        if not isinstance(item, item_type) or not item.id
+    )
+    raise InvalidInputError(
+        f"{len(violations)} of {len(items)} items cannot be scored: "
+        f"{violations[0].field} {violations[0].description}",
+        violations=violations[:100],
+    )
+
+
+def _item_violation(index: int, item: Item, item_type: type[Item]) -> Violation:
+    if isinstance(item, item_type):
+        return Violation(field=f"items[{index}].id", description="is empty; give each item an id")
+    return Violation(
+        field=f"items[{index}]",
+        description=f"is a {type(item).__name__}; this metric scores {item_type.__name__} values",
+    )
+
+
+def scored_result(
+    item: Item,
+    statistics: tuple[float, ...],
+    scores: Mapping[str, float | None],
+    evidence: AnyEvidence,
+) -> ItemResult:
+    """Return the result of a scored item."""
+    group = item.group_id or item.id
+    return _make_result(
+        (item.id, group, _SCORED, "", "", statistics, scores, evidence, item.fields)
+    )
+
+
+def unscored_result(
+    item: Item, reason: UnscoredReason, detail: str, evidence: AnyEvidence | None = None
+) -> ItemResult:
+    """Return the result of an unscored item, with its reason."""
+    return ItemResult(
+        id=item.id,
+        group_id=item.group_id or item.id,
+        outcome=Outcome.UNSCORED,
+        reason=reason,
+        detail=detail,
+        evidence=evidence,
+        fields=item.fields,
+    )
+
+
 MetricT = TypeVar("MetricT", bound=MetricBase)
 
 
@@ -54,21 +120,21 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order."""
-        mine: list[_ItemT] = checked(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
+        mine: list[_ItemT] = checked_items(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
         return await map_cpu(self.result, mine, chars=self.size)
 
     def result(self, item: _ItemT) -> ItemResult:
         """Return the result of one item."""
         problem = self.problem(item)
         if problem is not None:
-            return unscored(item, *problem)
+            return unscored_result(item, *problem)
         return self.result_of(item, self.score(item))
 
     def result_of(self, item: _ItemT, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of an item with its statistics."""
         if made.readable:
-            return scored(item, made.statistics, made.scores, made.evidence)
-        result = unscored(item, *self.unread(item), made.evidence)
+            return scored_result(item, made.statistics, made.scores, made.evidence)
+        result = unscored_result(item, *self.unread(item), made.evidence)
         return replace(result, statistics=made.statistics) if self.counts_unread else result
 
     def size(self, item: _ItemT) -> int:

@@ -1,16 +1,190 @@
-"""The registry of metrics."""
+"""The registry of metrics: how a metric family registers, and the lookup of metrics by name."""
 
 from __future__ import annotations
 
-from hallujudge.metrics import MetricError
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Protocol, TypeAlias
+
+from hallujudge.metrics import Item, ItemResult, Metric, MetricError
+from hallujudge.metrics.families import FAMILIES
+from hallujudge.metrics.framework.claims import Modality, Triplet
+from hallujudge.metrics.framework.metric import MetricBase, OptionDefinition
+from hallujudge.synonym_graphs import Mention
 
 from ..errors import InvalidInputError, NotFoundError, Violation
-from .entry import MetricEntry, Pipeline
-from .families import entries, entry_of
 from .resources import Resources
+from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS
 from .spec import ScoreSpec
 
-__all__ = ["checked_entry", "metric_entry", "metric_names", "open_pipeline"]
+ClaimValue: TypeAlias = Mention | Triplet | str
+"""An object mention, a triplet, or a keyword in its root form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundClaim:
+    """A claim and its place in a text."""
+
+    start: int
+    """The first character."""
+    end: int
+    """One past the last character."""
+    claim: ClaimValue
+    """The claim."""
+    kind: str = ""
+    """The kind of a keyword: ``objects`` or ``behaviors``."""
+    modality: Modality | None = None
+    """How the text puts a triplet; None if the extractor does not tell."""
+
+
+class Pipeline(Protocol):
+    """A metric with the graphs, extractors and judges that it needs to score items."""
+
+    @property
+    def metric(self) -> Metric:
+        """The metric."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings of the signature in full, for the report."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the report about what limits the use of its numbers."""
+        ...
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item, in order; an item that fails is unscored."""
+        ...
+
+
+LLM_JUDGES = ("llm", "router")
+"""The judges that call a language model: one, or those of ``judge_order`` one after the other."""
+
+Extract: TypeAlias = (
+    "Callable[[ScoreSpec, Sequence[str], Resources], Awaitable[list[list[FoundClaim]]]]"
+)
+"""A function that extracts claims from texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A small example with a known score, with which ``hallujudge doctor`` checks a metric."""
+
+    item: Item
+    """The item; scoring it needs everything that a default run of the metric needs."""
+    score: str
+    """The name of the score."""
+    value: float
+    """The expected value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricEntry:
+    """The registration of a metric; most properties come from the metric's own declaration."""
+
+    metric: type[MetricBase]
+    """The metric: name, papers, variants, options, statistics and scores."""
+    item_type: type[Item]
+    """The type of its items."""
+    trial: Trial
+    """A small example with a known score."""
+    graph_roles: tuple[str, ...] = ()
+    """The roles of its synonym graphs."""
+    engine_options: tuple[OptionDefinition, ...] = ()
+    """The options of its extractors and judges."""
+    extract: Extract | None = None
+    """Extracts claims from texts; None: the metric has no claims."""
+    judges: bool = False
+    """Whether a judge decides its claims."""
+    judge_option: str = ""
+    """The option that names the judge; empty: no judge is asked."""
+    judge_trial: Trial | None = None
+    """A small example with a clear judgement, for a language model that ``judge_option`` names."""
+    reads_english: bool = False
+    """Whether its extractor or synonym graph supports English only."""
+    group_by: tuple[str, ...] = ()
+    """The fields by which results are grouped by default."""
+    parses: Callable[[ScoreSpec], bool] = lambda _: False
+    """Returns whether a run parses sentences by rules, which takes a hundred times as long."""
+    loads_models: Callable[[ScoreSpec], bool] = lambda _: False
+    """Returns whether a run loads models, such as sentence encoders."""
+    reference_notes: Callable[[ScoreSpec, Collection[str]], tuple[str, ...]] = lambda *_: ()
+    """Returns notes on words of the references, such as those that its graph does not know."""
+    open: Callable[[ScoreSpec, Resources], Pipeline]
+    """Builds the pipeline of a validated spec."""
+
+    @property
+    def name(self) -> str:
+        """The metric's name."""
+        return self.metric.name
+
+    @property
+    def description(self) -> str:
+        """The summary, and the paper that defines the metric."""
+        paper = self.metric.papers[0]
+        return f"{self.metric.summary} ({paper.authors} {paper.year})"
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The names of its variants, the default first."""
+        return self.metric.variant_names()
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """The names of its scores."""
+        return tuple(score.name for score in self.metric.score_definitions)
+
+    @property
+    def options(self) -> tuple[OptionDefinition, ...]:
+        """All options: the metric's, the engine's, and those of every metric."""
+        language = (LANGUAGE_OPTION,) if self.reads_english else ()
+        return (*self.metric.options, *self.engine_options, *RESPONSE_OPTIONS, *language)
+
+    def asks_llm(self, spec: ScoreSpec) -> bool:
+        """Return whether a language model judges in a run."""
+        return spec.options.get(self.judge_option) in LLM_JUDGES
+
+    def calls_models(self, spec: ScoreSpec) -> bool:
+        """Return whether language models judge or extract in a run."""
+        return self.asks_llm(spec) or spec.options.get("extractor") == "llm"
+
+    def extracts_with_models(self, spec: ScoreSpec) -> bool:
+        """Return whether a language model or a parser extracts claims in a run."""
+        return spec.options.get("extractor") in ("llm", "spacy")
+
+    def needs_models(self, spec: ScoreSpec) -> bool:
+        """Return whether a run calls or loads models; others only need a processor."""
+        return self.calls_models(spec) or self.loads_models(spec)
+
+    def own_options(self, spec: ScoreSpec) -> dict[str, str]:
+        """Return the spec's values of the metric's own options."""
+        known = {option.name for option in self.metric.options}
+        return {name: value for name, value in spec.options.items() if name in known}
+
+
+@cache
+def entries() -> Mapping[str, MetricEntry]:
+    """Return the metrics of all families by name."""
+    return {entry.name: entry for family in FAMILIES for entry in _entries_of(family)}
+
+
+# Each call of a server asks six times. Callers choose names, so that only the last ones are kept.
+@lru_cache(64)
+def entry_of(name: str) -> MetricEntry | None:
+    """Return a metric. Only its family is imported, if that has the metric's name."""
+    family = name.replace("-", "_")
+    own = _entries_of(family) if family in FAMILIES else ()
+    return next((entry for entry in own if entry.name == name), None) or entries().get(name)
+
+
+def _entries_of(family: str) -> Sequence[MetricEntry]:
+    made: Sequence[MetricEntry] = import_module(f".families.{family}", __package__).ENTRIES
+    return made
 
 
 def metric_names() -> tuple[str, ...]:
@@ -43,7 +217,11 @@ def checked_entry(spec: ScoreSpec) -> MetricEntry:
             violations.
     """
     entry = metric_entry(spec.metric)
-    violations = (*_variant(spec, entry), *_roles(spec, entry), *_options(spec, entry))
+    violations = (
+        *_variant_violations(spec, entry),
+        *_role_violations(spec, entry),
+        *_option_violations(spec, entry),
+    )
     if violations:
         raise InvalidInputError(
             "; ".join(violation.description for violation in violations), violations=violations
@@ -66,7 +244,7 @@ def open_pipeline(spec: ScoreSpec, resources: Resources) -> Pipeline:
         raise InvalidInputError(str(err)) from err
 
 
-def _variant(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
+def _variant_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
     if not spec.variant or spec.variant in entry.variants:
         return ()
     known = ", ".join(entry.variants)
@@ -78,7 +256,7 @@ def _variant(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
     )
 
 
-def _roles(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
+def _role_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
     known = ", ".join(entry.graph_roles) or "none"
     return tuple(
         Violation(
@@ -90,7 +268,7 @@ def _roles(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
     )
 
 
-def _options(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
+def _option_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
     return tuple(
         Violation(field=f"spec.options[{name!r}]", description=problem)
         for name, value in spec.options.items()

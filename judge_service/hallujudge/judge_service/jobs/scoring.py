@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..access.turns import in_thread
-from ..engine.ordered import ordered_map
+from ..engine.streams import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
 from ..llm.drain import CallDrain, HeldBackError
 from ..observe.recorder import record_outcomes

@@ -3,12 +3,9 @@
 Importing this package imports no client library and opens no connection.
 """
 
-from .choices import ChoiceJudge, Chosen
-from .doctor import Check, check_endpoint, check_small
-from .estimate import estimate
-from .llm import LlmJudge
-from .router import Router
-from .values import (
+from .choice_judge import ChoiceJudge, Chosen
+from .judge_checks import Check, check_endpoint, check_small
+from .judge_interface import (
     Asked,
     Declined,
     Judge,
@@ -19,6 +16,8 @@ from .values import (
     RecallingJudge,
     unscored_claim,
 )
+from .llm_judge import LlmJudge
+from .router import Router
 
 __all__ = [
     "Asked",
@@ -36,6 +35,5 @@ __all__ = [
     "Router",
     "check_endpoint",
     "check_small",
-    "estimate",
     "unscored_claim",
 ]

@@ -15,7 +15,7 @@ from hallujudge.metrics.framework.signature import signature_value
 
 from ..errors import InvalidInputError
 from ..faults import fault_of
-from .values import Declined, JudgeIdentity
+from .judge_interface import Declined, JudgeIdentity
 
 __all__ = ["CASCADE_SCHEMA", "Escalation", "Promise", "history_before"]
 

@@ -11,7 +11,7 @@ from ..errors import InvalidInputError
 from ..llm.usage import Usage
 from ..observe.recorder import recorder
 from .escalation import Escalation, history_before
-from .values import (
+from .judge_interface import (
     Asked,
     Declined,
     Judge,

@@ -4,10 +4,7 @@ Protocol ``published`` gives the verdicts of Tri-HE's released NLI judge, the ot
 judges: sentence-pair classifiers. Importing this package loads no model and no model library.
 """
 
-from .models import MINILM_SHA256, ModelFolder, find_model
-from .opening import MatcherModels, open_matcher
-from .presets import SMALL_JUDGES, SmallPreset
-from .values import (
+from .matcher_interface import (
     BACKENDS,
     PROTOCOLS,
     ClaimMatcher,
@@ -16,6 +13,9 @@ from .values import (
     MatcherSettings,
     PairModel,
 )
+from .matcher_models import MatcherModels, open_matcher
+from .model_folders import MINILM_SHA256, ModelFolder, find_model
+from .small_judge_presets import SMALL_JUDGES, SmallPreset
 
 __all__ = [
     "BACKENDS",

@@ -7,10 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .values import Encoder, PairModel
+from .matcher_interface import Encoder, PairModel
 
 if TYPE_CHECKING:
-    from .values import Vectors
+    from .matcher_interface import Vectors
 
 __all__ = ["TOKENS_PER_BATCH", "PairStore", "VectorStore", "length_batches"]
 

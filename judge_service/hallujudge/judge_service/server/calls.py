@@ -10,8 +10,8 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 
 from ..access.turns import map_cpu
 from ..engine import Engine, ScoringSession
-from ..engine.extraction import extract, normalize
 from ..engine.registry import metric_entry
+from ..engine.session import extract, normalize
 from ..errors import InvalidInputError
 from ..wire import convert as _convert
 from ..wire.reports import pieces_of, shrink
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hallujudge.judge.v1 import scoring_pb2
     from hallujudge.metrics import Item, ItemResult, Report
 
-    from ..engine.entry import FoundClaim
+    from ..engine.registry import FoundClaim
     from ..engine.spec import ScoreSpec
 
 __all__ = ["Calls", "MessageLimits"]

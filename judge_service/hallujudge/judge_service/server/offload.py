@@ -14,11 +14,9 @@ from hallujudge.judge.v1 import scoring_pb2
 
 from ..access.memory import call_memory
 from ..access.turns import LONG_CHARS
-from ..engine.ordered import ordered_map
-from ..engine.progress import TICK_SECONDS
 from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
-from ..engine.ticks import with_ticks
+from ..engine.streams import TICK_SECONDS, ordered_map, with_ticks
 from ..observe.recorder import record_outcomes
 from ..settings.server import ServerSettings
 from ..wire.scan import (

@@ -17,8 +17,7 @@ from ..access.memory import MemoryBudget
 from ..access.spending import Ledger
 from ..access.turns import Turns, begin_turns
 from ..engine import Engine
-from ..engine.offers import Offers
-from ..engine.resources import Resources
+from ..engine.resources import Offers, Resources
 from ..errors import HallujudgeError, MissingExtraError
 from ..grace import MARGIN_SECONDS, Grace, in_daemon_thread
 from ..observe.recorder import begin_recording
@@ -322,9 +321,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _fetch(offers: Offers, settings: JudgeSettings) -> None:
-    from ..engine.small_judges import read_small_models
-    from ..matchers.models import find_model, find_tokenizer
-    from ..matchers.presets import SMALL_JUDGES
+    from ..engine.judge_options import read_small_models
+    from ..matchers.model_folders import find_model, find_tokenizer
+    from ..matchers.small_judge_presets import SMALL_JUDGES
 
     listed = read_small_models(settings.small_models)
     local = [model for judge, model in listed.items() if judge in SMALL_JUDGES]

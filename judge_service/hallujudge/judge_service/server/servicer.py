@@ -11,10 +11,8 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 
 from ..access.memory import call_memory
 from ..engine import Engine, ScoringSession, metric_names
-from ..engine.ordered import ordered_map
-from ..engine.progress import TICK_SECONDS
 from ..engine.registry import metric_entry
-from ..engine.ticks import with_ticks
+from ..engine.streams import TICK_SECONDS, ordered_map, with_ticks
 from ..errors import InvalidInputError
 from ..version import __version__
 from ..wire.metrics import metric_info

@@ -12,7 +12,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Evidence, Item, ItemResult, Report
 
-from ..engine.entry import FoundClaim
+from ..engine.registry import FoundClaim
 from ..engine.spec import GraphSource, ScoreSpec
 from ..errors import InvalidInputError
 from . import judging, reports, specs, tri_he

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 
-from ..engine.entry import MetricEntry
+from ..engine.registry import MetricEntry
 
 __all__ = ["metric_info"]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.entry import FoundClaim
-    from hallujudge.judge_service.engine.progress import RunProgress
+    from hallujudge.judge_service.engine.registry import FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
+    from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.judge_service.llm.estimate import Estimate
 
 __all__ = ["Batch", "BatchResult", "RunHeader", "ScoringBackend", "ServerInfo"]

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine import Engine
-from hallujudge.judge_service.engine.extraction import extract, normalize
-from hallujudge.judge_service.engine.ordered import ordered_map
-from hallujudge.judge_service.engine.progress import TICK_SECONDS, RunProgress
 from hallujudge.judge_service.engine.resources import Resources
-from hallujudge.judge_service.engine.ticks import with_ticks
+from hallujudge.judge_service.engine.session import extract, normalize
+from hallujudge.judge_service.engine.streams import (
+    TICK_SECONDS,
+    RunProgress,
+    ordered_map,
+    with_ticks,
+)
 from hallujudge.judge_service.version import __version__
 from hallujudge.metrics import Report
 
@@ -22,8 +25,8 @@ from .base import Batch, BatchResult, RunHeader, ServerInfo
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
-    from hallujudge.judge_service.engine.entry import FoundClaim
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+    from hallujudge.judge_service.engine.registry import FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.judge_service.llm.shared import SharedCalls

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.engine.progress import RunProgress
+from hallujudge.judge_service.engine.streams import RunProgress
 
 from ..errors import DeadlineError, InvalidInputError
 

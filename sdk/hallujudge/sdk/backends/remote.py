@@ -19,8 +19,7 @@ import grpc
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.engine.progress import RunProgress
-from hallujudge.judge_service.engine.ticks import with_ticks
+from hallujudge.judge_service.engine.streams import RunProgress, with_ticks
 from hallujudge.judge_service.settings.connection import Connection, load_connection
 from hallujudge.judge_service.version import __version__
 from hallujudge.judge_service.wire import convert as _convert
@@ -49,7 +48,7 @@ from .tracing import trace_headers
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hallujudge.judge_service.engine.entry import FoundClaim
+    from hallujudge.judge_service.engine.registry import FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from hallujudge.judge_service.engine.cards import CARD_SCHEMA, card_sha256
+from hallujudge.judge_service.engine.judge_quality import CARD_SCHEMA, card_sha256
 from hallujudge.metrics.calibration.judge_accuracy import (
     JudgeAccuracy,
     Reliability,

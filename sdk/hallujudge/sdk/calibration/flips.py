@@ -17,7 +17,7 @@ from ..runs.read import StoredRun
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge
-    from hallujudge.judge_service.judges.flips import Retrial
+    from hallujudge.judge_service.judges.judge_checks import Retrial
 
 __all__ = ["Flips", "measure_flips"]
 
@@ -93,7 +93,7 @@ async def _retried(
     run: StoredRun, items: list[JudgeRequestItem], judges: Mapping[str, object]
 ) -> list[Retrial]:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.judges.flips import retry_claims
+    from hallujudge.judge_service.judges.judge_checks import retry_claims
     from hallujudge.judge_service.settings.server import load_settings
 
     resolved = load_settings(judges)

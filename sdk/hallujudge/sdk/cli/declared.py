@@ -10,8 +10,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from hallujudge.judge_service.engine.entry import MetricEntry
-from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
 from hallujudge.metrics.framework.metric import OptionDefinition
 

@@ -16,7 +16,7 @@ from ..errors import HallujudgeError, MissingExtraError
 from .app import ExitCode
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.entry import MetricEntry
+    from hallujudge.judge_service.engine.registry import MetricEntry
     from hallujudge.judge_service.judges import Check
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.judge_service.settings.server import ResolvedSettings
@@ -130,7 +130,7 @@ def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:
 
 def _small_judges(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """Each small judge that the settings name, on a clear example."""
-    from hallujudge.judge_service.engine.small_judges import configured_small_judges
+    from hallujudge.judge_service.engine.judge_options import configured_small_judges
     from hallujudge.judge_service.settings.server import load_settings
 
     resolved = load_settings(arguments)

@@ -32,7 +32,7 @@ def _judge() -> None:
 @_judge_app.command("list", epilog=examples("hallujudge judge list"))
 def list_() -> None:
     """Print the small judges: model, licence, input, known accuracy."""
-    from hallujudge.judge_service.engine.small_judges import small_judge_table
+    from hallujudge.judge_service.engine.judge_options import small_judge_table
 
     typer.echo(small_judge_table(), nl=False)
 

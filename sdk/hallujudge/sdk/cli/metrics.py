@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hallujudge.judge_service.engine.entry import MetricEntry
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 from hallujudge.metrics.framework.published_figures import published_rows
 
 from ..errors import InvalidInputError

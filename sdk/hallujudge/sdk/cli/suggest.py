@@ -205,8 +205,8 @@ def open_similarity(model: str) -> Similarity | None:
     if not model:
         return None
     from hallujudge.judge_service.matchers import MatcherSettings
-    from hallujudge.judge_service.matchers.models import find_model
-    from hallujudge.judge_service.matchers.opening import open_encoder
+    from hallujudge.judge_service.matchers.matcher_models import open_encoder
+    from hallujudge.judge_service.matchers.model_folders import find_model
 
     encoder = open_encoder(find_model(model), MatcherSettings(model=model))
 

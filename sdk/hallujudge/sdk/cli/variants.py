@@ -7,8 +7,7 @@ from pathlib import Path
 
 import typer
 
-from hallujudge.judge_service.engine.entry import MetricEntry
-from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
 from hallujudge.metrics import Report
 
 from ..archives import ItemSource

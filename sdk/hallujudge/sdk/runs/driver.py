@@ -16,8 +16,8 @@ from .batching import batches_async
 from .parts import Part, PartMaker
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.progress import RunProgress
     from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.engine.streams import RunProgress
 
     from ..archives import ItemSource
     from ..backends.base import RunHeader, ScoringBackend

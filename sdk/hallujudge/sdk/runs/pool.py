@@ -9,7 +9,7 @@ from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.judge_service.engine.ordered import ordered_map
+from hallujudge.judge_service.engine.streams import ordered_map
 
 from ..archives.spreading import spread_by
 from ..errors import InternalError

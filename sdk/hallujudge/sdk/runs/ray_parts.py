@@ -12,8 +12,8 @@ from importlib import import_module
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hallujudge.judge_service.engine.ordered import ordered_map
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.streams import ordered_map
 from hallujudge.judge_service.settings.server import load_settings
 
 from ..errors import InternalError, MissingExtraError, UnavailableError

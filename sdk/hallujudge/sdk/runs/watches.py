@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .parts import Part
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.progress import RunProgress
+    from hallujudge.judge_service.engine.streams import RunProgress
 
     from ..progress import Progress
     from .folder import Started

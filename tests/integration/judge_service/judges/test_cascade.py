@@ -10,7 +10,7 @@ from support.llm_judges import CLAIMS, as_bytes, item, judge_of, shown
 
 from hallujudge.judge_service.judges import ChoiceJudge, Chosen, Router
 from hallujudge.judge_service.judges.escalation import Escalation
-from hallujudge.judge_service.judges.prompts import Question
+from hallujudge.judge_service.judges.judge_prompts import Question
 from hallujudge.judge_service.llm.cache import VerdictCache
 from hallujudge.judge_service.llm.templates import load_template
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 
-from hallujudge.judge_service.engine.judging import choice_question
+from hallujudge.judge_service.engine.judging_pipeline import choice_question
 from hallujudge.judge_service.extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
 from hallujudge.judge_service.extractors.values import DescriptionPair
 from hallujudge.judge_service.judges import ChoiceJudge, JudgeRequestItem, LlmJudge
-from hallujudge.judge_service.judges.prompts import questions_of
+from hallujudge.judge_service.judges.judge_prompts import questions_of
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.fence import as_line, defused, fenced
 from hallujudge.judge_service.llm.http import Endpoint

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from support import scripted_llm as llm
 
 from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, Router
-from hallujudge.judge_service.judges.matcher import MatcherJudge
+from hallujudge.judge_service.judges.small_judges import MatcherJudge
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy

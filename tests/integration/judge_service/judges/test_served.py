@@ -13,7 +13,7 @@ from support.threads import PATIENCE
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges.served import SERVED_JUDGES, ServedJudge
+from hallujudge.judge_service.judges.small_judges import SERVED_JUDGES, ServedJudge
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.retry import RetryPolicy

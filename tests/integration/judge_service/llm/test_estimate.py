@@ -10,7 +10,7 @@ import pytest
 from support import scripted_llm as llm
 from support.llm_judges import CLAIMS, item, judge_of
 
-from hallujudge.judge_service.judges.estimate import estimate
+from hallujudge.judge_service.judges.llm_judge import estimate_judge
 from hallujudge.judge_service.llm.budget import Prices
 from hallujudge.judge_service.llm.cache import VerdictCache
 from hallujudge.judge_service.llm.estimate import approximate_counter
@@ -22,8 +22,8 @@ async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path:
         judge = judge_of(server, cache=cache, dialect="vllm")
         await judge.judge([item(CLAIMS[0])])
         items = [item(), item(CLAIMS[1], id="2")]
-        seen = await estimate(judge, items, prices=Prices(prompt=1, completion=2))
-        rough = await estimate(judge, items, approximate_counter())
+        seen = await estimate_judge(judge, items, prices=Prices(prompt=1, completion=2))
+        rough = await estimate_judge(judge, items, approximate_counter())
         assert server.chats == 1
         await judge.judge(items)
         await judge.close()
@@ -42,7 +42,7 @@ async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path:
 async def test_an_estimate_says_when_the_server_counts_no_tokens(dialect: Any) -> None:
     async with llm.ScriptedLlm(counts_tokens=False) as server:
         judge = judge_of(server, dialect=dialect)
-        seen = await estimate(judge, [item(CLAIMS[0])])
+        seen = await estimate_judge(judge, [item(CLAIMS[0])])
         await judge.close()
     assert ("/tokenize" in server.paths) == (dialect == "vllm")
     assert (seen.exact, seen.counter) == (False, "approximation: four bytes a token")
@@ -57,7 +57,7 @@ async def test_an_estimate_counts_by_a_tokenizer_file(tmp_path: Path) -> None:
     whole.save(str(tmp_path / "tokenizer.json"))
     async with llm.ScriptedLlm() as server:
         judge = judge_of(server, tokenizer=str(tmp_path))
-        seen = await estimate(judge, [item(CLAIMS[0])])
+        seen = await estimate_judge(judge, [item(CLAIMS[0])])
         await judge.close()
     (question,) = judge.questions(item(CLAIMS[0]))
     words = sum(len(message["content"].split()) for message in question.messages)

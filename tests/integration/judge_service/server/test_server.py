@@ -15,7 +15,7 @@ from support.threads import PATIENCE, until
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
-from hallujudge.judge_service.engine.progress import RunProgress
+from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.judge_service.errors import (
     DeadlineError,
     HallujudgeError,

@@ -28,7 +28,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
 from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, ScoringSession
-from hallujudge.judge_service.engine.extraction import extract
+from hallujudge.judge_service.engine.session import extract
 from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
 from hallujudge.judge_service.server.job_settings import WorkersOfJobs
 from hallujudge.judge_service.server.server import start

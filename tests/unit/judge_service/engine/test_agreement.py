@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.engine.agreement import (
+from hallujudge.judge_service.engine.families.tri_he import ENTRY
+from hallujudge.judge_service.engine.judge_quality import (
     KEYWORD_QUALITY,
     agreement_note,
     agreement_table,
     best_measured,
     measured_agreements,
 )
-from hallujudge.judge_service.engine.families.tri_he import ENTRY
 from hallujudge.judge_service.engine.registry import open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hallujudge.judge_service.engine.cards import card_of, card_sha256
+from hallujudge.judge_service.engine.judge_quality import card_of, card_sha256
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.sdk import Client

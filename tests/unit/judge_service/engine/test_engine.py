@@ -10,12 +10,13 @@ import pytest
 from support.threads import Gate
 
 from hallujudge.judge_service.engine import Engine, resources
-from hallujudge.judge_service.engine.engine import ScoringSession
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.judge_service.engine.spec import GraphSource, InlineGraph, ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
-from hallujudge.judge_service.matchers import MatcherSettings, ModelFolder, opening
+from hallujudge.judge_service.matchers import MatcherSettings, ModelFolder
+from hallujudge.judge_service.matchers import matcher_models as opening
 from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.synonym_graphs import SynonymGraph
 

@@ -11,13 +11,9 @@ from support.word_matchers import WordPairs, small
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges.values import JudgeRequestItem
-from hallujudge.judge_service.matchers import (
-    ClaimMatcher,
-    MatcherSettings,
-    ModelFolder,
-    opening,
-)
+from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
+from hallujudge.judge_service.matchers import ClaimMatcher, MatcherSettings, ModelFolder
+from hallujudge.judge_service.matchers import matcher_models as opening
 from hallujudge.judge_service.settings.judges import (
     JudgeKeys,
     JudgeSettings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hallujudge.judge_service.engine.open_vqa import OpenAnswer, match_open_answers
+from hallujudge.judge_service.engine.families.pope import OpenAnswer, match_open_answers
 from hallujudge.judge_service.llm.chat import ChatReply, ChatRequest
 from hallujudge.judge_service.llm.client import Answer
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind

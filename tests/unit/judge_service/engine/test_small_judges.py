@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.engine.judge_order import JUDGE_NAMES
-from hallujudge.judge_service.engine.small_judges import ALL_SMALL_JUDGES, small_judge_table
+from hallujudge.judge_service.engine.judge_options import (
+    ALL_SMALL_JUDGES,
+    JUDGE_NAMES,
+    small_judge_table,
+)
 
 ROOT = Path(__file__).resolve().parents[4]
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from hallujudge.judge_service.engine.ticks import with_ticks
+from hallujudge.judge_service.engine.streams import with_ticks
 
 SOON = 0.01
 

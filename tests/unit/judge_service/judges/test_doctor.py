@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.word_matchers import WordPairs, small
 
 from hallujudge.judge_service.judges import Router, check_small
-from hallujudge.judge_service.judges.matcher import MatcherJudge
+from hallujudge.judge_service.judges.small_judges import MatcherJudge
 
 
 def judge(model: WordPairs, **changes: float) -> Router:

@@ -10,7 +10,7 @@ import pytest
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import Declined, JudgedItem, JudgeIdentity, Router
 from hallujudge.judge_service.judges.escalation import Escalation, history_before
-from hallujudge.judge_service.judges.values import Asked, JudgeRequestItem, unscored_claim
+from hallujudge.judge_service.judges.judge_interface import Asked, JudgeRequestItem, unscored_claim
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
 
 SMALL = "MARGIN_TOO_SMALL"

@@ -6,8 +6,8 @@ import asyncio
 
 from support.word_matchers import GRAPH, published
 
-from hallujudge.judge_service.judges.matcher import MatcherJudge
-from hallujudge.judge_service.judges.values import Judge, JudgeRequestItem
+from hallujudge.judge_service.judges.judge_interface import Judge, JudgeRequestItem
+from hallujudge.judge_service.judges.small_judges import MatcherJudge
 from hallujudge.metrics.framework.claims import Triplet
 
 

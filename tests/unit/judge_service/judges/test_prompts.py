@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.llm_judges import item
 
-from hallujudge.judge_service.judges.prompts import questions_of
+from hallujudge.judge_service.judges.judge_prompts import questions_of
 from hallujudge.metrics.framework.claims import Triplet
 
 

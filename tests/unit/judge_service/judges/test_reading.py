@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from hallujudge.judge_service.judges.prompts import SENTENCE_CHOICES, TRIPLET_CHOICES
-from hallujudge.judge_service.judges.reading import ReadAnswer, read_choice, read_keyed
+from hallujudge.judge_service.judges.judge_prompts import SENTENCE_CHOICES, TRIPLET_CHOICES
+from hallujudge.judge_service.judges.judge_replies import ReadAnswer, read_choice, read_keyed
 from hallujudge.judge_service.llm.chat import ChatReply, TokenChoice, parse_reply
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from hallujudge.judge_service.errors import InternalError, InvalidInputError
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, find_model, open_matcher
-from hallujudge.judge_service.matchers.onnx.graph import write_graph
-from hallujudge.judge_service.matchers.opening import open_encoder
+from hallujudge.judge_service.matchers.matcher_models import open_encoder
+from hallujudge.judge_service.matchers.onnx_graphs import write_graph
 from hallujudge.metrics.framework.claims import Triplet, Verdict
 
 MISSING = "not installed: pip install 'hallujudge[matcher]'"
@@ -170,7 +170,7 @@ def test_text_that_no_tokenizer_can_read(tmp_path: Path) -> None:
 
 
 def test_a_wrong_graph_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hallujudge.judge_service.matchers.onnx import encoder as onnx_encoder
+    from hallujudge.judge_service.matchers import onnx_encoder
 
     model = find_model(str(make_encoder(tmp_path / "m", "bert")))
     written = write_graph
@@ -202,9 +202,8 @@ LABELS = ["contradiction", "entailment", "neutral"]
 
 
 def test_support_follows_the_label_order(tmp_path: Path) -> None:
-    from hallujudge.judge_service.matchers.presets import preset_of
-    from hallujudge.judge_service.matchers.small.torch_pairs import TorchPairs
-    from hallujudge.judge_service.matchers.small.torch_weights import TorchWeights
+    from hallujudge.judge_service.matchers.small_judge_presets import preset_of
+    from hallujudge.judge_service.matchers.torch_models import TorchPairs, TorchWeights
 
     pairs = [
         ("man riding horse.", "dog under tree."),

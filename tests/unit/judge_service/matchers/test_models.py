@@ -15,11 +15,11 @@ from hallujudge.judge_service.errors import (
     MissingExtraError,
     NotFoundError,
 )
-from hallujudge.judge_service.matchers import find_model, models
-from hallujudge.judge_service.matchers.models import EncoderShape, encoder_shape
-from hallujudge.judge_service.matchers.onnx.cache import GraphCache
-from hallujudge.judge_service.matchers.onnx.graph import write_graph
-from hallujudge.judge_service.matchers.small.torch_pairs import entailment_index
+from hallujudge.judge_service.matchers import find_model
+from hallujudge.judge_service.matchers import model_folders as models
+from hallujudge.judge_service.matchers.model_folders import EncoderShape, encoder_shape
+from hallujudge.judge_service.matchers.onnx_graphs import GraphCache, write_graph
+from hallujudge.judge_service.matchers.torch_models import entailment_index
 
 CONFIG: dict[str, Any] = {
     "model_type": "bert",

@@ -6,7 +6,11 @@ from string import Formatter
 
 import pytest
 
-from hallujudge.judge_service.matchers.presets import SMALL_JUDGES, SmallPreset, preset_of
+from hallujudge.judge_service.matchers.small_judge_presets import (
+    SMALL_JUDGES,
+    SmallPreset,
+    preset_of,
+)
 
 
 @pytest.mark.parametrize("preset", SMALL_JUDGES.values(), ids=list(SMALL_JUDGES))

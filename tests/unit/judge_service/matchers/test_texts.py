@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.word_matchers import GRAPH
 
-from hallujudge.judge_service.matchers.texts import claim_text, reference_text
+from hallujudge.judge_service.matchers.matcher_interface import claim_text, reference_text
 from hallujudge.metrics.framework.claims import Triplet
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.spacy_sample import made_model
 
+from hallujudge.judge_service.engine.families.amber import WordVectors
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
-from hallujudge.judge_service.matchers.word_vectors import WordVectors
 
 VECTORS = {
     "dog": (1.0, 0.0, 0.0),

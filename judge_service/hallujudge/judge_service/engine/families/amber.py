@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,15 +13,13 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import Evidence, ScoredItem
 
 from ...access.turns import RULES_EFFORT
-from ..entry import MetricEntry, Trial
-from ..offers import Offers
+from ...errors import InvalidInputError
+from ...spacy_pipelines import load_pipeline, pipeline_label
 from ..pipelines import TextPipeline
-from ..resources import Resources
+from ..registry import MetricEntry, Trial
+from ..resources import Offers, Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
-
-__all__ = ["ENTRIES", "AmberPipeline"]
-
 
 GIVEN = "given"
 
@@ -156,7 +155,6 @@ def _noun_source(options: Mapping[str, str], offers: Offers | None) -> NounSourc
 
         return NounSource(extractor=RuleNounExtractor())
     from ...extractors.nltk_nouns import NltkNounExtractor
-    from ...matchers.word_vectors import RELEASED_MODEL, WordVectors
 
     model = options.get("vectors") or RELEASED_MODEL
     if offers is not None:
@@ -200,3 +198,48 @@ ENTRY = MetricEntry(
 )
 ENTRIES = (ENTRY,)
 """The metrics of the family."""
+
+
+RELEASED_MODEL = "en_core_web_lg"
+"""The model of the released script."""
+
+_SIMILAR_ABOVE = 0.8
+"""The released script's default of ``--similarity_score``."""
+_KEPT_PAIRS = 1 << 20
+
+
+class WordVectors:
+    """Says whether two words are similar: the cosine of their vectors is above 0.8.
+
+    Args:
+        model: Name of an installed spaCy model, or a folder.
+
+    Raises:
+        MissingExtraError: spaCy or the model is not installed.
+        InvalidInputError: The model has no vectors.
+    """
+
+    def __init__(self, model: str = RELEASED_MODEL) -> None:
+        needed = f"the word comparison of AMBER's released script needs the spaCy model {model!r}"
+        # Vectors need the tokenizer only.
+        self._model = load_pipeline(model, needed, suggested=RELEASED_MODEL, exclude=_COMPONENTS)
+        if not len(self._model.vocab.vectors):
+            raise InvalidInputError(
+                f"the spaCy model {model!r} has no vectors; use {RELEASED_MODEL}"
+            )
+        self._doc = lru_cache(maxsize=_KEPT_PAIRS)(self._model.make_doc)
+        self.similar = lru_cache(maxsize=_KEPT_PAIRS)(self._similar)
+
+    @property
+    def label(self) -> str:
+        """The threshold and the model with its version."""
+        return f"cosine>{_SIMILAR_ABOVE}@{pipeline_label(self._model)}"
+
+    def _similar(self, one: str, other: str) -> bool:
+        with warnings.catch_warnings():
+            # spaCy warns of words without a vector; they are similar to none.
+            warnings.simplefilter("ignore", UserWarning)
+            return bool(self._doc(one).similarity(self._doc(other)) > _SIMILAR_ABOVE)
+
+
+_COMPONENTS = ["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"]

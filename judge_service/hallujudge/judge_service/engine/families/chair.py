@@ -12,8 +12,8 @@ from hallujudge.metrics.framework.results import ScoredItem
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 
 from ...access.turns import map_cpu
-from ..entry import FoundClaim, MetricEntry, Trial
 from ..pipelines import TextPipeline
+from ..registry import FoundClaim, MetricEntry, Trial
 from ..resources import Resources, read_graph
 from ..responses import Problem, ResponseCheck
 from ..spec import GraphSource, ScoreSpec, ShippedGraph

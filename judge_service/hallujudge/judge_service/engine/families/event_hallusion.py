@@ -18,23 +18,17 @@ from hallujudge.metrics.event_hallusion import (
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import ScoredItem
 
-from ..agreement import asked_judge_note, given_verdicts_note
-from ..cards import CARD_OPTION, card_of
-from ..entry import MetricEntry, Trial
-from ..escalating import ESCALATION_OPTIONS
-from ..judging import (
-    JudgingPipeline,
-    choice_judge,
-    choice_question,
-    prompt_option,
-)
+from ..judge_options import ESCALATION_OPTIONS
+from ..judge_quality import CARD_OPTION, asked_judge_note, card_of, given_verdicts_note
+from ..judging_pipeline import JudgingPipeline, choice_judge, choice_question, prompt_option
+from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
 if TYPE_CHECKING:
-    from ...judges.choices import Chosen
-    from ...judges.prompts import Question
+    from ...judges.choice_judge import Chosen
+    from ...judges.judge_prompts import Question
 
 __all__ = ["ENTRIES", "EventHallusionPipeline"]
 

@@ -18,22 +18,17 @@ from hallujudge.metrics.hallusion_bench.question_groups import (
     HallusionBenchItem,
 )
 
-from ..agreement import asked_judge_note, given_verdicts_note
-from ..entry import MetricEntry, Trial
-from ..items import scored, unscored
-from ..judging import (
-    JudgingPipeline,
-    choice_judge,
-    choice_question,
-    prompt_option,
-)
+from ..judge_quality import asked_judge_note, given_verdicts_note
+from ..judging_pipeline import JudgingPipeline, choice_judge, choice_question, prompt_option
+from ..pipelines import scored_result, unscored_result
+from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
 if TYPE_CHECKING:
-    from ...judges.choices import Chosen
-    from ...judges.prompts import Question
+    from ...judges.choice_judge import Chosen
+    from ...judges.judge_prompts import Question
 
 __all__ = ["ENTRIES", "HallusionBenchPipeline"]
 
@@ -68,15 +63,15 @@ class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchM
         if not self.metric.counts(item):
             return self._uncounted(item)
         if problem := self.problem(item):
-            return self._placed(item, unscored(item, *problem))
+            return self._placed(item, unscored_result(item, *problem))
         assert chosen is not None, "asked about every other answer"
         if not chosen.choice:
-            failed = unscored(item, UnscoredReason(chosen.reason), chosen.detail)
+            failed = unscored_result(item, UnscoredReason(chosen.reason), chosen.detail)
             return self._placed(item, failed)
         right = _right(item, chosen)
         made = self.metric.score_answer(item, _CHOICES[chosen.choice], right)
         evidence = replace(made.evidence, margin=chosen.margin, judging=chosen.judging())
-        return self._placed(item, scored(item, made.statistics, made.scores, evidence))
+        return self._placed(item, scored_result(item, made.statistics, made.scores, evidence))
 
     def _placed(self, item: HallusionBenchItem, result: ItemResult) -> ItemResult:
         """Return the result with its set and fields; an unscored one keeps its pair open."""

@@ -19,8 +19,8 @@ from hallujudge.metrics.infact import (
 )
 from hallujudge.metrics.infact.operators import BASE, OPERATORS, level_of
 
-from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline
+from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec

@@ -28,10 +28,10 @@ from hallujudge.synonym_graphs import (
 from ...access.turns import map_cpu
 from ...errors import InvalidInputError
 from ...extractors.values import DescriptionPair
-from ..agreement import keywords_note
-from ..entry import FoundClaim, MetricEntry, Trial
-from ..items import checked, scored, unscored
-from ..keywords import GIVEN, FoundKeywords, FoundPair, PairExtractor
+from ..extraction import GIVEN, FoundKeywords, FoundPair, PairExtractor
+from ..judge_quality import keywords_note
+from ..pipelines import checked_items, scored_result, unscored_result
+from ..registry import FoundClaim, MetricEntry, Trial
 from ..resources import Resources
 from ..responses import MAX_RESPONSE_CHARS, Problem, ResponseCheck
 from ..spec import GraphSource, ScoreSpec, ShippedGraph
@@ -133,7 +133,7 @@ class MementosPipeline:
         """Return one result for each description, in order."""
         sequences = [
             _with_domain(item, self.metric.domain or GENERAL)
-            for item in checked(items, MementosItem)
+            for item in checked_items(items, MementosItem)
         ]
         problems = [self._problem(item) for item in sequences]
         needed = {
@@ -145,7 +145,7 @@ class MementosPipeline:
 
         def result(index: int) -> ItemResult:
             item, problem = sequences[index], problems[index]
-            return unscored(item, *problem) if problem else self._score(item, found)
+            return unscored_result(item, *problem) if problem else self._score(item, found)
 
         return await map_cpu(
             result,
@@ -168,7 +168,7 @@ class MementosPipeline:
         pair = _descriptions(item)
         extracted = FoundPair() if pair is None else found[pair]
         if extracted.reason:
-            return unscored(
+            return unscored_result(
                 item, UnscoredReason(extracted.reason), f"{self._source.label}: {extracted.detail}"
             )
         reference = _keywords(item, "reference", extracted.reference)
@@ -187,7 +187,7 @@ class MementosPipeline:
             behaviors=_evidence("behaviors", reference, predicted, behaviors),
         )
         made = self.metric.score_description(objects.counts, behaviors.counts)
-        return scored(item, made.statistics, made.scores, evidence)
+        return scored_result(item, made.statistics, made.scores, evidence)
 
 
 def _matchers(

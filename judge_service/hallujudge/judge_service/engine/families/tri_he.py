@@ -18,28 +18,25 @@ from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 from ...errors import InvalidInputError
 from ...extractors.rules.lemmas import lemma_key
 from ...judges import JudgedItem, JudgeRequestItem, LlmJudge, Router
-from ...judges.estimate import estimate
+from ...judges.llm_judge import estimate_judge
 from ...llm.estimate import Estimate, TokenCounter
 from ...matchers import BACKENDS, SMALL_JUDGES, MatcherSettings
-from ..agreement import agreement_note, best_measured
-from ..cards import CARD_OPTION, card_of
-from ..claims import (
+from ..extraction import (
     DEFAULT_PIPELINE,
     EXTRACTORS,
     TENTATIVE,
     ClaimExtractor,
     ExtractedClaims,
     claim_extractor,
-    extract,
+    extract_claims,
 )
-from ..entry import MetricEntry, Trial
-from ..escalating import ESCALATION_OPTIONS, escalation_of
-from ..items import checked, scored, unscored
-from ..judge_order import JUDGE_NAMES
-from ..probabilities import check_probabilities
+from ..judge_factory import check_probabilities
+from ..judge_options import ESCALATION_OPTIONS, JUDGE_NAMES, escalation_of, offered_judges
+from ..judge_quality import CARD_OPTION, agreement_note, best_measured, card_of
+from ..pipelines import checked_items, scored_result, unscored_result
+from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
-from ..small_judges import offered_judges
 from ..spec import ScoreSpec
 
 __all__ = ["ENTRIES", "TriHePipeline"]
@@ -98,7 +95,7 @@ class TriHePipeline:
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """One result for each item: all claims of a batch go to the judge together."""
-        answers = checked(items, TriHeItem)
+        answers = checked_items(items, TriHeItem)
         results: dict[int, ItemResult] = {}
         for index, item in enumerate(answers):
             if problem := self._problem(item):
@@ -143,7 +140,7 @@ class TriHePipeline:
         """
         answers = {
             index: item
-            for index, item in enumerate(checked(items, TriHeItem))
+            for index, item in enumerate(checked_items(items, TriHeItem))
             if self._problem(item) is None
         }
         texts = {i: item.response or "" for i, item in answers.items() if item.claims is None}
@@ -156,7 +153,7 @@ class TriHePipeline:
         return [
             *await self._extractor.estimates(plans.values(), counter),
             *[
-                replace(await estimate(judge, asked, counter), unknown_texts=len(unknown))
+                replace(await estimate_judge(judge, asked, counter), unknown_texts=len(unknown))
                 for judge in judges
             ],
         ]
@@ -183,9 +180,9 @@ class TriHePipeline:
             human_scores=item.human_scores,
         )
         if (reason := self.metric.unscored_reason(verdicts)) is not None:
-            return unscored(item, *reason, evidence)
+            return unscored_result(item, *reason, evidence)
         result = self.metric.score_answer(verdicts)
-        return scored(item, result.statistics, result.scores, evidence)
+        return scored_result(item, result.statistics, result.scores, evidence)
 
 
 def _with_places(
@@ -220,7 +217,7 @@ def _request(item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestIte
 def _without_claims(item: TriHeItem, problem: Problem) -> ItemResult:
     """Return an unscored item. Its human scores are kept, so that agreement can be computed."""
     known = TriHeEvidence(claims=(), human_scores=item.human_scores) if item.human_scores else None
-    return unscored(item, *problem, known)
+    return unscored_result(item, *problem, known)
 
 
 def _graph_problem(item: TriHeItem) -> Problem | None:
@@ -436,7 +433,7 @@ ENTRY = MetricEntry(
             for name, meaning in _THRESHOLDS.items()
         ),
     ),
-    extract=extract,
+    extract=extract_claims,
     judges=True,
     judge_option="judge",
     reads_english=True,

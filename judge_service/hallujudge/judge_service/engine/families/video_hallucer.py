@@ -18,8 +18,8 @@ from hallujudge.metrics.video_hallucer import (
     VideoHallucerRun,
 )
 
-from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline
+from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec

@@ -15,8 +15,8 @@ from hallujudge.metrics.vidhal import (
     VidhalOrderingMetric,
 )
 
-from ..entry import MetricEntry, Trial
 from ..pipelines import TextPipeline
+from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec

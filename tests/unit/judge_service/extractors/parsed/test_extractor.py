@@ -9,10 +9,9 @@ import threading
 import pytest
 from support.spacy_sample import made_parser
 
-from hallujudge.judge_service.engine.claims import claim_extractor
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-from hallujudge.judge_service.engine.offers import Offers
-from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.engine.resources import Offers, Resources
+from hallujudge.judge_service.engine.session import claim_extractor
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, NotFoundError
 from hallujudge.judge_service.extractors import TripletExtractor
 from hallujudge.judge_service.extractors.parsed.extractor import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.word_matchers import query
 
-from hallujudge.judge_service.matchers.small.premises import (
+from hallujudge.judge_service.matchers.small_matcher import (
     Fact,
     Premise,
     Room,

@@ -1,0 +1,242 @@
+"""Options that choose judges: their names and order, small judges, and escalation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics.framework.metric import OptionDefinition
+
+from ..errors import InvalidInputError
+from ..judges.small_judges import SERVED_JUDGES, ServedPreset
+from ..llm.batch_files import BatchFiles
+from ..llm.chat import Sampling
+from ..llm.client import ChatSettings
+from ..llm.http import Endpoint
+from ..llm.retry import RetryPolicy
+from ..matchers.matcher_interface import MatcherSettings
+from ..matchers.small_judge_presets import SMALL_JUDGES, SmallPreset
+from ..settings.judges import JudgeSettings
+from ..settings.secret import Secret
+
+if TYPE_CHECKING:
+    from ..judges.escalation import Escalation
+    from .spec import ScoreSpec
+
+
+ALL_SMALL_JUDGES: Mapping[str, SmallPreset | ServedPreset] = {**SMALL_JUDGES, **SERVED_JUDGES}
+"""The small judges on this machine and behind servers, by name."""
+
+
+def read_small_models(text: str) -> Mapping[str, str]:
+    """Return the models of the setting ``small_models`` by judge.
+
+    Args:
+        text: Entries such as ``hhem=/models/hhem``, with commas between.
+
+    Raises:
+        InvalidInputError: An entry is not a small judge with its model.
+    """
+    found = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        judge, _, model = (part.strip() for part in entry.partition("="))
+        if judge not in ALL_SMALL_JUDGES or not model:
+            raise InvalidInputError(
+                f"small_models has the entry {entry!r}; write JUDGE=MODEL with one of "
+                f"{', '.join(ALL_SMALL_JUDGES)} and a folder, a hub id or a server's name for it"
+            )
+        found[judge] = model
+    return found
+
+
+def configured_small_judges(settings: JudgeSettings) -> list[str]:
+    """Return the small judges that the settings name: with a model, or in the router's order."""
+    order = {part.strip() for part in settings.judge_order.split(",")}
+    named = {*read_small_models(settings.small_models), *order}
+    return [name for name in ALL_SMALL_JUDGES if name in named]
+
+
+def offered_judges(models: Iterable[str], listed: Iterable[str]) -> tuple[str, ...]:
+    """Return the judges on its machine that a server offers: those whose model it offers.
+
+    Args:
+        models: The models that callers may name.
+        listed: The judges of the setting ``small_models``.
+    """
+    ids, names = {*models}, {*listed}
+    small = SMALL_JUDGES.values()
+    return ("matcher", *(p.name for p in small if p.model in ids or p.name in names))
+
+
+def served_in_order(settings: JudgeSettings) -> list[str]:
+    """Return the router's small judges behind a server, if a server is configured."""
+    order = {part.strip() for part in settings.judge_order.split(",")}
+    return [name for name in SERVED_JUDGES if name in order and settings.small_url]
+
+
+def settings_of(
+    name: str, settings: MatcherSettings | None, models: Mapping[str, str]
+) -> MatcherSettings:
+    """Return the settings with which the matcher or a small judge is opened.
+
+    Args:
+        name: ``matcher``, or the name of a small judge.
+        settings: What the caller chose; None: the defaults.
+        models: The models of the setting ``small_models``.
+    """
+    settings = settings or MatcherSettings()
+    if name not in SMALL_JUDGES:
+        return settings
+    model = settings.small_model or models.get(name, "")
+    return replace(settings, protocol=name, small_model=model)
+
+
+def check_one_model(order: Sequence[str], settings: MatcherSettings | None) -> None:
+    """Refuse a model that would be that of several small judges.
+
+    Raises:
+        InvalidInputError: ``small_model`` is set, and the judges have several small ones.
+    """
+    small = [part for part in order if part in SMALL_JUDGES]
+    if settings is not None and settings.small_model and len(small) > 1:
+        raise InvalidInputError(
+            f"small_model is {settings.small_model!r}, but judge_order has {len(small)} small "
+            f"judges ({', '.join(small)}); name their models in the setting small_models"
+        )
+
+
+def served_chat(
+    preset: ServedPreset, settings: JudgeSettings, key: Secret, offline: BatchFiles | None
+) -> ChatSettings:
+    """Return how the server of a small judge is called.
+
+    Args:
+        preset: The small judge.
+        settings: The settings of the judges.
+        key: The server's API key.
+        offline: Files of requests and replies in place of servers; None: the server is called.
+
+    Raises:
+        InvalidInputError: No server is configured.
+    """
+    if not settings.small_url and offline is None:
+        raise InvalidInputError(
+            f"judge {preset.name} needs a server; set small_url to its base address",
+            reason="JUDGE_NOT_CONFIGURED",
+        )
+    return ChatSettings(
+        endpoint=Endpoint(
+            url=settings.small_url or "http://batch.invalid/v1",
+            key=key,
+            timeout_seconds=settings.llm_timeout_seconds,
+        ),
+        model=read_small_models(settings.small_models).get(preset.name, preset.model),
+        reply_models=("*",),
+        dialect="vllm",
+        constraint="none",
+        sampling=Sampling(seed=settings.llm_seed),
+        retry=RetryPolicy(
+            attempts=settings.llm_attempts,
+            outage_seconds=settings.outage_seconds,
+            give_up_after=settings.give_up_after,
+        ),
+        max_concurrency=settings.llm_max_concurrency,
+        offline=offline,
+    )
+
+
+def small_judge_table() -> str:
+    """Return what is known of each small judge, as a Markdown table."""
+    lines = [
+        "| judge | model, licence | input | reported accuracy, source | measured on Tri-HE |",
+        "|---|---|---|---|---|",
+    ]
+    for each in ALL_SMALL_JUDGES.values():
+        where = "server, " if each.name in SERVED_JUDGES else ""
+        model = each.model or "a folder or hub id of yours"
+        lines.append(
+            f"| `{each.name}` | {where}{each.title}: {model}; {each.licence} | {each.shown} | "
+            f"{each.reported or 'no figure found'} | {each.measured} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+LOCAL_JUDGES = ("matcher", *SMALL_JUDGES)
+"""The names of judges that run in this process."""
+JUDGE_NAMES = ("matcher", "llm", "router", *ALL_SMALL_JUDGES)
+"""The names of judges; the router calls the judges of ``judge_order``."""
+
+
+def judges_of(settings: JudgeSettings, name: str) -> list[str]:
+    """Return the judges that are asked under a name, in order.
+
+    Args:
+        settings: Have the router's order, and whether there is a fallback.
+        name: One of :data:`JUDGE_NAMES`.
+
+    Raises:
+        InvalidInputError: The name or the setting ``judge_order`` cannot be used.
+    """
+    if name not in JUDGE_NAMES:
+        raise InvalidInputError(
+            f"judge {name!r} does not exist; choose one of {', '.join(JUDGE_NAMES)}"
+        )
+    if name != "router":
+        return [name]
+    order = [part.strip() for part in settings.judge_order.split(",") if part.strip()]
+    known = (*LOCAL_JUDGES, *SERVED_JUDGES, "llm", "fallback")
+    if unknown := [part for part in order if part not in known]:
+        raise InvalidInputError(
+            f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
+        )
+    # The fallback is optional, and skipped unless it is configured.
+    chosen = [part for part in order if part != "fallback" or settings.fallback_model]
+    if not chosen:
+        raise InvalidInputError(
+            f"judge_order is {settings.judge_order!r}, but none of these judges is "
+            f"configured; name some of {', '.join(known)}; the fallback needs fallback_model"
+        )
+    return chosen
+
+
+ESCALATION_OPTIONS = (
+    OptionDefinition(
+        name="escalate_below",
+        default="",
+        meaning="Margin below which the next judge is asked.",
+        details="Without a next judge, such a verdict is unscored.",
+        purpose="judge",
+        number=True,
+    ),
+    OptionDefinition(
+        name="cascade",
+        default="",
+        meaning="cascade.json with such a margin, learnt from labels.",
+        purpose="judge",
+        file=True,
+    ),
+    OptionDefinition(
+        name="abstain",
+        default="no",
+        choices=("no", "yes"),
+        meaning="Whether small margins are left unscored.",
+        details="yes asks no other judge about them.",
+        purpose="judge",
+    ),
+)
+"""How the first judge's margins are used."""
+
+
+def escalation_of(spec: ScoreSpec) -> Escalation | None:
+    """Return which verdicts of the first judge are not kept; None: all are.
+
+    Raises:
+        InvalidInputError: An option can't be used.
+    """
+    from ..judges.escalation import Escalation
+
+    options = {option.name: spec.options.get(option.name, "") for option in ESCALATION_OPTIONS}
+    return Escalation.of(
+        below=options["escalate_below"], cascade=options["cascade"], abstain=options["abstain"]
+    )

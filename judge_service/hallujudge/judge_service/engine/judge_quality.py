@@ -1,0 +1,324 @@
+"""What is known about a judge: its agreement with known data, and its report card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from hallujudge.metrics.framework.metric import OptionDefinition
+from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
+
+from ..errors import InvalidInputError
+from ..faults import fault_of
+from ..matchers import MatcherSettings
+
+if TYPE_CHECKING:
+    from .spec import ScoreSpec
+
+
+_PAGE = "docs/explanation/tri-he-validation.md"
+_KEYWORDS_PAGE = "docs/explanation/rule-extractor-quality.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """A configuration's figures on the half of the data that no threshold was chosen by."""
+
+    extractor: str
+    """``rules`` or ``sentences``."""
+    protocol: str
+    """The matcher's protocol."""
+    model: str
+    """The name of the sentence encoder, for the table."""
+    weights: str
+    """The SHA-256 of its weights, by which it is known whatever its folder is called."""
+    keep_above: float
+    """Cosine above which a reference is kept."""
+    support_above: float
+    """Cosine above which a claim is supported."""
+    true_supported: float
+    """Share of true claims that it supports."""
+    false_supported: float
+    """Share of false claims that it supports."""
+    tuning: float
+    """Agreement on the tuning half."""
+
+    @property
+    def check(self) -> float:
+        """Agreement on the check half: the mean of both shares that are right."""
+        return (self.true_supported + 1 - self.false_supported) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordQuality:
+    """How well the rules find the annotated keywords of the held-out descriptions."""
+
+    kind: str
+    """``objects`` or ``behaviors``."""
+    precision: float
+    """Share of the listed keywords that are annotated."""
+    recall: float
+    """Share of the annotated keywords that are listed."""
+
+
+# The row "held out, 50" of docs/explanation/rule-extractor-quality.md, which a test compares.
+KEYWORD_QUALITY = (
+    KeywordQuality(kind="objects", precision=0.978, recall=0.948),
+    KeywordQuality(kind="behaviors", precision=0.962, recall=0.926),
+)
+
+
+@cache
+def measured_agreements() -> tuple[Agreement, ...]:
+    """Return the configurations that were measured."""
+    file = resources.files(__package__).joinpath("data", "judge_agreement.json")
+    return read_agreements(json.loads(file.read_text(encoding="utf-8")))
+
+
+def read_agreements(rows: Sequence[Mapping[str, object]]) -> tuple[Agreement, ...]:
+    """Return the rows that the benchmark writes as values."""
+    return tuple(map(_agreement, rows))
+
+
+def best_measured(extractor: str, protocol: str, weights: str) -> Agreement | None:
+    """Return the thresholds with the best agreement on the tuning half; None: not measured.
+
+    Args:
+        extractor: Extracts claims from answers.
+        protocol: The matcher's protocol.
+        weights: The SHA-256 of the sentence encoder's weights.
+    """
+    known = [
+        each
+        for each in measured_agreements()
+        if (each.extractor, each.protocol, each.weights) == (extractor, protocol, weights)
+    ]
+    return max(known, key=lambda each: each.tuning, default=None)
+
+
+def agreement_table(rows: Sequence[Agreement]) -> str:
+    """Return the configurations as a Markdown table, best on the tuning half first."""
+    lines = [
+        "| extractor | model | keep above | support above | true claims supported | false claims "
+        "supported | agreement, tuning half | agreement, check half |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(rows, key=lambda row: -row.tuning):
+        lines.append(
+            f"| `{row.extractor}` | {row.model} | {row.keep_above} | {row.support_above} | "
+            f"{row.true_supported:.1%} | {row.false_supported:.1%} | {row.tuning:.3f} | "
+            f"{row.check:.3f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _agreement(row: Mapping[str, object]) -> Agreement:
+    tuning, check = row["tuning"], row["check"]
+    assert isinstance(tuning, dict), "written by the benchmark"
+    assert isinstance(check, dict), "written by the benchmark"
+    named = ("extractor", "protocol", "model", "weights", "keep_above", "support_above")
+    return Agreement(
+        **{name: row[name] for name in named},  # type: ignore[arg-type]  # written by the benchmark
+        true_supported=check["true_supported"],
+        false_supported=check["false_supported"],
+        tuning=(tuning["true_supported"] + 1 - tuning["false_supported"]) / 2,
+    )
+
+
+def agreement_note(extractor: str, judge: str, settings: MatcherSettings, weights: str) -> str:
+    """Return the note on a judge: how it did on known data, or that it was not measured.
+
+    Args:
+        extractor: Extracts claims from answers.
+        judge: The name of the judge.
+        settings: How the matcher compares, where it is the judge.
+        weights: The SHA-256 of the matcher's sentence encoder.
+    """
+    for known in measured_agreements() if judge == "matcher" else ():
+        if _is_of(known, extractor, settings, weights):
+            return (
+                f"On known data this judge calls {1 - known.true_supported:.0%} of checked true "
+                f"claims unsupported and {known.false_supported:.0%} of false claims supported. "
+                f"Compare models with it; do not quote it as a rate. See {_PAGE}."
+            )
+    return (
+        "This extractor and judge were not measured together on known data. Compare models with "
+        f"them; do not quote the result as a rate. See {_PAGE}."
+    )
+
+
+def _is_of(known: Agreement, extractor: str, settings: MatcherSettings, weights: str) -> bool:
+    return (extractor, settings.protocol, weights) == (
+        known.extractor,
+        known.protocol,
+        known.weights,
+    ) and (settings.keep_above, settings.support_above) == (known.keep_above, known.support_above)
+
+
+def keywords_note(extractor: str) -> str:
+    """Return the note on what takes keywords from descriptions; empty: they are given.
+
+    Args:
+        extractor: ``rules``, ``llm`` or ``given``.
+    """
+    if extractor == "given":
+        return (
+            "Keywords came with the descriptions; what took them was not measured on known data. "
+            "Compare models whose keywords were taken in the same way."
+        )
+    if extractor != "rules":
+        return (
+            "This keyword extractor was not measured on known data. Compare models with it; do "
+            f"not quote the result as a rate. {_KEYWORDS_PAGE} has the figures of the rules."
+        )
+    return (
+        "On 50 annotated descriptions the rules find "
+        + " and ".join(
+            f"{row.recall:.0%} of the {row.kind} ({row.precision:.0%} of what they list is right)"
+            for row in KEYWORD_QUALITY
+        )
+        + f"; expect less on longer texts. Compare models with them. See {_KEYWORDS_PAGE}."
+    )
+
+
+def asked_judge_note() -> str:
+    """Return the note on a language model that judges with its own or a user's prompt."""
+    return (
+        "This judge was not measured on known data. Compare models with it; do not quote the "
+        "result as a rate. hallujudge analyze prints its agreement with judgements that came with "
+        "the responses."
+    )
+
+
+def given_verdicts_note(score: str, verdicts: str) -> str:
+    """Return the note on scores that rest on verdicts of an unknown judge.
+
+    Args:
+        score: What rests on them, with its verb.
+        verdicts: What they are, in the plural.
+    """
+    return (
+        f"{score} on {verdicts} that came with the responses. How their judge does on known data "
+        "was not measured; compare models that the same judge judged."
+    )
+
+
+CARD_SCHEMA = "hallujudge.judge-card/1"
+_SHOWN_HASH = 12
+
+CARD_OPTION = OptionDefinition(
+    name="card",
+    default="",
+    meaning="Report card of the judge, as JSON.",
+    details="Its hash is in the signature, and its main figures are in the report.",
+    purpose="judge",
+    file=True,
+)
+"""The report card of a run's judge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportCard:
+    """What a run keeps of its judge's report card."""
+
+    judge: str
+    """The signature of the judge that the card is of."""
+    sha256: str
+    """The card's hash."""
+    note: str
+    """Its main figures, as a sentence for the report."""
+
+    @property
+    def mark(self) -> str:
+        """The end of the judge's field in the signature."""
+        return f"{CARD_MARK}{self.sha256[:_SHOWN_HASH]}"
+
+
+def card_sha256(content: Mapping[str, Any]) -> str:
+    """Return the hash of a card's content, which is all but the hash itself."""
+    kept = {name: value for name, value in content.items() if name != "sha256"}
+    return sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def card_of(spec: ScoreSpec, signatures: Sequence[str]) -> ReportCard | None:
+    """Return the report card that a spec gives; None: it gives none.
+
+    Args:
+        spec: The spec.
+        signatures: Of the run's judge, and of each judge of a router.
+
+    Raises:
+        InvalidInputError: The card can't be read, was changed, or is of another judge.
+    """
+    text = spec.options.get(CARD_OPTION.name, "")
+    if not text:
+        return None
+    card = _read_card(text)
+    known = list(dict.fromkeys(map(signature_value, signatures)))
+    if card.judge not in known:
+        raise InvalidInputError(
+            f"the card is of the judge {card.judge!r:.300}, but this run's is "
+            f"{' with '.join(map(repr, known))[:600]}; make a card of a run of this judge"
+        )
+    return card
+
+
+def _read_card(text: str) -> ReportCard:
+    try:
+        content: Any = json.loads(text)
+        if content["schema"] != CARD_SCHEMA:
+            raise ValueError(f"its schema is {content['schema']!r:.40}")
+        if content["sha256"] != card_sha256(content):
+            raise ValueError("its hash is not that of its content, so it was changed")
+        return ReportCard(
+            judge=str(content["judge"]), sha256=content["sha256"], note=_card_note(content)
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+        raise InvalidInputError(
+            f"the option card is not a judge's report card: {fault_of(err)}; give the JSON file of "
+            "a card as it was written"
+        ) from err
+
+
+def _card_note(content: Mapping[str, Any]) -> str:
+    agreement = content["accuracy"]["agreement"]
+    truth = "labels" if content["compared_with"] == "labels" else "a reference judge"
+    bias = float(content["yes_bias"]["difference"])
+    interval = f"[{agreement['ci_low']:.1%}, {agreement['ci_high']:.1%}]"
+    parts = [
+        f"agrees with {truth} on {agreement['value']:.1%} {interval} of {content['labels']:,} "
+        "verdicts",
+        *_accuracy_parts(content["accuracy"]),
+        f"says supported {abs(bias):.1%} too {'often' if bias >= 0 else 'seldom'}",
+    ]
+    if content["reliability"]["ece"] is not None:
+        parts.append(f"has an expected calibration error of {content['reliability']['ece']:.3f}")
+    if flips := _flips_part(content["flips"]):
+        parts.append(flips)
+    card = content["sha256"][:_SHOWN_HASH]
+    return f"{CARD_NOTE} ({card}) of {content['judge'].partition(',')[0]}: it {'; '.join(parts)}."
+
+
+def _accuracy_parts(accuracy: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which claims it gets right; a rate without claims has no value."""
+    for rate, does in (
+        ("sensitivity", "rejects {} of hallucinated claims"),
+        ("specificity", "accepts {} of other claims"),
+    ):
+        if (value := accuracy[rate]["value"]) is not None:
+            yield does.format(f"{value:.1%}")
+
+
+def _flips_part(rows: Sequence[Mapping[str, Any]]) -> str:
+    shares = {row["change"]: float(row["share"]) for row in rows if row["share"] is not None}
+    told = []
+    if "repetition" in shares:
+        told.append(f"{shares['repetition']:.1%} of verdicts on repetition")
+    if reworded := [share for change, share in shares.items() if change.startswith("rewording")]:
+        told.append(f"up to {max(reworded):.1%} on rewording")
+    return f"flips {', '.join(told)}" if told else ""

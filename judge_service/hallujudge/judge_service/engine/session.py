@@ -1,0 +1,322 @@
+"""Scoring sessions, and extraction of claims without scoring.
+
+The server and the embedded backend share the engine. It keeps the pipelines of recent specs for the
+next session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
+
+from ..access.turns import check_wanted, in_thread, map_cpu
+from ..errors import UnsupportedError
+from ..imports import import_in_thread
+from ..observe.recorder import record_items, recorder
+from ..version import __version__
+from .registry import FoundClaim, Pipeline, checked_entry, metric_entry, open_pipeline
+from .resources import Resources, has_long_graph
+from .spec import GraphSource, InlineGraph, ScoreSpec
+from .streams import RunProgress
+
+if TYPE_CHECKING:
+    from ..llm.estimate import Estimate
+    from .judge_factory import JudgeFactory
+
+
+_MOST_PIPELINES = 64
+_MOST_GRAPH_CHARS = 4 << 20
+
+
+class KeptPipeline(NamedTuple):
+    """A pipeline, and what it says of itself, which stays the same."""
+
+    pipeline: Pipeline
+    """The pipeline."""
+    settings: Mapping[str, str]
+    """Its settings, sorted."""
+    chars: int
+    """The characters of its spec."""
+
+
+class KeptPipelines:
+    """The pipelines of the last specs that need no models. They keep nothing of a run.
+
+    Opening a pipeline took a fifth of the time of a call with one caption.
+
+    Args:
+        keep_graphs: Whether pipelines with graphs of callers are kept. Their graphs stay in memory
+            with them, which :class:`Resources` does not count.
+    """
+
+    def __init__(self, *, keep_graphs: bool = False) -> None:
+        self._keep_graphs = keep_graphs
+        self._pipelines: OrderedDict[Hashable, KeptPipeline] = OrderedDict()
+        self._chars = 0
+
+    def get(self, spec: ScoreSpec) -> KeptPipeline | None:
+        """Return the pipeline of a spec; None: it is not kept."""
+        found = self._pipelines.get(key := _key_of_spec(spec))
+        if found is None:
+            return None
+        self._pipelines.move_to_end(key)
+        return found
+
+    def add(self, spec: ScoreSpec, pipeline: Pipeline) -> None:
+        """Keep a pipeline if it may be kept; the least recently used ones are dropped."""
+        chars = sum(
+            len(graph.text) for graph in spec.graphs.values() if isinstance(graph, InlineGraph)
+        )
+        chars += sum(map(len, spec.options.values()))
+        inline = any(isinstance(graph, InlineGraph) for graph in spec.graphs.values())
+        if metric_entry(spec.metric).needs_models(spec) or (inline and not self._keep_graphs):
+            return
+        settings = dict(sorted(pipeline.settings.items()))
+        self._pipelines[_key_of_spec(spec)] = KeptPipeline(pipeline, settings, chars)
+        self._chars += chars
+        while len(self._pipelines) > _MOST_PIPELINES or self._chars > _MOST_GRAPH_CHARS:
+            _, dropped = self._pipelines.popitem(last=False)
+            self._chars -= dropped.chars
+
+
+def _key_of_spec(spec: ScoreSpec) -> Hashable:
+    """Return what pipelines depend on."""
+    return (
+        spec.metric,
+        spec.variant,
+        tuple(spec.graphs.items()),
+        tuple(spec.options.items()),
+        spec.group_by,
+        spec.interval,
+    )
+
+
+_T = TypeVar("_T")
+
+# Results that are added to a report in about half a millisecond.
+_PART = 200
+# Adding a result takes about as long as matching so many characters.
+_RESULT_CHARS = 30
+# Reports of so many items take about a millisecond, as changing to a thread and back does.
+_SHORT_REPORT = 64
+# Reports of fewer items take some milliseconds.
+_LONG_REPORT = 2_000
+
+
+class Engine:
+    """Opens scoring sessions, which share graphs and models.
+
+    Args:
+        resources: The graphs and judges; None: those of the default settings.
+        keep_graphs: Whether pipelines with graphs of callers are kept too, for the next run.
+    """
+
+    def __init__(self, resources: Resources | None = None, *, keep_graphs: bool = False) -> None:
+        self.resources = resources or Resources()
+        self._kept = KeptPipelines(keep_graphs=keep_graphs)
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        """Return a session for one run.
+
+        Raises:
+            NotFoundError: The metric or a graph is unknown.
+            InvalidInputError: Another part of the spec is invalid.
+        """
+        kept = self._kept.get(spec)
+        if kept is not None:  # pipelines with models are not kept
+            return ScoringSession(spec, kept.pipeline, settings=kept.settings)
+        entry = metric_entry(spec.metric)
+        # Signatures need the version of a language model's server, which has to be requested.
+        if entry.asks_llm(spec):
+            factory = await asyncio.to_thread(lambda: self.resources.judges)
+            await factory.prepare()
+        # Models, graphs and their libraries may take seconds to load; the event loop serves other
+        # calls meanwhile.
+        pipeline = await _in_some_thread(
+            partial(open_pipeline, spec, self.resources),
+            long=has_long_graph(*spec.graphs.values()),
+        )
+        await import_in_thread("numpy")  # needed by the first batch
+        self._kept.add(spec, pipeline)
+        judges = self.resources.judges if entry.calls_models(spec) else None
+        return ScoringSession(spec, pipeline, judges)
+
+    async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
+        """Return the verdicts on items' claims, without a report.
+
+        Raises:
+            UnsupportedError: The metric has no judge.
+        """
+        if not metric_entry(spec.metric).judges:
+            raise UnsupportedError(
+                f"metric {spec.metric!r} has no judge; use score",
+                metadata={"metric": spec.metric},
+            )
+        session = await self.open(spec)
+        return await session.score(items)
+
+
+class ScoringSession:
+    """A scoring run: scores batches of items, and makes the report at the end.
+
+    Args:
+        spec: The specification of the run.
+        pipeline: The metric with its graphs, extractors and judges.
+        judges: The judges, if language models judge or extract.
+        settings: The pipeline's settings, sorted; None: they may still change.
+    """
+
+    def __init__(
+        self,
+        spec: ScoreSpec,
+        pipeline: Pipeline,
+        judges: JudgeFactory | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._judges = judges
+        self._settings = settings
+        self._spec = spec
+        self._pipeline = pipeline
+        self._tally = Tally(pipeline.metric, spec.group_by)
+        self._added = 0
+
+    @property
+    def statistic_names(self) -> tuple[str, ...]:
+        """The names of the statistics, in the order of an item's statistics."""
+        return tuple([column.name for column in self._pipeline.metric.columns])
+
+    @property
+    def metric(self) -> Metric:
+        """The metric, with everything that its signature names."""
+        return self._pipeline.metric
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of the signature in full, for the report."""
+        if self._settings is not None:
+            return dict(self._settings)
+        return dict(sorted(self._pipeline.settings.items()))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What limits the use of the scores, whatever the items are."""
+        return self._pipeline.notes
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item, in order, for a report that is made elsewhere."""
+        with recorder().span("evaluate", {"metric": self._spec.metric, "items": len(items)}):
+            results = await self._pipeline.evaluate(items)
+        record_items(self._spec.metric, results)
+        return results
+
+    @property
+    def needs_models(self) -> bool:
+        """Whether models are called or loaded."""
+        return metric_entry(self._spec.metric).needs_models(self._spec)
+
+    @property
+    def calls_models(self) -> bool:
+        """Whether language models judge or extract."""
+        return self._judges is not None
+
+    def progress(self) -> RunProgress:
+        """Return what the run is doing while it has no results."""
+        return self._judges.progress() if self._judges else RunProgress()
+
+    async def score(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item, in order, and add them to the report."""
+        results = await self.evaluate(items)
+        parts = [results[at : at + _PART] for at in range(0, len(results), _PART)]
+        await map_cpu(self.add, parts, chars=lambda part: _RESULT_CHARS * len(part))
+        return results
+
+    def tally_of(self, results: Sequence[ItemResult]) -> bytes:
+        """Return results as :meth:`merge` takes them, in this or another process."""
+        tally = Tally(self._pipeline.metric, self._spec.group_by)
+        tally.add_all(results)
+        return tally.to_bytes()
+
+    def merge(self, tally: bytes) -> None:
+        """Add results of :meth:`tally_of` or :meth:`merged` to the report."""
+        self._tally.merge_bytes(tally)
+
+    def merged(self) -> bytes:
+        """Return all results so far as :meth:`merge` takes them."""
+        return self._tally.to_bytes()
+
+    def add(self, results: Sequence[ItemResult]) -> None:
+        """Add results that were evaluated before to the report."""
+        self._tally.add_all(results)
+        self._added += len(results)
+
+    async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
+        """Return the calls that language models would get, with tokens and cost, without calling.
+
+        Raises:
+            UnsupportedError: The metric calls no language model.
+        """
+        estimate = getattr(self._pipeline, "estimate", None)
+        if estimate is None:
+            raise UnsupportedError(
+                f"metric {self._spec.metric!r} calls no language model, so it costs nothing"
+            )
+        estimates: list[Estimate] = await estimate(items)
+        return estimates
+
+    async def make_report(self) -> Report:
+        """Return the report; the end of the call ends a long one between two groups."""
+        if self._added <= _SHORT_REPORT and not self._spec.group_by:
+            return self.report()
+        return await _in_some_thread(self.report, long=self._added > _LONG_REPORT)
+
+    def report(self) -> Report:
+        """Return the report over all items scored so far."""
+        return self._tally.finish(
+            self._spec.interval,
+            version=__version__,
+            settings=self.settings,
+            notes=self.notes,
+            check=check_wanted,
+        )
+
+
+async def _in_some_thread(work: Callable[[], _T], *, long: bool) -> _T:
+    """Run work in a thread; work of some milliseconds does not queue behind longer work."""
+    return await (in_thread(work) if long else asyncio.to_thread(work))
+
+
+async def extract(
+    spec: ScoreSpec, texts: Sequence[str], resources: Resources
+) -> list[list[FoundClaim]]:
+    """Return the claims of texts, as the metric extracts them.
+
+    Raises:
+        UnsupportedError: The metric does not extract claims.
+        NotFoundError: The metric or the graph is unknown.
+        InvalidInputError: The variant, a graph role or an option is invalid.
+    """
+    entry = metric_entry(spec.metric)
+    if entry.extract is None:
+        raise UnsupportedError(f"metric {entry.name!r} does not extract claims; use another metric")
+    checked_entry(spec)
+    return await entry.extract(spec, texts, resources)
+
+
+async def normalize(
+    source: GraphSource, words: Sequence[str], resources: Resources
+) -> tuple[str, list[tuple[str, ...]]]:
+    """Return the graph's label, and the roots of each word (empty for an unknown word)."""
+
+    def look_up() -> tuple[str, list[tuple[str, ...]]]:
+        graph = resources.graph(source)
+        return graph.label, [graph.roots_of(word) for word in words]
+
+    if has_long_graph(source):
+        return await in_thread(look_up)
+    return await asyncio.to_thread(look_up)

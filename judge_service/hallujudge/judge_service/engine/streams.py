@@ -1,0 +1,99 @@
+"""Streams of results: concurrent work in order, with ticks and progress in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TypeVar
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+async def ordered_map(
+    source: AsyncIterable[_In], work: Callable[[_In], Awaitable[_Out]], *, limit: int
+) -> AsyncGenerator[_Out, None]:
+    """Run ``work`` on up to ``limit`` inputs at once, and yield results in the order of the inputs.
+
+    At most ``limit`` inputs are read ahead of the consumer, so that a slow consumer slows the
+    source. If the consumer stops early or one piece of work fails, the remaining work is cancelled.
+    """
+    pending: asyncio.Queue[asyncio.Task[_Out] | None] = asyncio.Queue()
+    room = asyncio.Semaphore(limit)
+
+    async def feed() -> None:
+        try:
+            async for value in source:
+                await room.acquire()
+                pending.put_nowait(asyncio.ensure_future(_run_into(work, value)))
+        finally:
+            pending.put_nowait(None)
+
+    feeder = asyncio.ensure_future(feed())
+    try:
+        while (task := await pending.get()) is not None:
+            try:
+                yield await task
+            finally:
+                room.release()
+                task.cancel()
+        await feeder
+    finally:
+        feeder.cancel()
+        while not pending.empty():
+            if (task := pending.get_nowait()) is not None:
+                task.cancel()
+        await asyncio.gather(feeder, return_exceptions=True)
+
+
+async def _run_into(work: Callable[[_In], Awaitable[_Out]], value: _In) -> _Out:
+    return await work(value)
+
+
+_T = TypeVar("_T")
+
+
+async def with_ticks(
+    source: AsyncGenerator[_T, None], seconds: float
+) -> AsyncGenerator[_T | None, None]:
+    """Yield what a source yields, and None whenever it yielded nothing for some seconds.
+
+    Closing the generator cancels what the source is doing, and closes the source.
+    """
+    async with aclosing(source):
+        while True:
+            coming = asyncio.ensure_future(_next_result(source))
+            try:
+                while not (await asyncio.wait({coming}, timeout=seconds))[0]:
+                    yield None
+            finally:
+                if not coming.done():
+                    coming.cancel()
+                    await asyncio.gather(coming, return_exceptions=True)
+            try:
+                value = coming.result()
+            except StopAsyncIteration:
+                return
+            yield value
+
+
+def _next_result(source: AsyncGenerator[_T, None]) -> Awaitable[_T]:
+    return anext(source)
+
+
+TICK_SECONDS = 2.0
+"""How often progress is reported while there are no results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgress:
+    """A sign of life of a run."""
+
+    answers: int = 0
+    """Answers that the run's language models gave so far, to any run."""
+    cost: float | None = None
+    """What their answers cost; None: not known, as at a server."""
+    waiting: str = ""
+    """What is waited for, in one sentence; empty: nothing, the run is at work."""

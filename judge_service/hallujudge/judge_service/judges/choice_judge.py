@@ -1,0 +1,236 @@
+"""A question with a few answers to choose from, asked of language models in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import JsonValue
+
+from ..errors import InvalidInputError
+from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
+from ..llm.pool import run_bounded
+from ..llm.templates import Template
+from ..llm.usage import Usage
+from ..observe.recorder import recorder
+from .escalation import Escalation, history_before
+from .judge_interface import DIGITS, Asked, Declined, JudgeIdentity, joined_identity
+from .judge_prompts import Question
+from .judge_replies import ReadAnswer, ReadReply
+from .llm_judge import LlmJudge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The answer to one question, or why there is none."""
+
+    choice: str = ""
+    """The choice; empty: no judge made one."""
+    margin: float | None = None
+    """Its log-probability minus that of the best other choice, if reported."""
+    probabilities: tuple[float, ...] | None = None
+    """The probability of each offered choice among all of them, in their order, if reported."""
+    reason: str = ""
+    """Why there is no choice: the reason of the first judge that failed, or a small margin."""
+    detail: str = ""
+    """The reasons of all judges in words."""
+    asked: tuple[Asked, ...] = field(default=())
+    """The judges that were asked, in order."""
+
+    def judging(self) -> tuple[dict[str, JsonValue], ...]:
+        """Return the entries of ``evidence.judging``."""
+        return tuple(asked.to_json() for asked in self.asked)
+
+
+class ChoiceJudge:
+    """Asks one question about each item, and accepts only offered choices.
+
+    A question goes to the next judge if one makes no choice, or, with an escalation, if the first
+    judge's choice has too small a margin. What the judges chose before is looked up first, in the
+    same order, so that a second run costs nothing and writes the same bytes.
+
+    Args:
+        judges: The language models; their names differ.
+        templates: The prompts of the questions.
+        escalation: Which choices of the first judge are not kept; None: all are.
+    """
+
+    def __init__(
+        self,
+        judges: Sequence[LlmJudge],
+        templates: Sequence[Template],
+        escalation: Escalation | None = None,
+    ) -> None:
+        if not judges:
+            raise InvalidInputError("a judge of answers needs a language model; none is named")
+        self.judges = tuple(judges)
+        self.templates = tuple(templates)
+        self.escalation = escalation
+
+    @property
+    def name(self) -> str:
+        """The judges' names in order, such as ``llm>fallback``."""
+        return ">".join(judge.name for judge in self.judges)
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """What the choices depend on: the judges, the prompts and every parameter."""
+        parts = [(judge.name, judge.identity_with(self.templates)) for judge in self.judges]
+        joined = joined_identity(parts)
+        return self.escalation.identity(joined) if self.escalation else joined
+
+    @property
+    def signature(self) -> str:
+        """The identity as one field of a metric's signature."""
+        return self.identity.signature
+
+    @property
+    def signatures(self) -> tuple[str, ...]:
+        """The identity as text, and that of each judge."""
+        alone = (judge.identity_with(self.templates).signature for judge in self.judges)
+        return (self.identity.signature, *alone)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What kept verdicts of the first judge are worth, for the report."""
+        return (self.escalation.note(self.judges[0].name),) if self.escalation else ()
+
+    async def choose(self, questions: Sequence[Question]) -> list[Chosen]:
+        """Return one answer for each question, in order.
+
+        Raises:
+            InvalidInputError: A key is rejected, or there is no such model.
+            UnavailableError: A judge answered no call for a long time.
+        """
+        for judge in self.judges:
+            await judge.identify()
+        done = [Chosen()] * len(questions)
+
+        async def work(index: int) -> None:
+            question = questions[index]
+            done[index] = await self._recalled(question) or await self._asked(question)
+
+        most = max(judge.client.settings.all_concurrency for judge in self.judges)
+        await run_bounded(range(len(questions)), work, min(most, len(questions)))
+        return done
+
+    async def estimates(
+        self, questions: Iterable[Question], counter: TokenCounter | None = None
+    ) -> list[Estimate]:
+        """Return the calls that each judge would get if it were asked everything; none is made."""
+        asked = list(questions)
+        found = []
+        for judge in self.judges:
+            await judge.identify()
+            calls = [
+                PlannedCall(
+                    key=judge.key_of(question),
+                    cached=await judge.recall_choice(question) is not None,
+                    request=judge.request_of(question),
+                )
+                for question in asked
+            ]
+            found.append(await estimate_calls(judge.name, judge.client, calls, counter))
+        return found
+
+    async def _recalled(self, question: Question) -> Chosen | None:
+        small: list[_Passed] = []
+        for place, judge in enumerate(self.judges):
+            reply = await judge.recall_choice(question)
+            if reply is None:
+                continue
+            before = [other.name for other in self.judges[:place]]
+            history = history_before(
+                reply.fallback_history[0],
+                before,
+                [passed.declined for passed in small],
+                escalates=self.escalation is not None,
+            )
+            if history is None:
+                continue
+            if declined := self._declines(judge, reply):
+                small.append(_Passed(declined, reply.usage))
+                if self._ends(declined):
+                    return _unanswered(small)
+                continue
+            known = {passed.declined: passed for passed in small}
+            return _chosen(judge.name, reply, [known.get(d, _Passed(d)) for d in history])
+        return None
+
+    async def _asked(self, question: Question) -> Chosen:
+        passed: list[_Passed] = []
+        for judge in self.judges:
+            last = judge is self.judges[-1]
+            history = tuple(each.declined for each in passed)
+            reply = await judge.choose(question, history, has_fallback=not last)
+            answer, small = _answer(reply), self._declines(judge, reply)
+            if answer.choice and small is None:
+                return _chosen(judge.name, reply, passed)
+            # A failed reply is not in the cache: a second run knows nothing of its usage.
+            this = (
+                _Passed(small, reply.usage)
+                if small
+                else _Passed(Declined(judge.name, answer.reason, answer.detail))
+            )
+            passed.append(this)
+            if self._ends(this.declined):
+                break
+            if not last:
+                recorder().fell_back(judge.name, this.declined.reason)
+        return _unanswered(passed)
+
+    def _declines(self, judge: LlmJudge, reply: ReadReply) -> Declined | None:
+        """Return why a judge's choice is not kept; None: it is, or there is no choice."""
+        if self.escalation is None or judge is not self.judges[0] or not _answer(reply).choice:
+            return None
+        return self.escalation.declines(judge.name, _answer(reply).margin)
+
+    def _ends(self, declined: Declined) -> bool:
+        """Return whether no other judge is asked."""
+        abstains = self.escalation is not None and self.escalation.abstain
+        return abstains and declined.reason == UnscoredReason.MARGIN_TOO_SMALL
+
+
+class _Passed(NamedTuple):
+    """A judge whose answer was not kept, or that gave none."""
+
+    declined: Declined
+    """Why."""
+    usage: Usage = Usage()
+    """What its reply took."""
+
+
+def _answer(reply: ReadReply) -> ReadAnswer:
+    answer = reply.answers[0]
+    assert answer is not None, "a whole reply has every answer"
+    return answer
+
+
+def _chosen(judge: str, reply: ReadReply, passed: Sequence[_Passed]) -> Chosen:
+    answer = _answer(reply)
+    return Chosen(
+        choice=answer.choice,
+        margin=answer.margin,
+        probabilities=answer.probabilities
+        and tuple(round(number, DIGITS) for number in answer.probabilities),
+        asked=(*_declined(passed), Asked(judge=judge, answered=1, usage=reply.usage)),
+    )
+
+
+def _unanswered(passed: Sequence[_Passed]) -> Chosen:
+    history = [each.declined for each in passed]
+    failed = [d for d in history if d.reason != UnscoredReason.MARGIN_TOO_SMALL]
+    return Chosen(
+        reason=(failed or history)[0].reason,
+        detail="; ".join(f"{d.judge}: {d.reason}: {d.detail}" for d in history),
+        asked=_declined(passed),
+    )
+
+
+def _declined(passed: Sequence[_Passed]) -> tuple[Asked, ...]:
+    return tuple(
+        Asked(judge=each.declined.judge, declined=(each.declined,), usage=each.usage)
+        for each in passed
+    )

@@ -1,0 +1,260 @@
+"""Checks of judges: those of ``hallujudge doctor``, and how often a judge contradicts itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
+
+from ..errors import HallujudgeError
+from ..llm.chat import ChatReply
+from ..llm.client import ChatClient
+from ..llm.failures import CallFailedError
+from ..llm.servers import ChatServer
+from .judge_interface import JudgeRequestItem
+from .judge_prompts import WORDINGS
+from .llm_judge import LlmJudge
+from .router import Router
+
+_REPEATS = 3
+_CHECKED_ITEM = JudgeRequestItem(
+    id="doctor",
+    # An unconstrained model is likely to reply with more than one word to this claim.
+    claims=(Triplet("lamp", "stands beside, in at least two sentences,", "open book"),),
+    reference_triplets=(
+        Triplet("lamp", "on", "desk"),
+        Triplet("book", "on", "desk"),
+        Triplet("book", "is", "open"),
+    ),
+    reference_objects=("lamp", "desk", "book", "chair"),
+)
+_FOREIGN = Triplet("horse", "jumping over", "fence")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """The result of one check."""
+
+    name: str
+    """What was checked."""
+    ok: bool | None
+    """Whether it passed; None: this cannot be decided, or is not required."""
+    detail: str
+    """What was found, and what to do if it did not pass."""
+
+
+async def check_endpoint(judge: LlmJudge) -> list[Check]:
+    """Model, answers, structured output, log-probabilities and repeatability of a judge's server.
+
+    Makes at most five calls and does not use the cache.
+
+    Args:
+        judge: The judge as it would be used.
+    """
+    client = judge.client
+    checks = [await _listed(client, server) for server in client.servers]
+    question = judge.questions(_CHECKED_ITEM)[0]
+    replies: list[ChatReply] = []
+    try:
+        for _ in range(_REPEATS):
+            replies.append((await client.ask(judge.request_of(question))).reply)
+    except (CallFailedError, HallujudgeError) as err:
+        return [*checks, Check(name="answer", ok=False, detail=str(err))]
+    first = replies[0]
+    checks.append(Check(name="answer", ok=True, detail=f"{first.model or client.settings.model}"))
+    checks.append(await _verdict(judge))
+    checks.append(await _tried(lambda: _constraint(client)))
+    checks.append(_logprobs(first))
+    checks.append(_repeats(replies))
+    return checks
+
+
+async def check_small(judge: Router) -> Check:
+    """Whether a small judge supports a claim that the scene graph states, and not a foreign one.
+
+    Args:
+        judge: The small judge as it would be used.
+    """
+    item = replace(_CHECKED_ITEM, claims=(_CHECKED_ITEM.reference_triplets[0], _FOREIGN))
+    stated, foreign = (await judge.judge([item]))[0].verdicts
+    for verdict in (stated, foreign):
+        if verdict.verdict is Verdict.UNSCORED:
+            return Check(name="verdict", ok=False, detail=f"{verdict.reason}: {verdict.detail}")
+    told = f"{_chance(stated)} for a stated claim, {_chance(foreign)} for a foreign one"
+    if (stated.verdict, foreign.verdict) == (Verdict.SUPPORTED, Verdict.NOT_SUPPORTED):
+        return Check(name="verdict", ok=True, detail=told)
+    return Check(
+        name="verdict",
+        ok=False,
+        detail=f"decides a clear example wrongly: {told}; check that these are its weights",
+    )
+
+
+def _chance(verdict: ClaimVerdict) -> str:
+    return verdict.verdict.value if verdict.score is None else f"probability {verdict.score:.3f}"
+
+
+async def _tried(check: Callable[[], Awaitable[Check]]) -> Check:
+    try:
+        return await check()
+    except (CallFailedError, HallujudgeError) as err:
+        return Check(
+            name="structured output",
+            ok=False,
+            detail=f"{err}; set llm_constraint to none if the server supports no constraint",
+        )
+
+
+async def _listed(client: ChatClient, server: ChatServer) -> Check:
+    check = await _listed_there(client.settings.model, server)
+    where = f"{server.endpoint.url}: " if len(client.servers) > 1 else ""
+    return replace(check, detail=f"{where}{check.detail}")
+
+
+async def _listed_there(model: str, server: ChatServer) -> Check:
+    try:
+        listed = json.loads(await server.http.get("models"))["data"]
+        names = [str(entry["id"]) for entry in listed]
+    except CallFailedError as failure:
+        detail = f"the list of models cannot be read ({failure.detail})"
+        return Check(name="model", ok=None, detail=detail)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return Check(name="model", ok=None, detail="the list of models has another layout")
+    known = ", ".join(names[:5]) or "none"
+    detail = (
+        f"{model!r} is served" if model in names else f"{model!r} is not listed; it has: {known}"
+    )
+    return Check(name="model", ok=model in names, detail=detail)
+
+
+async def _verdict(judge: LlmJudge) -> Check:
+    """Whether a reply, constrained as in a run, is parsed as a verdict."""
+    plain = LlmJudge(judge.name, judge.client, server=judge.identity.server or "unknown")
+    verdict = (await plain.judge([_CHECKED_ITEM]))[0].verdicts[0]
+    if verdict.verdict is Verdict.UNSCORED:
+        return Check(name="verdict", ok=False, detail=f"{verdict.reason}: {verdict.detail}")
+    return Check(
+        name="verdict", ok=True, detail=f"{verdict.verdict.value}, margin {verdict.margin}"
+    )
+
+
+async def _constraint(client: ChatClient) -> Check:
+    """Whether the server enforces a schema that no model would follow unforced."""
+    if client.settings.sent_constraint == "none":
+        return Check(
+            name="structured output", ok=None, detail="not requested, according to the settings"
+        )
+    from ..llm.chat import ChatRequest
+
+    word = "zyzzyva"
+    reply = await client.ask(
+        ChatRequest(
+            messages=[{"role": "user", "content": "Which city is the capital of France?"}],
+            max_tokens=32,
+            choices=(word,),
+            schema={
+                "type": "object",
+                "properties": {"verdict": {"type": "string", "enum": [word]}},
+                "required": ["verdict"],
+                "additionalProperties": False,
+            },
+        )
+    )
+    said = reply.reply.content
+    if word in said and said.strip().strip('{}": ').removeprefix("verdict").strip('": ') == word:
+        return Check(name="structured output", ok=True, detail="enforced")
+    return Check(
+        name="structured output",
+        ok=False,
+        detail=f"accepted but ignored: {said[:80]!r}; verdicts are still read strictly, and "
+        "more of them will be unscored",
+    )
+
+
+def _logprobs(reply: ChatReply) -> Check:
+    if any(token.top for token in reply.tokens):
+        return Check(name="log-probabilities", ok=True, detail="reported: verdicts have margins")
+    return Check(
+        name="log-probabilities", ok=None, detail="not reported: verdicts will have no margin"
+    )
+
+
+def _repeats(replies: list[ChatReply]) -> Check:
+    # Counts of cached tokens differ from call to call and do not matter here.
+    said = {replace(reply, tokens=(), cached_tokens=0, model="") for reply in replies}
+    if len(said) == 1:
+        return Check(name="repeatability", ok=True, detail=f"{len(replies)} equal answers")
+    detail = f"{len(said)} different answers to {len(replies)} equal requests"
+    return Check(name="repeatability", ok=False, detail=detail)
+
+
+_MANY = (5, 20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrial:
+    """Verdicts on the same claims, judged in another way."""
+
+    change: str
+    """What differs, such as ``repetition``."""
+    compared_with: str
+    """What it is compared with, such as ``one claim a call``."""
+    claims: int
+    """Claims with a verdict in both."""
+    flips: int
+    """Those of them with opposite verdicts."""
+    unanswered: int
+    """Claims without a verdict in either."""
+
+
+async def retry_claims(judge: LlmJudge, items: Sequence[JudgeRequestItem]) -> list[Retrial]:
+    """Return how verdicts change on repetition, on rewording, with more claims a call, by order.
+
+    Each way asks about every claim; replies of other ways and of the verdict cache are not used.
+    Verdicts flip between supported and not supported; another wrong part is no flip.
+
+    Args:
+        judge: The judge.
+        items: Claims and references, one item for each image.
+
+    Raises:
+        InvalidInputError: The key is rejected, or there is no such model.
+        UnavailableError: The judge answered no call for a long time.
+    """
+    alone = "one claim a call"
+    first = await _verdicts_of(judge.anew(), items)
+    ways = {"repetition": judge.anew()}
+    ways |= {f"rewording {n}": judge.anew(wording=w) for n, w in enumerate(WORDINGS, start=1)}
+    ways |= {f"{size} claims a call": judge.anew(claims_per_call=size) for size in _MANY}
+    found, together = [], first
+    for change, way in ways.items():
+        together = await _verdicts_of(way, items)
+        found.append(_compared_verdicts(change, alone, first, together))
+    turned = [replace(item, claims=item.claims[::-1]) for item in items]
+    back = [v[::-1] for v in await _verdicts_of(judge.anew(claims_per_call=_MANY[-1]), turned)]
+    found.append(_compared_verdicts("reversed order", f"{_MANY[-1]} claims a call", together, back))
+    return found
+
+
+async def _verdicts_of(judge: LlmJudge, items: Sequence[JudgeRequestItem]) -> list[list[Verdict]]:
+    return [[claim.verdict for claim in one.verdicts] for one in await judge.judge(items)]
+
+
+def _compared_verdicts(
+    change: str, base: str, one: Sequence[Sequence[Verdict]], other: Sequence[Sequence[Verdict]]
+) -> Retrial:
+    pairs = [
+        pair
+        for mine, theirs in zip(one, other, strict=True)
+        for pair in zip(mine, theirs, strict=True)
+    ]
+    both = [pair for pair in pairs if Verdict.UNSCORED not in pair]
+    return Retrial(
+        change=change,
+        compared_with=base,
+        claims=len(both),
+        flips=sum(mine is not theirs for mine, theirs in both),
+        unanswered=len(pairs) - len(both),
+    )

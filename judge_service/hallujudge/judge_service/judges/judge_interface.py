@@ -1,0 +1,207 @@
+"""The interface of judges: what they receive and return."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
+from hallujudge.metrics.framework.results import JsonValue
+
+from ..llm.usage import Usage
+
+DIGITS = 6
+"""Digits of probabilities in evidence."""
+
+
+class Declined(NamedTuple):
+    """A judge that gave no verdict on a claim, and why."""
+
+    judge: str
+    """Its name."""
+    reason: str
+    """Why, such as ``JUDGE_TIMEOUT``."""
+    detail: str = ""
+    """The reason in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequestItem:
+    """A response's claims and the references of its image."""
+
+    id: str
+    """The item's id, for messages only; it is not sent to a judge."""
+    claims: tuple[ClaimParts, ...]
+    """The claims to judge."""
+    reference_triplets: tuple[Triplet, ...]
+    """The image's scene graph."""
+    reference_objects: tuple[str, ...] = ()
+    """Objects of the image that no triplet names."""
+    fallback_history: tuple[tuple[Declined, ...], ...] = ()
+    """Why earlier judges gave no verdict, one entry per claim; empty: this is the first judge."""
+
+    def picked(
+        self, indices: Sequence[int], history: Sequence[tuple[Declined, ...]]
+    ) -> JudgeRequestItem:
+        """Return the item with some of its claims only."""
+        return JudgeRequestItem(
+            id=self.id,
+            claims=tuple(self.claims[index] for index in indices),
+            reference_triplets=self.reference_triplets,
+            reference_objects=self.reference_objects,
+            fallback_history=tuple(history),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A judge's part in an item."""
+
+    judge: str
+    """Its name."""
+    answered: int = 0
+    """Number of claims with a verdict of this judge."""
+    declined: tuple[Declined, ...] = ()
+    """Why the other claims have none, one entry for each claim."""
+    usage: Usage = field(default_factory=Usage)
+    """What its replies took."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the entry of ``evidence.judging``."""
+        details = {reason: detail for _, reason, detail in reversed(self.declined)}
+        counts = Counter(reason for _, reason, _ in self.declined)
+        reasons: dict[str, JsonValue] = {
+            reason: {"claims": count, "detail": details[reason]}
+            for reason, count in sorted(counts.items())
+        }
+        return {
+            "judge": self.judge,
+            "answered": self.answered,
+            "declined": reasons,
+            **self.usage.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedItem:
+    """Verdicts on an item's claims, and the judges that were called."""
+
+    verdicts: tuple[ClaimVerdict, ...]
+    """One for each claim, in order; unscored if no judge gave a verdict."""
+    asked: tuple[Asked, ...] = ()
+    """The judges that were called, in order."""
+
+    def judging(self) -> tuple[dict[str, JsonValue], ...]:
+        """Return the entries of ``evidence.judging``."""
+        return tuple(asked.to_json() for asked in self.asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """What is known of an item from earlier calls."""
+
+    verdicts: tuple[ClaimVerdict | None, ...]
+    """One for each claim; None if it is not known."""
+    fallback_history: tuple[tuple[Declined, ...], ...]
+    """Why earlier judges gave no verdict when this one did, one entry for each claim."""
+    usage: Usage
+    """What the replies took when they were made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeIdentity:
+    """What verdicts depend on apart from the inputs. Judges of equal identity judge alike."""
+
+    kind: str
+    """``llm``, ``matcher`` or another family."""
+    model: str
+    """The model's id or folder name."""
+    revision: str = ""
+    """The weights' revision or digest; empty: not known."""
+    server: str = ""
+    """What serves it and in which version, such as ``vllm 0.32.0``; empty: not known."""
+    template: str = ""
+    """Name, version and hash of the prompt template."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Every parameter that is sent or applied, by name."""
+
+    def __str__(self) -> str:
+        revision = f"@{self.revision}" if self.revision else ""
+        server = f" ({self.server})" if self.server else ""
+        return f"{self.model}{revision}{server}"
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the judge's fields of a metric's signature."""
+        parameters = ",".join(f"{name}={value}" for name, value in self.parameters)
+        fields = (("judge", str(self)), ("prompt", self.template), ("params", parameters))
+        return tuple((name, value) for name, value in fields if value)
+
+    @property
+    def signature(self) -> str:
+        """The identity as one field of a metric's signature."""
+        return ",".join(value for _, value in self.signature_fields())
+
+
+def joined_identity(parts: Sequence[tuple[str, JudgeIdentity]]) -> JudgeIdentity:
+    """Return one identity of several judges in order.
+
+    Args:
+        parts: Names and identities of the judges.
+    """
+    if len(parts) == 1:
+        return parts[0][1]
+    return JudgeIdentity(
+        kind="router",
+        model=">".join(str(part) for _, part in parts),
+        template=">".join(part.template or "-" for _, part in parts),
+        parameters=tuple(
+            (f"{judge}.{name}", value) for judge, part in parts for name, value in part.parameters
+        ),
+    )
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Gives verdicts on claims."""
+
+    @property
+    def name(self) -> str:
+        """Its name in evidence and settings, such as ``llm`` or ``fallback``."""
+        ...
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """What its verdicts depend on, as far as it is known before the first call."""
+        ...
+
+    async def judge(
+        self, items: Sequence[JudgeRequestItem], *, has_fallback: bool = False
+    ) -> list[JudgedItem]:
+        """Return verdicts on every claim of every item, in order.
+
+        A claim without verdict is unscored with a reason. Only what makes every further call
+        pointless, such as a rejected key, is raised.
+
+        Args:
+            items: Claims and references.
+            has_fallback: Whether another judge is asked about claims without verdict.
+        """
+        ...
+
+
+@runtime_checkable
+class RecallingJudge(Judge, Protocol):
+    """A judge that keeps verdicts of earlier calls."""
+
+    async def recall(self, items: Sequence[JudgeRequestItem]) -> list[Recalled]:
+        """Return the verdicts that are known without calling the model."""
+        ...
+
+
+def unscored_claim(claim: ClaimParts, reason: str, detail: str, judge: str = "") -> ClaimVerdict:
+    """Return a claim without a verdict, and why it has none."""
+    return ClaimVerdict(
+        triplet=claim, verdict=Verdict.UNSCORED, judge=judge, reason=reason, detail=detail
+    )

@@ -1,0 +1,130 @@
+"""Prompts of the judge: claims of an item, put into calls that share their beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
+
+from ..llm.fence import as_line, fenced
+from ..llm.templates import Message, Template, load_template
+from .judge_interface import JudgeRequestItem
+
+VERDICT_KEY = "verdict"
+"""The key of a single choice in an answer that is an object."""
+
+
+WRONG_PARTS: Mapping[str, Part] = {
+    "object1": Part.SUBJECT,
+    "object2": Part.OBJECT,
+    "relation": Part.RELATION,
+}
+"""The wrong part that a choice names; the words are those of the published prompt."""
+TRIPLET_CHOICES = ("supported", *WRONG_PARTS)
+"""The choices for a triplet."""
+SENTENCE_CHOICES = ("supported", "not_supported")
+"""The choices for a sentence, which has no parts that could be wrong."""
+WORDINGS = ("reworded_1", "reworded_2", "reworded_3")
+"""Equivalent prompts for single triplets, with which a judge's report card asks again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One call: its messages, and the claims that it asks about."""
+
+    template: Template
+    """The template that made the messages."""
+    messages: list[Message]
+    """What is sent."""
+    claims: tuple[int, ...]
+    """Indices of the item's claims, in the order asked."""
+    choices: tuple[str, ...]
+    """What may be answered."""
+    keyed: bool
+    """Whether the answer is an object with one entry for each claim, rather than one choice."""
+    envelope: tuple[str, str] = ("", "")
+    """What stands before and after the choice, in the replies of a model of its own format."""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """More parameters of the request, such as values for the model's chat template."""
+    affinity: str = ""
+    """The image that it is about, in whatever words; empty: it is not known."""
+
+    def schema(self) -> dict[str, object]:
+        """The JSON schema of the answer, every claim's number a required key."""
+        numbers = [str(number) for number in range(1, len(self.claims) + 1)]
+        keys = numbers if self.keyed else [VERDICT_KEY]
+        choice = {"type": "string", "enum": list(self.choices)}
+        return {
+            "type": "object",
+            "properties": dict.fromkeys(keys, choice),
+            "required": keys,
+            "additionalProperties": False,
+        }
+
+    def pattern(self) -> str:
+        """The same as a regular expression without white space."""
+        choice = f'"({"|".join(self.choices)})"'
+        if not self.keyed:
+            return rf'\{{"{VERDICT_KEY}":{choice}\}}'
+        entries = (f'"{number}":{choice}' for number in range(1, len(self.claims) + 1))
+        return rf"\{{{','.join(entries)}\}}"
+
+
+def questions_of(
+    item: JudgeRequestItem, *, claims_per_call: int, wording: str = ""
+) -> list[Question]:
+    """Return the calls that an item's claims need.
+
+    The scene graph comes first and depends on the image alone, so that all calls of an image begin
+    with the same text and a server with a prefix cache reads it once. Neither the question nor the
+    response is in the prompt, as in the paper's: they cannot sway the judge, and a claim that
+    comes up under two questions is asked about once.
+
+    Args:
+        item: Claims and references.
+        claims_per_call: Claims in one call at most; 1 asks for a bare choice, as published.
+        wording: One of :data:`WORDINGS` for single triplets; empty: the usual prompt.
+    """
+    scene = fenced("SCENE", dict.fromkeys(map(as_line, item.reference_triplets)))
+    objects = fenced("OBJECTS", [as_line(dict.fromkeys(item.reference_objects))])
+    triplets = [i for i, claim in enumerate(item.claims) if not isinstance(claim, Sentence)]
+    sentences = [i for i, claim in enumerate(item.claims) if isinstance(claim, Sentence)]
+    calls = [
+        *_chunks(triplets, claims_per_call),
+        *((index,) for index in sentences),
+    ]
+    single = f"judge_claim_{wording}" if wording else "judge_claim"
+    return [_question(item.claims, call, (scene, objects), single) for call in calls]
+
+
+def _chunks(indices: Sequence[int], size: int) -> list[tuple[int, ...]]:
+    # Chunks of nearly equal length: 21 claims at 20 a call make 11 and 10, not 20 and 1.
+    count = -(-len(indices) // size) or 1
+    bounds = [len(indices) * number // count for number in range(count + 1)]
+    chunks = (tuple(indices[a:b]) for a, b in pairwise(bounds))
+    return [chunk for chunk in chunks if chunk]
+
+
+def _question(
+    claims: Sequence[ClaimParts], call: tuple[int, ...], image: tuple[str, str], single: str
+) -> Question:
+    (scene, objects), first = image, claims[call[0]]
+    keyed = len(call) > 1
+    if isinstance(first, Sentence):
+        name, block = "judge_sentence", fenced("SENTENCE", [as_line(first.text)])
+    elif keyed:
+        lines = (as_line([str(n), *claims[i]]) for n, i in enumerate(call, start=1))
+        name, block = "judge_claims", fenced("CLAIMS", lines)
+    else:
+        name, block = single, fenced("CLAIM", [as_line(first)])
+    template = load_template(name)
+    return Question(
+        template=template,
+        messages=template.messages({"scene": scene, "objects": objects, "claims": block}),
+        claims=call,
+        choices=SENTENCE_CHOICES if isinstance(first, Sentence) else TRIPLET_CHOICES,
+        keyed=keyed,
+        affinity=f"{scene}\n{objects}",
+    )

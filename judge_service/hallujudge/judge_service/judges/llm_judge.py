@@ -1,0 +1,398 @@
+"""A language model as judge, behind any OpenAI-compatible address, and an estimate of its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
+
+from ..errors import InvalidInputError
+from ..llm.ask_once import AskOnce, Reading
+from ..llm.budget import Prices
+from ..llm.cache import cache_key
+from ..llm.chat import ChatRequest
+from ..llm.client import ChatClient
+from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
+from ..llm.failures import CallFailedError
+from ..llm.pool import run_bounded
+from ..llm.servers import ChatServer
+from ..llm.shared import VerdictStore
+from ..llm.templates import Template, load_template
+from ..llm.usage import Usage
+from .judge_interface import (
+    DIGITS,
+    Asked,
+    Declined,
+    JudgedItem,
+    JudgeIdentity,
+    JudgeRequestItem,
+    Recalled,
+    unscored_claim,
+)
+from .judge_prompts import WRONG_PARTS, Question, questions_of
+from .judge_replies import ReadAnswer, ReadReply, reading_of
+
+PARSER = "parser-2"
+"""Version of the code that parses replies; part of every cache key."""
+
+_CHOICE_TOKENS = 32
+_ENTRY_TOKENS = 32
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An item's verdicts while they come in."""
+
+    item: JudgeRequestItem
+    answers: dict[int, ReadAnswer] = field(default_factory=dict)
+    fallback_history: dict[int, tuple[Declined, ...]] = field(default_factory=dict)
+    usages: list[Usage] = field(default_factory=list)
+
+    def reading(self, question: Question) -> Reading[ReadReply]:
+        """How replies to one of the item's questions are read and kept."""
+        history = self.item.fallback_history or ((),) * len(self.item.claims)
+        return reading_of(question, [history[index] for index in question.claims])
+
+    def add(self, question: Question, reply: ReadReply) -> None:
+        """Take over what a reply says."""
+        found = zip(question.claims, reply.answers, reply.fallback_history, strict=True)
+        for index, answer, history in found:
+            if answer is not None:
+                self.answers[index], self.fallback_history[index] = answer, history
+        if reply.has_verdict:
+            self.usages.append(reply.usage)
+
+
+class LlmJudge:
+    """Asks a chat model about claims, one or several per call, and accepts only offered choices.
+
+    Args:
+        name: Its name in evidence, such as ``llm`` or ``fallback``.
+        client: Calls the model.
+        cache: Keeps replies between runs; None: they are kept in memory only.
+        claims_per_call: Claims in one call at most; 1 asks for a bare choice, as published.
+        wording: An equivalent prompt for single triplets; empty: the usual one.
+        revision: The weights' revision or digest, where known.
+        server: What serves the model and in which version; empty: a vLLM server is asked for it,
+            and it is unknown for others.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        client: ChatClient,
+        *,
+        cache: VerdictStore | None = None,
+        claims_per_call: int = 1,
+        wording: str = "",
+        revision: str = "",
+        server: str = "",
+    ) -> None:
+        if not 1 <= claims_per_call <= 100:
+            raise InvalidInputError(
+                f"claims_per_call is {claims_per_call}; give a number from 1 to 100"
+            )
+        self.name = name
+        self.client = client
+        self.cache = cache
+        self._claims_per_call = claims_per_call
+        self._wording = wording
+        self._revision = revision
+        self._server = server
+        self._declared_server = server
+        self._calls: AskOnce[ReadReply] = AskOnce(client, cache)
+        self._label = name
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """Model, revision, server, prompts and every parameter that is sent.
+
+        A server's version is included if it was given, or learned by :meth:`prepare`. A version
+        that the first call learns is in cache keys only, so that a signature does not change
+        during a run.
+        """
+        single = f"judge_claim_{self._wording}" if self._wording else "judge_claim"
+        names = [single, "judge_sentence"]
+        if self._claims_per_call > 1:
+            names.append("judge_claims")
+        found = self.identity_with([load_template(name) for name in names])
+        per_call = ("claims_per_call", str(self._claims_per_call))
+        return replace(found, parameters=(*found.parameters, per_call))
+
+    def identity_with(self, templates: Sequence[Template]) -> JudgeIdentity:
+        """Return the identity with which other prompts are asked."""
+        settings = self.client.settings
+        sent = settings.sampling.parameters(settings.dialect)
+        return JudgeIdentity(
+            kind="llm",
+            model=settings.model,
+            revision=self._revision,
+            server=self._declared_server,
+            template="+".join(template.label for template in templates),
+            parameters=(
+                *((name, _shown(value)) for name, value in sent.items()),
+                ("constraint", settings.sent_constraint),
+            ),
+        )
+
+    async def judge(
+        self, items: Sequence[JudgeRequestItem], *, has_fallback: bool = False
+    ) -> list[JudgedItem]:
+        """Return verdicts on every claim of every item, in order.
+
+        Raises:
+            InvalidInputError: The key is rejected, or there is no such model.
+            UnavailableError: The judge answered no call for a long time.
+        """
+        await self.identify()
+        drafts = [_Draft(item) for item in items]
+        claims = sum(len(item.claims) for item in items)
+        await run_bounded(
+            self._jobs(drafts),
+            lambda job: self._answer(*job, has_fallback=has_fallback),
+            min(self.client.settings.all_concurrency, claims),
+        )
+        return [self._judged(draft) for draft in drafts]
+
+    async def recall(self, items: Sequence[JudgeRequestItem]) -> list[Recalled]:
+        """Return what is known from earlier calls; only the server's version is asked for."""
+        await self.identify()
+        drafts = [_Draft(item) for item in items]
+        for draft, question in self._jobs(drafts):
+            reply = await self._calls.known(self.key_of(question), draft.reading(question))
+            if reply is not None:
+                # A claim without a verdict is asked about again.
+                answers = tuple(a if a is not None and a.choice else None for a in reply.answers)
+                draft.add(question, replace(reply, answers=answers))
+        return [self._recalled(draft) for draft in drafts]
+
+    async def choose(
+        self,
+        question: Question,
+        history: tuple[Declined, ...] = (),
+        *,
+        has_fallback: bool = False,
+    ) -> ReadReply:
+        """Return what the model chooses for a question of another kind than claims.
+
+        Args:
+            question: The question, with one choice to make.
+            history: Why earlier judges gave no answer.
+            has_fallback: Whether another judge is asked if this one fails.
+
+        Raises:
+            InvalidInputError: The key is rejected, or there is no such model.
+            UnavailableError: The judge answered no call for a long time.
+        """
+        try:
+            return await self._calls.ask(
+                self.key_of(question),
+                self.request_of(question),
+                reading_of(question, [history]),
+                label=self._label,
+                has_fallback=has_fallback,
+            )
+        except CallFailedError as failure:
+            missing = ReadAnswer("", None, failure.kind.value, failure.detail)
+            return ReadReply(answers=(missing,), fallback_history=(history,), usage=Usage())
+
+    async def recall_choice(self, question: Question) -> ReadReply | None:
+        """Return what the model chose before; None: it was not asked, or gave no choice."""
+        reading = reading_of(question, [()])
+        reply = await self._calls.known(self.key_of(question), reading)
+        return reply if reply is not None and reading.is_whole(reply) else None
+
+    async def prepare(self) -> None:
+        """Learn the server's version, for the identity. Call it before the first run."""
+        await self.identify()
+        self._declared_server = self._server
+
+    async def identify(self) -> None:
+        """Learn the version of vLLM servers, or take that of the cache for one that is down."""
+        if not self._server and self.client.settings.dialect == "vllm":
+            found = await asyncio.gather(*map(self._version_at, self.client.servers))
+            # Equal servers have one version; replies of several can't be told apart.
+            self._server = "+".join(sorted(set(filter(None, found))))
+        self._label = f"{self.name}: {self.identity}"
+
+    async def _version_at(self, server: ChatServer) -> str:
+        url, model = server.endpoint.url, self.client.settings.model
+        try:
+            version = _version_of(await server.http.get("/version"))
+        except CallFailedError:
+            # Not fatal: a call, if one is needed, will report what is wrong.
+            return (await self.cache.server_of(url, model) if self.cache else None) or ""
+        if self.cache is not None and version:
+            await self.cache.remember_server(url, model, version)
+        return version
+
+    def questions(self, item: JudgeRequestItem) -> list[Question]:
+        """Return the calls that an item needs, for estimates."""
+        return questions_of(item, claims_per_call=self._claims_per_call, wording=self._wording)
+
+    def request_of(self, question: Question) -> ChatRequest:
+        """Return what is sent for a question."""
+        return ChatRequest(
+            messages=question.messages,
+            max_tokens=_CHOICE_TOKENS + _ENTRY_TOKENS * len(question.claims),
+            choices=() if question.keyed else question.choices,
+            schema=question.schema(),
+            pattern=question.pattern(),
+            schema_name="verdicts",
+            affinity=question.affinity,
+        )
+
+    def key_of(self, question: Question) -> str:
+        """Return the cache key of a question: everything that its reply depends on."""
+        settings = self.client.settings
+        return cache_key(
+            {
+                "kind": "verdicts",
+                "parser": PARSER,
+                "model": settings.model,
+                "revision": self._revision,
+                "server": self._server,
+                "template": question.template.digest,
+                "parameters": settings.sampling.parameters(settings.dialect),
+                "constraint": settings.sent_constraint,
+                "max_tokens": self.request_of(question).max_tokens,
+                "choices": question.choices,
+                "messages": question.messages,
+                **({"extra": question.extra} if question.extra else {}),
+            }
+        )
+
+    def verdict_of(self, claim: ClaimParts, answer: ReadAnswer) -> ClaimVerdict:
+        """Return the verdict that a reply gives on a claim."""
+        if not answer.choice:
+            return unscored_claim(claim, answer.reason, answer.detail, self.name)
+        supported = answer.choice == "supported"
+        return ClaimVerdict(
+            triplet=claim,
+            verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
+            part=WRONG_PARTS.get(answer.choice),
+            score=round(answer.probabilities[0], DIGITS) if answer.probabilities else None,
+            margin=answer.margin,
+            judge=self.name,
+        )
+
+    @property
+    def reports_probabilities(self) -> bool:
+        """Whether the server is asked for the probabilities of tokens."""
+        settings = self.client.settings
+        return "top_logprobs" in settings.sampling.parameters(settings.dialect)
+
+    async def is_cached(self, question: Question, item: JudgeRequestItem) -> bool:
+        """Whether every claim of a question was answered before."""
+        reading = _Draft(item).reading(question)
+        reply = await self._calls.known(self.key_of(question), reading)
+        return reply is not None and reading.is_whole(reply)
+
+    def anew(self, *, claims_per_call: int = 1, wording: str = "") -> LlmJudge:
+        """Return the same model behind the same client, which remembers no earlier reply."""
+        return LlmJudge(
+            self.name,
+            self.client,
+            claims_per_call=claims_per_call,
+            wording=wording,
+            revision=self._revision,
+            server=self._server,
+        )
+
+    async def close(self) -> None:
+        """Close the connections; the cache stays open, because it may be shared."""
+        await self.client.close()
+
+    def _jobs(self, drafts: Sequence[_Draft]) -> Iterator[tuple[_Draft, Question]]:
+        for draft in drafts:
+            for question in self.questions(draft.item):
+                yield draft, question
+
+    async def _answer(self, draft: _Draft, question: Question, *, has_fallback: bool) -> None:
+        try:
+            reply = await self._calls.ask(
+                self.key_of(question),
+                self.request_of(question),
+                draft.reading(question),
+                label=self._label,
+                has_fallback=has_fallback,
+            )
+        except CallFailedError as failure:
+            missing = ReadAnswer("", None, failure.kind.value, failure.detail)
+            draft.answers.update(dict.fromkeys(question.claims, missing))
+            return
+        draft.add(question, reply)
+
+    def _judged(self, draft: _Draft) -> JudgedItem:
+        verdicts = tuple(
+            self.verdict_of(claim, draft.answers[index])
+            for index, claim in enumerate(draft.item.claims)
+        )
+        declined = tuple(
+            Declined(self.name, verdict.reason, verdict.detail)
+            for verdict in verdicts
+            if verdict.verdict is Verdict.UNSCORED
+        )
+        asked = Asked(
+            judge=self.name,
+            answered=len(verdicts) - len(declined),
+            declined=declined,
+            usage=Usage.total(draft.usages),
+        )
+        return JudgedItem(verdicts=verdicts, asked=(asked,))
+
+    def _recalled(self, draft: _Draft) -> Recalled:
+        count = range(len(draft.item.claims))
+        return Recalled(
+            verdicts=tuple(
+                self.verdict_of(draft.item.claims[i], draft.answers[i])
+                if i in draft.answers
+                else None
+                for i in count
+            ),
+            fallback_history=tuple(draft.fallback_history.get(i, ()) for i in count),
+            usage=Usage.total(draft.usages),
+        )
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value)
+
+
+def _version_of(body: bytes) -> str:
+    try:
+        version = json.loads(body)["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return f"vllm {version}" if isinstance(version, str) else ""
+
+
+async def estimate_judge(
+    judge: LlmJudge,
+    items: Iterable[JudgeRequestItem],
+    counter: TokenCounter | None = None,
+    prices: Prices | None = None,
+) -> Estimate:
+    """Counts what a run would send. No chat call is made.
+
+    Args:
+        judge: The judge, with its cache.
+        items: The run's items.
+        counter: Counts prompts; None: the best that there is, see :func:`counter_of`.
+        prices: What tokens cost; None: what the judge's budget knows.
+    """
+    await judge.identify()
+
+    async def calls() -> AsyncIterator[PlannedCall]:
+        for item in items:
+            for question in judge.questions(item):
+                yield PlannedCall(
+                    key=judge.key_of(question),
+                    cached=await judge.is_cached(question, item),
+                    request=judge.request_of(question),
+                )
+
+    return await estimate_calls(judge.name, judge.client, calls(), counter, prices)

@@ -1,0 +1,263 @@
+"""Small judges: a matcher in this process.
+
+Models behind a server that were trained to check claims.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
+
+from ..llm.chat import ChatRequest
+from ..llm.client import ChatClient
+from ..llm.fence import defused
+from ..llm.shared import VerdictStore
+from ..llm.templates import load_template
+from ..llm.usage import Usage
+from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings
+from ..matchers.small_matcher import WORDING, facts_of, hypothesis
+from .judge_interface import (
+    Asked,
+    Declined,
+    JudgedItem,
+    JudgeIdentity,
+    JudgeRequestItem,
+    unscored_claim,
+)
+from .judge_prompts import Question
+from .judge_replies import ReadAnswer
+from .llm_judge import LlmJudge
+
+_DIGITS = 6
+_MAX_SENTENCE = 8_000
+"""Characters of a sentence of a document; longer ones are cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedPreset:
+    """A small judge behind a server."""
+
+    name: str
+    """Its name, for ``--judge``."""
+    title: str
+    """The model's name."""
+    model: str
+    """What servers usually call the model: its hub id."""
+    template: str
+    """The prompt's file."""
+    supported: str
+    """The reply that means "supported"."""
+    unsupported: str
+    """The reply that means "not supported"."""
+    max_tokens: int
+    """Tokens of a reply at most."""
+    envelope: tuple[str, str] = ("", "")
+    """What stands around the word in a reply."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Values for the model's chat template."""
+    takes_documents: bool = False
+    """Whether the document is a parameter of the request instead of a part of the prompt."""
+    shown: str
+    """The input, for the table of small judges."""
+    licence: str
+    """The licence of the weights."""
+    reported: str
+    """The accuracy that the authors report, with its source."""
+    measured: str = "not measured: weights not at hand"
+    """The agreement that was measured on Tri-HE's checked answers."""
+
+
+_AGGREFACT = "LLM-AggreFact leaderboard (llm-aggrefact.github.io)"
+_PRESETS = (
+    # Liyan06/MiniCheck, minicheck/utils.py (SYSTEM_PROMPT, USER_PROMPT).
+    ServedPreset(
+        name="bespoke-minicheck",
+        title="Bespoke-MiniCheck-7B",
+        model="bespokelabs/Bespoke-MiniCheck-7B",
+        template="bespoke_minicheck",
+        supported="yes",
+        unsupported="no",
+        max_tokens=8,
+        shown="its system prompt, then `Document: {premise}⏎Claim: {claim}`; replies Yes or No",
+        licence="CC-BY-NC-4.0",
+        reported=f"77.4 % balanced accuracy, {_AGGREFACT}",
+    ),
+    # Model card of ibm-granite/granite-guardian-3.3-8b: criterion "groundedness" without thinking;
+    # "yes" means that the response is not grounded.
+    ServedPreset(
+        name="granite-guardian",
+        title="Granite Guardian 3.3 8B",
+        model="ibm-granite/granite-guardian-3.3-8b",
+        template="granite_guardian",
+        supported="no",
+        unsupported="yes",
+        max_tokens=20,
+        envelope=("<score>", "</score>"),
+        settings={"guardian_config": {"criteria_id": "groundedness"}, "think": False},
+        takes_documents=True,
+        shown=(
+            "the claim as the assistant's message, `{premise}` as the only document, criterion "
+            "`groundedness`; replies `<score> no </score>` if grounded"
+        ),
+        licence="Apache-2.0",
+        reported=f"76.5 % balanced accuracy, {_AGGREFACT}",
+    ),
+)
+
+SERVED_JUDGES: Mapping[str, ServedPreset] = {preset.name: preset for preset in _PRESETS}
+"""The small judges behind a server, by name."""
+
+
+class ServedJudge(LlmJudge):
+    """Asks a model that was trained to check claims, one claim per call, in its own format.
+
+    The scene graph is put into words as for the other small judges. The score is the probability
+    of the word that means "supported", among both words, if the server reports log-probabilities;
+    the claim is then supported if it is above the threshold. Otherwise the word decides.
+
+    Args:
+        preset: The small judge.
+        client: Calls the model, without a constraint: the model knows two replies only.
+        cache: Keeps replies between runs; None: they are kept in memory only.
+    """
+
+    def __init__(
+        self, preset: ServedPreset, client: ChatClient, cache: VerdictStore | None = None
+    ) -> None:
+        super().__init__(preset.name, client, cache=cache)
+        self._preset = preset
+        self._above = MatcherSettings().small_above
+
+    def with_threshold(self, above: float) -> ServedJudge:
+        """Return the judge with another threshold; calls and connections are shared.
+
+        Args:
+            above: The probability above which a claim is supported.
+        """
+        other = copy(self)
+        other._above = above
+        return other
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """Model, server, prompt, wording of scene graphs, threshold and sampling."""
+        found = self.identity_with([load_template(self._preset.template)])
+        own = (("small_above", f"{self._above:g}"), ("small_wording", f"{WORDING}-all"))
+        return replace(found, kind="small", parameters=(*found.parameters, *own))
+
+    def questions(self, item: JudgeRequestItem) -> list[Question]:
+        """Return one call for each claim."""
+        document = self._document(item)
+        return [self._question(number, claim, document) for number, claim in enumerate(item.claims)]
+
+    def _document(self, item: JudgeRequestItem) -> str:
+        query = ClaimQuery(
+            claim=item.claims[0],
+            references=item.reference_triplets,
+            objects=item.reference_objects,
+        )
+        return " ".join(defused(fact.text) for fact in facts_of(query, characters=_MAX_SENTENCE))
+
+    def _question(self, number: int, claim: ClaimParts, document: str) -> Question:
+        preset = self._preset
+        template = load_template(preset.template)
+        extra: dict[str, object] = {}
+        if preset.settings:
+            extra["chat_template_kwargs"] = preset.settings
+        if preset.takes_documents:
+            extra["documents"] = [{"doc_id": "0", "text": document}]
+        words = {"document": document, "claim": defused(hypothesis(claim))}
+        return Question(
+            template=template,
+            messages=template.messages(words),
+            claims=(number,),
+            choices=(preset.supported, preset.unsupported),
+            keyed=False,
+            envelope=preset.envelope,
+            extra=extra,
+        )
+
+    def request_of(self, question: Question) -> ChatRequest:
+        """Return what is sent for a question: no constraint, because the words are the model's."""
+        return ChatRequest(
+            messages=question.messages, max_tokens=self._preset.max_tokens, extra=question.extra
+        )
+
+    def verdict_of(self, claim: ClaimParts, answer: ReadAnswer) -> ClaimVerdict:
+        """Return the verdict that a reply gives on a claim."""
+        if not answer.choice:
+            return unscored_claim(claim, answer.reason, answer.detail, self.name)
+        supported, score = answer.choice == self._preset.supported, None
+        if answer.margin is not None:
+            score = _logistic(answer.margin if supported else -answer.margin)
+            supported = score > self._above
+        return ClaimVerdict(
+            triplet=claim,
+            verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
+            score=None if score is None else round(score, _DIGITS),
+            margin=None if score is None else round(score - self._above, _DIGITS),
+            judge=self.name,
+        )
+
+
+def _logistic(log_odds: float) -> float:
+    """Return a probability; log-odds beyond 700 would overflow."""
+    return 1 / (1 + math.exp(-max(-700.0, min(700.0, log_odds))))
+
+
+class MatcherJudge:
+    """Hands all claims of all items to a matcher in one piece, so that it can batch them.
+
+    Args:
+        matcher: The matcher.
+        name: Its name in evidence.
+    """
+
+    def __init__(self, matcher: ClaimMatcher, name: str = "matcher") -> None:
+        self.name = name
+        self.matcher = matcher
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """The matcher's label and settings."""
+        return JudgeIdentity(
+            kind="matcher",
+            model=self.matcher.label,
+            parameters=tuple(sorted(self.matcher.settings.items())),
+        )
+
+    async def judge(
+        self,
+        items: Sequence[JudgeRequestItem],
+        *,
+        has_fallback: bool = False,  # noqa: ARG002  # a matcher does not fail for a while
+    ) -> list[JudgedItem]:
+        """Return verdicts on every claim of every item, in order."""
+        queries = [
+            ClaimQuery(
+                claim=claim, references=item.reference_triplets, objects=item.reference_objects
+            )
+            for item in items
+            for claim in item.claims
+        ]
+        verdicts = iter(await self.matcher.judge(queries) if queries else [])
+        judged = []
+        for item in items:
+            mine = tuple(next(verdicts) for _ in item.claims)
+            declined = tuple(
+                Declined(self.name, one.reason, one.detail)
+                for one in mine
+                if one.verdict is Verdict.UNSCORED
+            )
+            asked = Asked(
+                judge=self.name,
+                answered=len(mine) - len(declined),
+                declined=declined,
+                usage=Usage(),
+            )
+            judged.append(JudgedItem(verdicts=mine, asked=(asked,)))
+        return judged

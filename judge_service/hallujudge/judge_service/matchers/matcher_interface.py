@@ -1,0 +1,209 @@
+"""Inputs, interfaces and settings of matchers, and the texts that their models read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
+
+from ..errors import InvalidInputError, Violation
+from .small_judge_presets import SMALL_JUDGES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    Vectors: TypeAlias = NDArray[np.float32]
+
+PROTOCOLS = ("published", *SMALL_JUDGES)
+"""The ways of comparing claims with references: Tri-HE's matcher, and the small judges."""
+
+BACKENDS = ("auto", "onnx", "torch")
+"""The backends of the sentence encoder; ``auto`` chooses onnxruntime if it supports the model."""
+
+PART_RULES = ("objects", "none")
+"""The rules for the wrong part of unsupported claims; see ``PartRule``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimQuery:
+    """A claim and the references that it is checked against."""
+
+    claim: ClaimParts
+    """The triplet or sentence."""
+    references: tuple[Triplet, ...] | None
+    """The triplets of the image's scene graph, in its order. None: the image has no reference."""
+    objects: tuple[str, ...] = ()
+    """Objects of the image that the triplets do not name."""
+    span: tuple[int, int] | None = None
+    """The place of the claim in the response, which the verdict copies."""
+
+
+class Encoder(Protocol):
+    """A sentence encoder. A text's vector does not depend on the other texts of a call."""
+
+    @property
+    def label(self) -> str:
+        """The backend and the precision, such as ``onnx-fp32``."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The length of a vector."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit vector for each text, in order."""
+        ...
+
+
+class PairModel(Protocol):
+    """A classifier that gives the probability that a premise supports a claim."""
+
+    @property
+    def label(self) -> str:
+        """The model's name in signatures."""
+        ...
+
+    @property
+    def limit(self) -> int:
+        """The maximum number of tokens of an input."""
+        ...
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text by itself."""
+        ...
+
+    def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return the number of tokens of the input that a premise and a claim make."""
+        ...
+
+    def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the probability that each premise supports its claim."""
+        ...
+
+
+class ClaimMatcher(Protocol):
+    """A judge that compares claims with references by a local model."""
+
+    @property
+    def name(self) -> str:
+        """The judge's name in verdicts."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """The protocol, model, precision and thresholds, for the signature."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The content of the label in full, for the report."""
+        ...
+
+    async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
+        """Return one verdict for each claim, in order; an invalid claim is unscored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatcherSettings:
+    """The settings of a matcher. The signature has all that can change a verdict."""
+
+    protocol: str = "published"
+    """``published``, or the name of a small judge."""
+    model: str = "minilm"
+    """The sentence encoder: ``minilm``, ``mpnet``, a model id or a folder."""
+    small_model: str = ""
+    """The model of a small judge: a model id or a folder; empty: that of its authors."""
+    backend: str = "auto"
+    """``onnx``, ``torch`` or ``auto``."""
+    device: str = "cpu"
+    """The device of torch, such as ``cuda``; onnxruntime runs on the CPU."""
+    keep_above: float = 0.5
+    """References whose cosine with the claim is above it are kept (Tri-HE paper, section 3.3)."""
+    top: int = 3
+    """How many of the nearest references are compared as well, or instead if none is kept."""
+    support_above: float = 0.6
+    """``published``: the cosine above which a claim is supported (Tri-HE paper, section 3.3)."""
+    small_above: float = 0.5
+    """Small judges: the probability above which a claim is supported; 0.5 is their authors'."""
+    parts: str = "objects"
+    """``objects``: verdicts name the wrong part of unsupported claims; ``none``: they do not."""
+    threads: int = 0
+    """The threads of onnxruntime; 0: its default. Results do not depend on it."""
+    cached_vectors: int = 20_000
+    """How many vectors are kept between calls."""
+    cache_folder: Path | None = None
+    """The folder of written ONNX graphs; None: ``.cache/hallujudge/onnx`` in the user's home."""
+    allow_download: bool = False
+    """Whether a model that is not on this machine may be downloaded from its hub."""
+
+    def __post_init__(self) -> None:
+        if violations := tuple(self._violations()):
+            raise InvalidInputError(
+                "; ".join(violation.description for violation in violations), violations=violations
+            )
+
+    def _violations(self) -> list[Violation]:
+        choices = {"protocol": PROTOCOLS, "backend": BACKENDS, "parts": PART_RULES}
+        found = [
+            (name, f"{name} is {getattr(self, name)!r}; choose one of {', '.join(known)}")
+            for name, known in choices.items()
+            if getattr(self, name) not in known
+        ]
+        found += [
+            (name, f"{name} is {getattr(self, name)}; give a number from {low} to 1")
+            for name, low in (("keep_above", -1), ("support_above", -1), ("small_above", 0))
+            if not low <= getattr(self, name) <= 1
+        ]
+        found += [
+            (name, f"{name} is {getattr(self, name)}; give a whole number from {low} to {high}")
+            for name, low, high in (("top", 1, 1000), ("threads", 0, 1024))
+            if not low <= getattr(self, name) <= high
+        ]
+        if self.cached_vectors < 0:
+            found.append(
+                ("cached_vectors", f"cached_vectors is {self.cached_vectors}; give 0 or more")
+            )
+        small = SMALL_JUDGES.get(self.protocol)
+        if small is not None and not (self.small_model or small.model):
+            found.append(
+                (
+                    "small_model",
+                    f"judge {small.name} needs the option small_model: the id or folder of a "
+                    "cross-encoder",
+                )
+            )
+        return [Violation(field=name, description=text) for name, text in found]
+
+
+_DROPPED = str.maketrans("", "", "(),")
+
+
+def claim_text(claim: ClaimParts) -> str:
+    """Return a claim as the released script compares it: its parts, joined by blanks."""
+    return plain(" ".join(claim))
+
+
+def reference_text(reference: Triplet) -> str:
+    """Return a reference as the released script compares it.
+
+    The script takes the triplet as written in the file, drops every bracket and comma (inside parts
+    too) and appends a full stop: ``(man, riding, horse)`` becomes ``man riding horse.``
+    """
+    return plain(reference.written.translate(_DROPPED) + ".")
+
+
+def reference_sentence(reference: Triplet) -> str:
+    """Return a reference as a sentence of a small judge's premise; its punctuation is kept."""
+    return plain(f"{' '.join(reference)}.")
+
+
+def plain(text: str) -> str:
+    """Return a text with U+FFFD in place of lone surrogates, which tokenizers reject."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

@@ -1,0 +1,378 @@
+"""ONNX graphs of sentence encoders: written from their weights without torch.
+
+Kept in a private folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidInputError
+from .model_folders import EncoderShape
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    Weights = Mapping[str, NDArray[np.float32]]
+
+GRAPH_VERSION = 1
+"""Part of the cache key; increased when graphs change, so that older ones are written again."""
+
+WRITABLE = ("bert", "mpnet")
+"""The supported architectures; others run on torch."""
+
+_CONTRIB = "com.microsoft"
+_OPSET = 17
+
+
+def write_graph(shape: EncoderShape, weights: Weights) -> bytes:
+    """Return a serialised ONNX model: ``input_ids``, ``attention_mask`` -> ``vectors``.
+
+    Args:
+        shape: The encoder's shape.
+        weights: Its tensors by their name in the safetensors file.
+
+    Raises:
+        InvalidInputError: A tensor is missing, or the architecture is not supported.
+    """
+    if shape.architecture not in WRITABLE:
+        raise InvalidInputError(
+            f"no ONNX graph can be written for a model of type {shape.architecture!r}, only for "
+            f"{' and '.join(WRITABLE)}; use the torch backend"
+        )
+    return _Writer(shape, weights).model()
+
+
+class _Writer:
+    """Collects the nodes and tensors of a graph."""
+
+    def __init__(self, shape: EncoderShape, weights: Weights) -> None:
+        self._shape = shape
+        prefixes = ("", f"{shape.architecture}.")
+        self._weights = {
+            name[len(prefix) :]: tensor
+            for prefix in prefixes
+            for name, tensor in weights.items()
+            if name.startswith(prefix)
+        }
+        self._nodes: list[Any] = []
+        self._tensors: dict[str, Any] = {}
+
+    def model(self) -> bytes:
+        from onnx import TensorProto, helper
+
+        hidden = self._embeddings()
+        bias = self._distance_bias() if self._shape.architecture == "mpnet" else ""
+        for layer in range(self._shape.layers):
+            hidden = self._layer(layer, hidden, bias)
+        self._pooled(hidden)
+        graph = helper.make_graph(
+            self._nodes,
+            "encoder",
+            [
+                helper.make_tensor_value_info(name, TensorProto.INT32, ["batch", "tokens"])
+                for name in ("input_ids", "attention_mask")
+            ],
+            [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["batch", "size"])],
+            list(self._tensors.values()),
+        )
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_CONTRIB, 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+        return bytes(model.SerializeToString())
+
+    def _weight(self, name: str) -> NDArray[np.float32]:
+        import numpy as np
+
+        if name not in self._weights:
+            raise InvalidInputError(
+                f"the weights have no tensor {name!r}, which a {self._shape.architecture} encoder "
+                "needs; use the torch backend, or another copy of the model"
+            )
+        return np.ascontiguousarray(self._weights[name], dtype=np.float32)
+
+    def _constant(self, name: str, array: NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        if name not in self._tensors:
+            self._tensors[name] = numpy_helper.from_array(array, name)
+        return name
+
+    def _integers(self, *values: int) -> str:
+        import numpy as np
+
+        name = "ints_" + "_".join(str(value) for value in values)
+        return self._constant(name, np.array(values, dtype=np.int64))
+
+    def _node(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> list[str]:
+        from onnx import helper
+
+        domain = attributes.pop("domain", "")
+        names = [f"{operator}_{len(self._nodes)}_{index}" for index in range(outputs)]
+        self._nodes.append(
+            helper.make_node(operator, list(inputs), names, domain=domain, **attributes)
+        )
+        return names
+
+    def _op(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        return self._node(operator, *inputs, **attributes)[0]
+
+    def _embeddings(self) -> str:
+        import numpy as np
+
+        table = self._constant("words", self._weight("embeddings.word_embeddings.weight"))
+        words = self._op("Gather", table, "input_ids")
+        positions = self._weight("embeddings.position_embeddings.weight")
+        if self._shape.architecture == "mpnet":
+            # MPNet's position ids start after the padding id (1), and the input has no padding.
+            positions = positions[2:]
+        else:
+            # All tokens belong to the first segment, so that its row can be added to the weights.
+            positions = positions + self._weight("embeddings.token_type_embeddings.weight")[:1]
+        tokens = self._op("Gather", self._op("Shape", "input_ids"), self._integers(1))
+        rows = self._op(
+            "Slice",
+            self._constant("positions", np.ascontiguousarray(positions)),
+            self._integers(0),
+            tokens,
+            self._integers(0),
+        )
+        return self._op(
+            "LayerNormalization",
+            self._op("Add", words, rows),
+            self._constant("embed_scale", self._weight("embeddings.LayerNorm.weight")),
+            self._constant("embed_shift", self._weight("embeddings.LayerNorm.bias")),
+            epsilon=self._shape.epsilon,
+            axis=-1,
+        )
+
+    def _layer(self, layer: int, hidden: str, bias: str) -> str:
+        at = f"encoder.layer.{layer}."
+        mpnet = self._shape.architecture == "mpnet"
+        attended = self._attention(at, hidden, bias)
+        out = f"{at}attention.{'attn.o' if mpnet else 'output.dense'}"
+        norm = f"{at}attention.{'LayerNorm' if mpnet else 'output.LayerNorm'}"
+        hidden = self._add_and_norm(self._linear(out, attended), hidden, out, norm)
+        inner = f"{at}intermediate.dense"
+        grown = self._op(
+            "BiasGelu",
+            self._linear(inner, hidden),
+            self._constant(f"{inner}.bias", self._weight(f"{inner}.bias")),
+            domain=_CONTRIB,
+        )
+        out = f"{at}output.dense"
+        return self._add_and_norm(self._linear(out, grown), hidden, out, f"{at}output.LayerNorm")
+
+    def _linear(self, name: str, hidden: str) -> str:
+        import numpy as np
+
+        matrix = np.ascontiguousarray(self._weight(f"{name}.weight").T)
+        return self._op("MatMul", hidden, self._constant(f"{name}.weight", matrix))
+
+    def _attention(self, at: str, hidden: str, bias: str) -> str:
+        import numpy as np
+
+        names = (
+            [f"{at}attention.attn.{part}" for part in "qkv"]
+            if self._shape.architecture == "mpnet"
+            else [f"{at}attention.self.{part}" for part in ("query", "key", "value")]
+        )
+        weights = np.concatenate([self._weight(f"{name}.weight").T for name in names], axis=1)
+        biases = np.concatenate([self._weight(f"{name}.bias") for name in names])
+        inputs = [
+            hidden,
+            self._constant(f"{at}qkv.weight", np.ascontiguousarray(weights)),
+            self._constant(f"{at}qkv.bias", biases),
+            "attention_mask",
+        ]
+        if bias:
+            inputs += ["", bias]
+        return self._op("Attention", *inputs, num_heads=self._shape.heads, domain=_CONTRIB)
+
+    def _add_and_norm(self, hidden: str, skip: str, linear: str, norm: str) -> str:
+        return self._op(
+            "SkipLayerNormalization",
+            hidden,
+            skip,
+            self._constant(f"{norm}.weight", self._weight(f"{norm}.weight")),
+            self._constant(f"{norm}.bias", self._weight(f"{norm}.bias")),
+            self._constant(f"{linear}.bias", self._weight(f"{linear}.bias")),
+            epsilon=self._shape.epsilon,
+            domain=_CONTRIB,
+        )
+
+    def _distance_bias(self) -> str:
+        """Return MPNet's learnt attention bias for each head and bucket of distance."""
+        import numpy as np
+
+        buckets = _distance_buckets(self._shape.max_tokens, self._shape.buckets)
+        values = self._weight("encoder.relative_attention_bias.weight")[buckets]
+        table = np.ascontiguousarray(values.transpose(2, 0, 1)[None])
+        tokens = self._op("Gather", self._op("Shape", "input_ids"), self._integers(1))
+        ends = self._op("Concat", tokens, tokens, axis=0)
+        bias = self._op(
+            "Slice",
+            self._constant("distances", table),
+            self._integers(0, 0),
+            ends,
+            self._integers(2, 3),
+        )
+        batch = self._op("Gather", self._op("Shape", "input_ids"), self._integers(0))
+        tiles = self._op("Concat", batch, self._integers(1, 1, 1), axis=0)
+        return self._op("Expand", bias, tiles)
+
+    def _pooled(self, hidden: str) -> None:
+        from onnx import TensorProto
+
+        if self._shape.pooling == "cls":
+            pooled = self._op("Gather", hidden, self._integers(0), axis=1)
+            pooled = self._op("Squeeze", pooled, self._integers(1))
+        else:
+            mask = self._op("Cast", "attention_mask", to=TensorProto.FLOAT)
+            rows = self._op("Unsqueeze", mask, self._integers(1))
+            # The sum over tokens replaces their mean, because the vector is normalised afterwards.
+            pooled = self._op("Squeeze", self._op("MatMul", rows, hidden), self._integers(1))
+        norm = self._op("ReduceL2", pooled, axes=[1], keepdims=1)
+        self._nodes.append(self._final("Div", pooled, norm))
+
+    def _final(self, operator: str, *inputs: str) -> Any:
+        from onnx import helper
+
+        return helper.make_node(operator, list(inputs), ["vectors"])
+
+
+def _distance_buckets(tokens: int, buckets: int, farthest: int = 128) -> NDArray[np.int64]:
+    """Return the bucket of the distance between every two positions, as in MPNet and T5.
+
+    Half of the buckets are for keys before the query, half for keys after it. In each half, the
+    first half of the buckets have one distance each. The width of the others grows with the
+    logarithm of the distance.
+    """
+    import numpy as np
+
+    distance = np.arange(tokens)[None, :] - np.arange(tokens)[:, None]
+    half = buckets // 2
+    exact = half // 2
+    away = np.abs(distance)
+    # Single precision, as in the reference implementation, because rounding can change the bucket.
+    scale = np.float32(math.log(farthest / exact))
+    grown = np.log(np.maximum(away, 1).astype(np.float32) / exact) / scale * (half - exact)
+    far = np.minimum(exact + grown.astype(np.int64), half - 1)
+    numbers: NDArray[np.int64] = np.where(distance > 0, half, 0) + np.where(away < exact, away, far)
+    return numbers
+
+
+_MAX_RECORD_BYTES = 1 << 16
+
+
+class GraphCache:
+    """Cached graphs by key, in files that only this user may write.
+
+    A graph is a program that determines every verdict. The folder must therefore belong to the user
+    alone, and a file whose hash differs from the recorded one is written again.
+
+    Args:
+        folder: The folder; None: ``.cache/hallujudge/onnx`` in the user's home, or no folder if the
+            user has no home.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or _folder_of_user()
+
+    def graph(self, key: str, write: Callable[[], bytes]) -> bytes:
+        """Return the graph of a key, and write it first if it is absent or damaged.
+
+        Without a folder, or if it is not writable, the graph stays in memory and the next run
+        builds it again.
+
+        Args:
+            key: A hash of everything that determines the graph.
+            write: Builds the graph.
+
+        Raises:
+            InvalidInputError: Another user owns the folder or a file in it, or may write to it.
+        """
+        folder = self._folder
+        if folder is None or not _open_folder(folder):
+            return write()
+        graph = _read_intact(folder, key)
+        if graph is None:
+            graph = write()
+            # On a full or read-only disk the next start takes a second longer.
+            with contextlib.suppress(OSError):
+                _write_atomically(folder, f"{key}.onnx", graph)
+                record = {"sha256": hashlib.sha256(graph).hexdigest(), "bytes": len(graph)}
+                _write_atomically(folder, f"{key}.json", json.dumps(record).encode())
+        return graph
+
+
+def _folder_of_user() -> Path | None:
+    try:
+        return Path.home() / ".cache" / "hallujudge" / "onnx"
+    except RuntimeError:
+        # The user of a service or of a container may have neither HOME nor an entry in passwd.
+        return None
+
+
+def _open_folder(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError as err:
+        raise InvalidInputError(
+            f"the cache folder {folder} is a file; give another folder"
+        ) from err
+    except OSError:
+        return False
+    _check_private(folder)
+    return True
+
+
+def _read_intact(folder: Path, key: str) -> bytes | None:
+    graph, record = folder / f"{key}.onnx", folder / f"{key}.json"
+    try:
+        for path in (graph, record):
+            _check_private(path)
+        if record.stat().st_size > _MAX_RECORD_BYTES:
+            return None
+        recorded = json.loads(record.read_text(encoding="utf-8"))
+        content = graph.read_bytes()
+    except (OSError, ValueError, RecursionError):
+        return None
+    digest = hashlib.sha256(content).hexdigest()
+    intact = isinstance(recorded, dict) and recorded.get("sha256") == digest
+    return content if intact else None
+
+
+def _write_atomically(folder: Path, name: str, content: bytes) -> None:
+    """Write a file atomically, so that no other process reads a part of it."""
+    handle, path = tempfile.mkstemp(dir=folder, prefix=f".{name[:16]}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(path).replace(folder / name)
+    except BaseException:
+        Path(path).unlink(missing_ok=True)
+        raise
+
+
+def _check_private(path: Path) -> None:
+    if not hasattr(os, "getuid"):
+        return
+    status = path.lstat()
+    foreign = status.st_uid != os.getuid()
+    # 0o022: the write permissions of the group and of other users.
+    if foreign or stat.S_ISLNK(status.st_mode) or status.st_mode & 0o022:
+        raise InvalidInputError(
+            f"{path} is a link, belongs to another user or is writable by others; "
+            "give a cache folder that you own, with mode 0700"
+        )

@@ -1,0 +1,433 @@
+"""Sentence encoders and sentence-pair classifiers on torch.
+
+Which is imported when a model is loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidInputError, MissingExtraError
+from .matcher_interface import plain
+from .model_folders import ModelFolder, encoder_shape
+from .small_judge_presets import Architecture, SmallPreset
+from .vectors import encode_by_length, length_batches
+
+if TYPE_CHECKING:
+    from .matcher_interface import Vectors
+
+
+# The words "0" and "1" of Flan-T5's vocabulary (Liyan06/MiniCheck, minicheck/inference.py).
+_NO, _YES = 3, 209
+
+
+def entailment_index(config: Mapping[str, Any], model: str) -> int:
+    """Return the index of the entailment label, by the label names in the configuration.
+
+    The order of labels differs between models, and a wrong guess would invert verdicts. A model
+    without clear label names is therefore refused.
+
+    Args:
+        config: The model's config.json.
+        model: The model's name, for the error.
+
+    Raises:
+        InvalidInputError: No label is called entailment, or several are.
+    """
+    labels = config.get("id2label")
+    named = dict(labels) if isinstance(labels, Mapping) else {}
+    found = [index for index, label in named.items() if _is_entailment(str(label))]
+    if len(found) != 1 or len(named) < 2:
+        shown = ", ".join(str(label) for label in list(named.values())[:8]) or "none"
+        raise InvalidInputError(
+            f"the model {model} has the labels {shown}; give a model with exactly one label that "
+            "is called entailment in id2label of its config.json",
+            metadata={"model": model},
+        )
+    return int(found[0])
+
+
+def _is_entailment(label: str) -> bool:
+    # startswith, because two-way models also have a label "not_entailment".
+    words = label.casefold().replace("-", "_").replace(" ", "_")
+    return words.startswith("entail")
+
+
+class TorchPairs:
+    """A small judge's model: its input format and its probability of "supported".
+
+    Args:
+        preset: The small judge.
+        model: The folder of the model.
+        weights: The loaded model, which presets of equal weights share.
+
+    Raises:
+        InvalidInputError: The model does not have the classes that the preset reads.
+    """
+
+    def __init__(self, preset: SmallPreset, model: ModelFolder, weights: TorchWeights) -> None:
+        self._preset = preset
+        self._weights = weights
+        self._classes, self._supported = _classes(preset, model, weights.classes)
+        self.label = f"{model.label}/{weights.backend}"
+        self.limit = weights.limit(preset.limit)
+        special = sorted(weights.special_tokens, key=len, reverse=True)
+        self._special = re.compile("|".join(map(re.escape, special)) or r"(?!)")
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, without special tokens."""
+        if not texts:
+            return []
+        return self._weights.lengths([self._defused(text) for text in texts])
+
+    def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return the number of tokens of each input, with template and special tokens."""
+        return [len(ids) for ids in self.encoded(pairs)["input_ids"]] if pairs else []
+
+    def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the probability that each premise supports its claim."""
+        if not pairs:
+            return []
+        tokens = self.encoded(pairs)
+        out = [0.0] * len(pairs)
+        for batch in length_batches([len(ids) for ids in tokens["input_ids"]]):
+            rows = {name: [values[at] for at in batch] for name, values in tokens.items()}
+            chosen = self._weights.logits(rows)[:, self._classes]
+            for position, chance in zip(
+                batch, chosen.softmax(dim=-1)[:, self._supported].tolist(), strict=True
+            ):
+                out[position] = chance
+        return out
+
+    def encoded(self, pairs: Sequence[tuple[str, str]]) -> dict[str, list[list[int]]]:
+        """Return what the model reads for each premise and claim, without padding."""
+        premises = [self._defused(premise) for premise, _ in pairs]
+        claims = [self._defused(claim) for _, claim in pairs]
+        if not self._preset.template:
+            return self._weights.tokens(premises, claims)
+        eos = self._weights.eos
+        return self._weights.tokens(
+            [
+                self._preset.template.format(premise=premise, claim=claim, eos=eos)
+                for premise, claim in zip(premises, claims, strict=True)
+            ]
+        )
+
+    def _defused(self, text: str) -> str:
+        """Return a text in which the tokenizer finds no special token, such as ``</s>``.
+
+        A judged text with the separator could otherwise write its own premise.
+        """
+        return self._special.sub(lambda found: f"{found[0][0]} {found[0][1:]}", plain(text))
+
+
+def _classes(preset: SmallPreset, model: ModelFolder, count: int) -> tuple[list[int], int]:
+    """Return the columns of the logits that compete, and which of them means "supported"."""
+    if preset.head == "entailment":
+        return list(range(count)), entailment_index(model.config, model.name)
+    if preset.head == "words":
+        if count <= _YES:
+            raise _unsuitable(preset, model, f"a vocabulary of {count} words")
+        return [_NO, _YES], 1
+    if count != 2:
+        raise _unsuitable(preset, model, f"{count} classes")
+    return [0, 1], 1
+
+
+def _unsuitable(preset: SmallPreset, model: ModelFolder, found: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"the model {model.name} has {found}, so it is not a model of the judge {preset.name}; "
+        f"give the weights of {preset.model}, or choose another judge",
+        metadata={"model": model.name},
+    )
+
+
+@contextlib.contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Disable the progress bars of transformers, and restore their state afterwards."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+class TorchEncoder:
+    """A sentence encoder as its authors run it.
+
+    Texts are encoded in batches of equal length. On a CPU this makes a vector independent of its
+    batch, except for the last bits, which the rounding of scores removes.
+
+    Args:
+        model: The model.
+        device: The device, such as ``cpu`` or ``cuda``.
+
+    Raises:
+        MissingExtraError: torch or sentence-transformers is not installed.
+        InvalidInputError: The model is not a sentence encoder, or the device does not exist.
+    """
+
+    def __init__(self, model: ModelFolder, device: str = "cpu") -> None:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as err:
+            raise MissingExtraError.of("the torch backend", "matcher") from err
+        shape = encoder_shape(model)
+        try:
+            with quiet_loading():
+                self._model = SentenceTransformer(
+                    str(model.path),
+                    device=device,
+                    local_files_only=True,
+                    trust_remote_code=False,
+                    model_kwargs={"use_safetensors": True},
+                )
+        except (OSError, ValueError, RuntimeError, AssertionError) as err:
+            raise InvalidInputError(
+                f"sentence-transformers cannot load the model {model.name} on {device}: {err}",
+                metadata={"model": model.name},
+            ) from err
+        self._model.max_seq_length = shape.max_tokens
+        self._device = device
+        self.size = int(model.config["hidden_size"])
+
+    @property
+    def label(self) -> str:
+        """The backend, the precision, and the device unless it is the CPU."""
+        return "torch-fp32" if self._device == "cpu" else f"torch-fp32-{self._device}"
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit vector for each text; texts above the model's limit are truncated."""
+        import numpy as np
+
+        readable = [plain(text) for text in texts]
+
+        def run(batch: list[int]) -> Vectors:
+            rows = self._model.encode(
+                [readable[position] for position in batch],
+                batch_size=len(batch),
+                show_progress_bar=False,
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+            )
+            return np.asarray(rows, dtype=np.float32)
+
+        return encode_by_length(self._lengths(readable), self.size, run)
+
+    def _lengths(self, texts: list[str]) -> list[int]:
+        if not texts:
+            return []
+        found = self._model.tokenizer(
+            texts, truncation=True, max_length=self._model.max_seq_length, padding=False
+        )
+        return [len(ids) for ids in found["input_ids"]]
+
+
+# Tokenizers without a limit have a very large number instead.
+_NO_LIMIT = 100_000
+_DEFAULT_TOKENS = 512
+# Position ids of these models start after the padding id (1).
+_SHIFTED = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
+_HHEM_PREFIX = "t5."
+
+
+class TorchWeights:
+    """A loaded model with its tokenizer; small judges that read the same weights share it.
+
+    Args:
+        model: The model.
+        architecture: How its weights are loaded.
+        device: The device, such as ``cpu`` or ``cuda``.
+        tokenizer: The folder of the tokenizer, if the model's folder has none.
+
+    Raises:
+        MissingExtraError: torch or transformers is not installed.
+        InvalidInputError: The model is not of this architecture.
+    """
+
+    def __init__(
+        self,
+        model: ModelFolder,
+        architecture: Architecture,
+        device: str = "cpu",
+        tokenizer: Path | None = None,
+    ) -> None:
+        try:
+            from transformers import AutoTokenizer, T5Tokenizer
+        except ImportError as err:
+            raise MissingExtraError.of("a small judge", "matcher") from err
+        # The automatic choice reads config.json, where HHEM names a class of its own code.
+        kind = T5Tokenizer if architecture == "hhem" else AutoTokenizer
+        try:
+            with quiet_loading():
+                self._tokenizer = kind.from_pretrained(
+                    str(tokenizer or model.path), local_files_only=True, trust_remote_code=False
+                )
+                self._model, self._run = _LOADERS[architecture](model)
+                self._model.to(device).eval()
+        except (OSError, ValueError, KeyError, RuntimeError, AssertionError) as err:
+            # transformers lists every architecture that it knows after the first line.
+            reason = (str(err).splitlines() or [type(err).__name__])[0].rstrip(".")
+            if isinstance(err, KeyError):
+                reason = f"its file has no {reason}"
+            raise InvalidInputError(
+                f"transformers cannot load the model {model.name} on {device}: {reason}; give "
+                "the model that this judge is made for, with all its files",
+                metadata={"model": model.name},
+            ) from err
+        self._config = model.config
+        self._device = device
+        self.backend = "torch-fp32" + ("" if device == "cpu" else f"-{device}")
+        self.classes = self._count(architecture)
+
+    def _count(self, architecture: Architecture) -> int:
+        config = self._model.config
+        return int(config.vocab_size if architecture == "seq2seq" else config.num_labels)
+
+    @property
+    def eos(self) -> str:
+        """The token that ends a text, which MiniCheck puts between premise and claim."""
+        return str(self._tokenizer.eos_token or self._tokenizer.sep_token or "")
+
+    @property
+    def special_tokens(self) -> set[str]:
+        """Texts that the tokenizer reads as one special token."""
+        return {token for token in self._tokenizer.all_special_tokens if token} | {
+            str(token) for token in self._tokenizer.added_tokens_decoder.values() if str(token)
+        }
+
+    def limit(self, wanted: int) -> int:
+        """Return the maximum number of tokens of an input.
+
+        Args:
+            wanted: That of the authors' code; 0: what the model's files say.
+        """
+        positions = self._positions()
+        if wanted:
+            return min(wanted, positions or wanted)
+        limit = int(self._tokenizer.model_max_length)
+        positions = positions or _DEFAULT_TOKENS
+        return min(limit, positions) if limit < _NO_LIMIT else positions
+
+    def _positions(self) -> int:
+        """Return the number of position embeddings; 0: positions are relative."""
+        config = self._config
+        kind = config.get("model_type")
+        if kind == "deberta-v2" and not config.get("position_biased_input", True):
+            return 0
+        if "max_position_embeddings" not in config:
+            return 0
+        return max(0, int(config["max_position_embeddings"]) - 2 * (kind in _SHIFTED))
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, without special tokens."""
+        found = self._tokenizer(list(texts), add_special_tokens=False, verbose=False)
+        return [len(ids) for ids in found["input_ids"]]
+
+    def tokens(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None
+    ) -> dict[str, list[list[int]]]:
+        """Return the model's inputs, one row for each text or pair, without padding."""
+        return dict(self._tokenizer(list(texts), list(pairs) if pairs else None, verbose=False))
+
+    def logits(self, rows: Mapping[str, list[list[int]]]) -> Any:
+        """Return the logits of inputs of equal length, one row for each."""
+        import torch
+
+        feed = {name: torch.tensor(values, device=self._device) for name, values in rows.items()}
+        with torch.inference_mode():
+            return self._run(feed).float()
+
+
+_Run = Callable[[Mapping[str, Any]], Any]
+
+
+def _complete(kind: Any, model: ModelFolder) -> Any:
+    """Return a model whose every tensor is in its file; transformers draws missing ones at random.
+
+    Raises:
+        ValueError: A tensor is missing.
+    """
+    loaded, found = kind.from_pretrained(
+        str(model.path),
+        local_files_only=True,
+        trust_remote_code=False,
+        use_safetensors=True,
+        output_loading_info=True,
+    )
+    if missing := sorted(found["missing_keys"]):
+        raise ValueError(f"its file has no tensor {missing[0]}")
+    return loaded
+
+
+def _classifier(model: ModelFolder) -> tuple[Any, _Run]:
+    from transformers import AutoModelForSequenceClassification
+
+    loaded = _complete(AutoModelForSequenceClassification, model)
+    return loaded, lambda feed: loaded(**feed).logits
+
+
+def _seq2seq(model: ModelFolder) -> tuple[Any, _Run]:
+    from transformers import AutoModelForSeq2SeqLM
+
+    loaded = _complete(AutoModelForSeq2SeqLM, model)
+
+    def run(feed: Mapping[str, Any]) -> Any:
+        # T5's decoder begins with the padding token, whose id is 0.
+        begin = feed["input_ids"].new_zeros((len(feed["input_ids"]), 1))
+        return loaded(**feed, decoder_input_ids=begin).logits[:, 0]
+
+    return loaded, run
+
+
+def _hhem(model: ModelFolder) -> tuple[Any, _Run]:
+    """Return HHEM's T5 token classifier, whose folder names code of its own instead of a shape."""
+    from safetensors.torch import load_file
+    from transformers import T5ForTokenClassification
+
+    tensors = {
+        name.removeprefix(_HHEM_PREFIX): tensor for name, tensor in load_file(model.weights).items()
+    }
+    loaded = T5ForTokenClassification(_t5_config({n: t.shape for n, t in tensors.items()}))
+    # The embeddings are tied: the file has them once or twice, under these names.
+    shared = tensors["transformer.shared.weight"]
+    tensors["transformer.encoder.embed_tokens.weight"] = shared
+    loaded.load_state_dict(tensors)
+    return loaded, lambda feed: loaded(**feed).logits[:, 0]
+
+
+def _t5_config(shapes: Mapping[str, Sequence[int]]) -> Any:
+    """Return the configuration of a T5 encoder, read from the shapes of its weights."""
+    from transformers import T5Config
+
+    block = "transformer.encoder.block"
+    words, size = shapes["transformer.shared.weight"]
+    buckets, heads = shapes[f"{block}.0.layer.0.SelfAttention.relative_attention_bias.weight"]
+    inner = shapes[f"{block}.0.layer.0.SelfAttention.q.weight"][0]
+    return T5Config(
+        vocab_size=words,
+        d_model=size,
+        d_kv=inner // heads,
+        d_ff=shapes[f"{block}.0.layer.1.DenseReluDense.wi_0.weight"][0],
+        num_layers=sum(name.endswith("SelfAttention.q.weight") for name in shapes),
+        num_heads=heads,
+        relative_attention_num_buckets=buckets,
+        feed_forward_proj="gated-gelu",
+        num_labels=shapes["classifier.weight"][0],
+        use_cache=False,
+    )
+
+
+_LOADERS: Mapping[Architecture, Callable[[ModelFolder], tuple[Any, _Run]]] = {
+    "classifier": _classifier,
+    "seq2seq": _seq2seq,
+    "hhem": _hhem,
+}
