@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from hallujudge.judge.v1 import chair_pb2, infact_pb2, scoring_pb2, tri_he_pb2
-from hallujudge.judge_service.wire.codec import Codecs, MismatchError
-from hallujudge.judge_service.wire.places import MalformedError
-from hallujudge.judge_service.wire.tables import reader_of
+from hallujudge.judge_service.wire.codec import Codecs
+from hallujudge.judge_service.wire.field_loops import reader_of
+from hallujudge.judge_service.wire.fields import MalformedError, MismatchError
 
 INLINE = scoring_pb2.InlineGraph.DESCRIPTOR
 

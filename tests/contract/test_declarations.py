@@ -13,7 +13,7 @@ from support.metric_runs import RUNS
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
-from hallujudge.judge_service.wire.metrics import metric_info
+from hallujudge.judge_service.server.judge_servicer import metric_info
 from hallujudge.metrics import ItemResult
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli import command_tree

@@ -19,7 +19,7 @@ from hallujudge.judge.v1 import scoring_pb2
 
 STUBBORN = """
 import asyncio, os, signal, threading
-from hallujudge.judge_service.server.shutdown import Shutdown
+from hallujudge.judge_service.server.server import Shutdown
 
 def work_on():
     while True:

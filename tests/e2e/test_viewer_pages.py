@@ -12,8 +12,7 @@ from support import report_samples as samples
 from support.browser import AXE, Watched, browser, contains, needs_browser, reads
 
 from hallujudge.metrics import IntervalSettings, Tally
-from hallujudge.sdk.backends.base import BatchResult, RunHeader
-from hallujudge.sdk.backends.headers import metric_of
+from hallujudge.sdk.backends.base import BatchResult, RunHeader, metric_of
 from hallujudge.sdk.runs import Manifest, RunFolder
 from hallujudge.sdk.runs.parts import Part, PartMaker
 from hallujudge.sdk.viewer import Viewer

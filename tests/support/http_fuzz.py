@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from support.fuzz import SCORING, WORDS, mutated, payloads_of, request_of
 from support.http_calls import LINES
 
-from hallujudge.judge_service.server.methods import METHODS
+from hallujudge.judge_service.server.interceptors import METHODS
 
 __all__ = ["HttpFuzz", "HttpTally"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from hallujudge.metrics import Outcome, Report
 
-from .backends.address import checked_address
+from .backends.base import checked_address
 from .errors import UnsupportedError
 from .score_run import OnBatch, OnProgress, ScoreRun, called_with
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .archives import ItemSource
     from .backends.base import BatchResult, ScoringBackend, ServerInfo
     from .backends.remote import RemoteBackend
-    from .jobs.remote import RemoteJobs
-    from .jobs.values import JobInfo, OnJobChange
+    from .jobs import JobInfo, OnJobChange
+    from .jobs.remote_jobs import RemoteJobs
     from .progress import Progress
     from .runs import RunFolder, RunReport
     from .runs.driver import RunWatch
@@ -301,7 +301,7 @@ class AsyncClient:
             items: The items.
             request_id: Another id makes another job of the same run.
         """
-        from .jobs.submitting import submit_run
+        from .jobs.job_runs import submit_run
 
         return await submit_run(await self._remote(), run, spec, items, request_id)
 
@@ -328,7 +328,7 @@ class AsyncClient:
             job_id: The job.
             on_change: Called with the job now and after every change.
         """
-        from .jobs.waiting import wait_for_job
+        from .jobs.remote_jobs import wait_for_job
 
         jobs = await self._jobs()
         seconds = self._reconnect_timeout
@@ -352,7 +352,7 @@ class AsyncClient:
             html: Whether ``report.html`` is written.
             watch: Receives the progress.
         """
-        from .jobs.fetching import fetch_job
+        from .jobs.job_runs import fetch_job
 
         jobs = await self._jobs()
         content = await jobs.get(job_id)
@@ -360,7 +360,7 @@ class AsyncClient:
 
     async def _jobs(self) -> RemoteJobs:
         remote = await self._remote()
-        from .jobs.remote import RemoteJobs
+        from .jobs.remote_jobs import RemoteJobs
 
         return RemoteJobs(remote)
 

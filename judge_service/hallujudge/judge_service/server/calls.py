@@ -14,11 +14,16 @@ from ..engine.registry import metric_entry
 from ..engine.session import extract, normalize
 from ..errors import InvalidInputError
 from ..wire import convert as _convert
-from ..wire.reports import pieces_of, shrink
-from ..wire.scene_graphs import without_graphs
-from .costs import GroupLimit, check_texts, groups_of
-from .counts import check_count
-from .specs import admitted_spec, check_graph
+from ..wire.convert import pieces_of, shrink
+from ..wire.tri_he import without_graphs
+from .request_checks import (
+    GroupLimit,
+    admitted_spec,
+    check_count,
+    check_graph,
+    check_texts,
+    groups_of,
+)
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer

@@ -1,31 +1,118 @@
-"""The one place where every RPC is admitted, read, and has its errors mapped."""
+"""Admission control and error mapping for every RPC."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple, NoReturn
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import grpc
 from grpc_status import rpc_status
 
-from ..access.caller import Caller, begin_call, current_caller
+from ..access.caller import Caller, Scope, begin_call, current_caller
 from ..access.memory import CallMemory, MemoryBudget, begin_memory
 from ..access.turns import Turns, begin_turns
 from ..errors import HallujudgeError
 from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
 from ..wire.errors import pushback, status_of
-from .admission import Admission
-from .call_clock import CallClock, RunningCalls
-from .door import Door
-from .failures import internal_error
-from .methods import MethodRule, rule_of
-from .requests import Form, ProtobufForm, RequestReader, malformed
-from .wrapping import Context, Handler, WrappingInterceptor
+from .authentication import Door
+from .flow_control import Admission, CallClock, RunningCalls
+from .logs import internal_error
+from .request_reader import Form, ProtobufForm, RequestReader, malformed
 
-__all__ = ["GuardInterceptor"]
+# grpc.aio has no public generic type for handlers, and interceptors do not use their messages.
+# The types are strings because they are generic in the stubs but not at run time.
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+"""What serves a method."""
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+"""gRPC's own view of a call."""
+
+
+class WrappingInterceptor(grpc.aio.ServerInterceptor, ABC):
+    """Wraps the handler of each method at its first call, and keeps it for later calls."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    async def intercept_service(  # type: ignore[override]  # the stub is generic by call
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        """Return the wrapped handler of a call's method; an unknown method has none."""
+        method = handler_call_details.method
+        if (known := self._handlers.get(method)) is not None:
+            return known
+        handler = await continuation(handler_call_details)
+        # Names of unknown methods are not kept: callers choose them.
+        if handler is None:
+            return handler
+        self._handlers[method] = wrapped = self.wrapped(method, handler)
+        return wrapped
+
+    @abstractmethod
+    def wrapped(self, method: str, handler: Handler) -> Handler:
+        """Return what serves a method instead of its handler.
+
+        Args:
+            method: The method, such as ``/hallujudge.judge.v1.JudgeService/Score``.
+            handler: What serves it without this interceptor.
+        """
+
+
+_OURS = "/hallujudge.judge.v1."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodRule:
+    """How calls of one method are admitted."""
+
+    scope: Scope | None = None
+    """What the caller's key must allow; None: any known caller may call it."""
+    open: bool = False
+    """Whether anybody may call it, and without a place among the limited calls."""
+    idle: bool = False
+    """Whether its calls wait most of the time or do no work, so that they take no place of others.
+    """
+
+
+METHODS: Mapping[str, MethodRule] = {
+    "/hallujudge.judge.v1.JudgeService/Score": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.JudgeService/ScoreStream": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.JudgeService/Extract": MethodRule(scope=Scope.EXTRACT),
+    "/hallujudge.judge.v1.JudgeService/Judge": MethodRule(scope=Scope.JUDGE),
+    "/hallujudge.judge.v1.JudgeService/Normalize": MethodRule(scope=Scope.EXTRACT),
+    "/hallujudge.judge.v1.JudgeService/ListMetrics": MethodRule(idle=True),
+    "/hallujudge.judge.v1.JudgeService/GetServerInfo": MethodRule(idle=True),
+    "/hallujudge.judge.v1.ScoringJobService/CreateJob": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/AddJobItems": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/GetJob": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/ListJobs": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/WatchJob": MethodRule(scope=Scope.SCORE, idle=True),
+    "/hallujudge.judge.v1.ScoringJobService/CancelJob": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/DeleteJob": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/ListJobResults": MethodRule(scope=Scope.SCORE),
+    "/hallujudge.judge.v1.ScoringJobService/GetJobReport": MethodRule(scope=Scope.SCORE),
+}
+"""The rules of our own methods; a new method adds its line here."""
+
+_FOREIGN = MethodRule(open=True)
+"""Health and reflection: an orchestrator has no key, and must not restart a busy server."""
+
+
+def rule_of(method: str) -> MethodRule:
+    """Return the rule of a method, such as ``/hallujudge.judge.v1.JudgeService/Score``.
+
+    A method of this service without a line in the table is for administrators.
+    """
+    if not method.startswith(_OURS):
+        return _FOREIGN
+    return METHODS.get(method, MethodRule(scope=Scope.ADMIN))
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,9 +1,11 @@
-"""The gRPC service of jobs: converts messages and calls the jobs' service."""
+"""The gRPC service for jobs, and the job service that a server's settings describe."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hallujudge.judge.v1 import jobs_pb2 as pb
@@ -13,28 +15,33 @@ from hallujudge.judge.v1 import scoring_pb2
 from ..engine.registry import metric_entry
 from ..errors import UnsupportedError
 from ..jobs.owners import current_owner, kept_caller
-from ..jobs.values import NewJob
+from ..jobs.service import JobService
+from ..jobs.values import JobLimits, NewJob, ScoredBytes
+from ..settings.server import state_folder
 from ..wire import convert as _convert
-from ..wire.jobs import (
+from ..wire.job_messages import (
+    WireCodec,
     details_to_proto,
     job_to_proto,
     number_of_token,
     page_to_proto,
     token_of,
 )
-from .counts import check_count
-from .specs import admitted_spec
+from .request_checks import admitted_spec, check_count
+from .workers.pool import Tallies
+from .workers.tasks import Task
 
 if TYPE_CHECKING:
     import grpc
 
     from hallujudge.judge.v1 import judge_service_pb2
 
+    from ..engine import Engine
     from ..engine.spec import ScoreSpec
-    from ..jobs.service import JobService
-    from ..settings.server import ServerSettings
+    from ..settings.judges import JudgeSettings
+    from ..settings.server import ResolvedSettings, ServerSettings
+    from .workers.pool import WorkerPool
 
-__all__ = ["JobsServicer"]
 
 _JOBS = 100
 _MOST_JOBS = 1000
@@ -175,3 +182,83 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
 _NOTE_BYTES = 1024
 # The largest number that both databases take.
 _MOST_POSITION = 2**62
+
+
+_LOG = logging.getLogger(__name__)
+
+_OFF = "off"
+_DATABASE = "jobs.sqlite"
+_VERDICTS = "verdicts.sqlite"
+
+
+def job_service(
+    resolved: ResolvedSettings, engine: Engine, workers: WorkerPool | None = None
+) -> JobService | None:
+    """Return what keeps a server's jobs; None: it runs none.
+
+    Args:
+        resolved: The settings of the server and its judges.
+        engine: Scores items.
+        workers: Processes that score what needs no models; None: the engine does.
+    """
+    settings = resolved.server
+    if settings.jobs_database == _OFF:
+        return None
+    limits = JobLimits(
+        jobs_per_owner=settings.jobs_per_owner,
+        max_items=settings.job_max_items,
+        max_bytes=settings.job_max_bytes,
+        retention_days=settings.job_retention_days,
+        max_running=settings.max_running_jobs,
+    )
+    address = settings.jobs_database or str(state_folder(resolved.judges) / _DATABASE)
+    helpers = None if workers is None else WorkersOfJobs(workers)
+    return JobService(address, engine, WireCodec(), limits, workers=helpers)
+
+
+class WorkersOfJobs:
+    """Scores items of jobs and makes their reports in worker processes.
+
+    Args:
+        pool: The workers.
+    """
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
+
+    async def score(self, spec: bytes, contents: Sequence[bytes]) -> Sequence[ScoredBytes]:
+        """Return the result of each item."""
+        reply = await self._pool.run(Task(kind="items", parts=(spec, *contents)))
+        return [ScoredBytes(*row) for row in zip(reply.reasons, reply.parts, strict=True)]
+
+    async def report(self, spec: bytes, pages: AsyncIterator[Sequence[bytes]]) -> bytes:
+        """Return the report of results."""
+        tallies = Tallies(self._pool, spec)
+        async for page in pages:
+            [tally] = (await self._pool.run(Task(kind="tally", parts=(spec, *page)))).parts
+            await tallies.add(tally)
+        [report] = (await tallies.report("job_report")).parts
+        return report
+
+
+def with_verdict_cache(resolved: ResolvedSettings) -> JudgeSettings:
+    """Return the settings of the judges, with a verdict cache if the server runs jobs.
+
+    Items that were half done when a server stopped have no result yet. The cache holds the verdicts
+    on their claims, so that no call is paid twice.
+    """
+    judges = resolved.judges
+    called = judges.llm_url or judges.vllm or judges.fallback_model
+    if judges.verdict_cache or not called or resolved.server.jobs_database == _OFF:
+        return judges
+    folder = state_folder(judges)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        _LOG.warning(
+            "verdicts are not kept: %s can't be created (%s); set data_folder or verdict_cache",
+            folder,
+            err.strerror or err,
+        )
+        return judges
+    return replace(judges, verdict_cache=str(folder / _VERDICTS))

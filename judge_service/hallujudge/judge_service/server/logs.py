@@ -1,12 +1,13 @@
-"""Log lines: one for each message, cut, without control characters of callers."""
+"""Log lines of bounded length, and internal errors logged under an id."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
+import uuid
 
-__all__ = ["ShortFormatter", "is_news", "set_up_logging"]
+from ..errors import InternalError
 
 _MAX_MESSAGE = 2_000
 _MAX_TRACEBACK = 20_000
@@ -67,3 +68,16 @@ def set_up_logging(level: str) -> None:
     handler.setFormatter(ShortFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     handler.addFilter(is_news)
     logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+_LOG = logging.getLogger(__name__)
+
+
+def internal_error(error: Exception) -> InternalError:
+    """Log a defect, and return an error with its id only: details may contain users' texts."""
+    error_id = uuid.uuid4().hex[:12]
+    _LOG.error("error %s", error_id, exc_info=error)
+    return InternalError(
+        f"the server failed; its log has the details under {error_id}",
+        metadata={"error_id": error_id},
+    )

@@ -19,22 +19,22 @@ from ..engine.spec import ScoreSpec
 from ..engine.streams import TICK_SECONDS, ordered_map, with_ticks
 from ..observe.recorder import record_outcomes
 from ..settings.server import ServerSettings
-from ..wire.scan import (
+from .flow_control import Held, Window
+from .interceptors import Context, Handler, WrappingInterceptor
+from .judge_servicer import MAX_CONCURRENCY, RESULT_FACTOR, first_of
+from .request_checks import GroupLimit, admitted_bytes, admitted_spec
+from .request_reader import (
     MalformedBytesError,
+    ProtobufForm,
+    RequestReader,
     TooManyFieldsError,
+    charged,
     count_fields,
     leading_field,
     plan_of,
 )
-from .costs import GroupLimit
-from .requests import ProtobufForm, RequestReader, charged
-from .servicer import MAX_CONCURRENCY, RESULT_FACTOR, first_of
-from .specs import admitted_bytes, admitted_spec
-from .window import Held, Window
-from .workers.frames import Reply, Task
-from .workers.pool import WorkerPool
-from .workers.tallies import Tallies
-from .wrapping import Context, Handler, WrappingInterceptor
+from .workers.pool import Tallies, WorkerPool
+from .workers.tasks import Reply, Task
 
 __all__ = ["OffloadInterceptor"]
 

@@ -1,15 +1,19 @@
-"""The lifecycle of the gRPC server: start, health, reflection and drain."""
+"""Lifecycle of the server: start, serve, drain on a signal, and stop."""
 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import logging
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import grpc
 
@@ -29,13 +33,10 @@ from ..settings.server import (
     spending_path,
     state_folder,
 )
-from .door import describes_itself, is_loopback, open_door
-from .grpc_server import UnnamedMethods, bind, new_server
-from .health import HealthServicer
-from .job_settings import job_service, with_verdict_cache
-from .observing import Observation, observe
-from .services import SERVICE_NAMES, Services
-from .shutdown import Shutdown
+from .authentication import describes_itself, is_loopback, open_door
+from .jobs_servicer import job_service, with_verdict_cache
+from .observation import Observation, observe
+from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
 from .tls import server_credentials
 from .workers.pool import WorkerPool, started
 
@@ -47,15 +48,75 @@ if TYPE_CHECKING:
     from ..settings.judges import JudgeSettings
     from .http.listener import HttpListener
 
+
+_LOG = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# For what follows the drain: closing files, and stopping a vLLM server.
+_MARGIN_SECONDS = 15.0
+
+
+class Shutdown:
+    """Follows SIGTERM and SIGINT, and makes sure that the process ends.
+
+    A thread that works on does not keep the process: after the drain and a margin, faulthandler
+    writes what every thread is doing and ends the process. Its timer needs no interpreter lock.
+
+    Args:
+        drain_seconds: How long running calls may take to finish.
+        margin: How long the process may take after that, in seconds.
+    """
+
+    def __init__(self, drain_seconds: float, margin: float = _MARGIN_SECONDS) -> None:
+        self._drain_seconds = drain_seconds
+        self._margin = margin
+        self.stopping = asyncio.Event()
+        """Set by the first signal."""
+        self.hurry = asyncio.Event()
+        """Set by the second signal."""
+
+    def listen(self) -> None:
+        """Begin to follow signals."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._next)
+
+    def ignore(self) -> None:
+        """Ignore further signals, which would print a traceback about a closed loop."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+
+    def _next(self) -> None:
+        if not self.stopping.is_set():
+            _LOG.info("draining for up to %g s; a second signal ends it", self._drain_seconds)
+            self.stopping.set()
+            _end_after(self._drain_seconds + self._margin)
+        elif not self.hurry.is_set():
+            _LOG.info("the drain ends: running calls are cancelled")
+            self.hurry.set()
+            _end_after(self._margin)
+
+
+def _end_after(seconds: float) -> None:
+    faulthandler.dump_traceback_later(seconds, exit=True, file=_standard_error())
+
+
+def _standard_error() -> IO[str]:
+    """Return standard error, or what takes its place where there is none."""
+    try:
+        sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return Path(os.devnull).open("w")
+    return sys.stderr
+
+
 try:
     from grpc_health.v1 import health, health_pb2_grpc
     from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("the server", "server") from err
-
-__all__ = ["RunningServer", "serve", "start"]
-
-_LOG = logging.getLogger(__name__)
 _SWITCH_SECONDS = 0.001
 # For calls that the server ended: until gRPC cancels what is left of them.
 _ENDING_SECONDS = 8.0

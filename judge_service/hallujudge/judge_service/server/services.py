@@ -1,39 +1,35 @@
-"""Our services, and what stands before each of their calls, over gRPC and over HTTP."""
+"""The gRPC server and the services registered at it: scoring, jobs and health."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from hallujudge.judge.v1 import (
-    jobs_pb2,
-    jobs_pb2_grpc,
-    judge_service_pb2,
-    judge_service_pb2_grpc,
-)
+import grpc
+
+from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc, judge_service_pb2, judge_service_pb2_grpc
 
 from ..access.turns import Turns
+from ..errors import InvalidInputError, MissingExtraError
 from ..observe.recorder import Recorder
-from .admission import Admission
-from .call_clock import CallTimes, RunningCalls
-from .door import Door
+from ..settings.addresses import with_port
+from .authentication import Door
+from .flow_control import Admission, CallTimes, RunningCalls
 from .interceptors import GuardInterceptor
 from .jobs_servicer import JobsServicer
-from .observed import ObservingInterceptor
+from .judge_servicer import JudgeServicer
+from .observation import ObservingInterceptor
 from .offload import OffloadInterceptor
-from .requests import Form, ProtobufForm
-from .servicer import JudgeServicer
+from .request_reader import Form, ProtobufForm
 from .workers.pool import WorkerPool
 
 if TYPE_CHECKING:
-    import grpc
-
     from ..engine import Engine
     from ..jobs.service import JobService
     from ..settings.server import ServerSettings
 
-__all__ = ["SERVICE_NAMES", "Services"]
 
 SERVICE_NAMES = tuple(
     file.services_by_name[name].full_name
@@ -105,3 +101,166 @@ class Services:
         judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(judge, server)
         jobs = JobsServicer(self.jobs, self.settings)
         jobs_pb2_grpc.add_ScoringJobServiceServicer_to_server(jobs, server)
+
+
+try:
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+except ModuleNotFoundError as err:
+    raise MissingExtraError.of("the server", "server") from err
+
+_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+_Response = health_pb2.HealthCheckResponse
+
+
+class HealthServicer(health_pb2_grpc.HealthServicer):
+    """Tells the health of all services alike.
+
+    The servicer of grpcio-health-checking holds a lock while it writes to a client: one client that
+    does not read keeps every change from the others, and a server from stopping. This one writes
+    without a lock.
+
+    Args:
+        services: The names of the services.
+    """
+
+    def __init__(self, services: Iterable[str]) -> None:
+        self._services = frozenset(("", *services))
+        self._well = True
+        self._draining = False
+        self._change = asyncio.Event()
+
+    def tell(self, well: bool) -> None:
+        """Tell whether the server is well; a server that drains takes no calls."""
+        if not self._draining:
+            self._well = well
+            self._wake()
+
+    def drain(self) -> None:
+        """Tell that the server takes no more calls, and end the calls that watch."""
+        self.tell(False)
+        self._draining = True
+
+    async def Check(  # noqa: N802 - a name of the wire
+        self, request: health_pb2.HealthCheckRequest, context: _Context
+    ) -> _Response:
+        """Return the health of a service."""
+        if request.service not in self._services:
+            await context.abort(grpc.StatusCode.NOT_FOUND)
+        return _Response(status=self._status())
+
+    async def Watch(  # noqa: N802 - the same
+        self,
+        request: health_pb2.HealthCheckRequest,
+        context: _Context,  # noqa: ARG002 - gRPC passes it
+    ) -> AsyncIterator[_Response]:
+        """Yield the health of a service, now and after every change."""
+        known, told = request.service in self._services, None
+        while True:
+            change = self._change
+            status = self._status() if known else _Response.SERVICE_UNKNOWN
+            if status != told:
+                yield _Response(status=status)
+                # It may have changed while the client read.
+                told = status
+            elif self._draining:
+                return
+            else:
+                await change.wait()
+
+    def _status(self) -> Literal[1, 2]:
+        return _Response.SERVING if self._well else _Response.NOT_SERVING
+
+    def _wake(self) -> None:
+        self._change.set()
+        self._change = asyncio.Event()
+
+
+def new_server(
+    settings: ServerSettings, interceptors: Sequence[grpc.aio.ServerInterceptor]
+) -> grpc.aio.Server:
+    """Return a server with the limits of the settings."""
+    # gRPC cancels calls above its own limit without details, so admission must reject them first.
+    pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
+    return grpc.aio.server(
+        interceptors=interceptors,
+        options=[
+            ("grpc.max_receive_message_length", settings.max_message_bytes),
+            ("grpc.max_send_message_length", settings.max_message_bytes),
+            ("grpc.server.max_pending_requests", pending),
+            ("grpc.server.max_pending_requests_hard_limit", pending),
+            ("grpc.so_reuseport", 0),
+            # Clients ask a server at work whether it is alive; gRPC's default calls that abuse.
+            ("grpc.http2.min_ping_interval_without_data_ms", 500),
+            *_keepalive(settings),
+        ],
+    )
+
+
+class UnnamedMethods:
+    """Registers methods at a server that looks them up by the name of each call.
+
+    For each method that is registered by its name, gRPC's server keeps a wait of its own, and takes
+    up all of them again at every call: twenty took 20 microseconds. A method with its own wait is
+    served before calls of others that came earlier.
+
+    Args:
+        server: The server.
+        named: Methods that keep a wait of their own.
+    """
+
+    def __init__(self, server: grpc.aio.Server, *, named: Collection[str] = ()) -> None:
+        self._server = server
+        self._named = named
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        """Register methods."""
+        self._server.add_generic_rpc_handlers(handlers)
+
+    def add_registered_method_handlers(
+        self, service: str, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]
+    ) -> None:
+        """Register the methods that keep a wait of their own by their names too."""
+        named = {name: handler for name, handler in handlers.items() if name in self._named}
+        self._server.add_registered_method_handlers(service, named)
+
+
+def _keepalive(settings: ServerSettings) -> tuple[tuple[str, int], ...]:
+    """Return the options by which clients that vanished are noticed."""
+    milliseconds = int(settings.keepalive_seconds * 1000)
+    return (
+        ("grpc.keepalive_time_ms", milliseconds),
+        ("grpc.keepalive_timeout_ms", milliseconds),
+        # The limit that holds while data waits to be sent.
+        ("grpc.http2.ping_timeout_ms", milliseconds),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+    )
+
+
+def bind(
+    server: grpc.aio.Server, settings: ServerSettings, credentials: grpc.ServerCredentials | None
+) -> int:
+    """Listen on the address of the settings; return the port.
+
+    Raises:
+        InvalidInputError: The address cannot be listened on.
+    """
+    address = with_port(settings.host, settings.port)
+    try:
+        port = (
+            server.add_insecure_port(address)
+            if credentials is None
+            else server.add_secure_port(address, credentials)
+        )
+    except RuntimeError as err:
+        raise _cannot_listen(address) from err
+    if port == 0:
+        raise _cannot_listen(address)
+    return port
+
+
+def _cannot_listen(address: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot listen on {address}: it is in use or not an address of this machine; "
+        "set another host or port (port 0 chooses a free one)"
+    )

@@ -1,32 +1,8 @@
-"""Converters between values and protobuf messages, made from the definitions of both.
-
-A value (a dataclass or a named tuple) and its message have the same field names. The converter of
-a pair is built once, from type hints and the message descriptor. It checks that neither side has a
-field that the other lacks.
-
-===========================  ==================================================================
-value                        message
-===========================  ==================================================================
-``str``, ``int``, …          the same; ``T | None`` is an ``optional`` field
-``Literal``                  ``string``; empty means the default
-``Enum``                     an enum with the same names after a prefix; None is UNSPECIFIED
-a value                      a message; absent means None or the default
-``tuple[T, ...]``            a repeated field
-``tuple[T, ...] | None``     a message whose only field is ``repeated … values``
-``tuple[A, B]``              a message with two fields, by position
-``Mapping[str, T]``          a map, or repeated rows whose first field is the key
-``A | B``                    a ``oneof`` of the same name; members by the names of the classes
-===========================  ==================================================================
-
-Where a pair differs in more, the difference alone is written by hand: a :class:`Codec` for a type,
-a :class:`FieldShape` for a field that the message spreads over several, or :class:`Rearranged` for
-a field whose content is arranged in another way first.
-
-Converters write to messages in place: protobuf copies a nested message that its constructor gets.
-"""
+"""Converters between values and protobuf messages, made from the definitions of both."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import partial
@@ -35,10 +11,18 @@ from typing import Any, get_args, get_origin
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from . import fields as kinds
-from .fields import Codec, Field, FieldShape, Kind, Rearranged
-from .hints import (
+from .field_loops import reader_of, row_functions, writer_of
+from .fields import (
+    Codec,
+    Field,
+    FieldShape,
+    Kind,
+    MalformedError,
     MismatchError,
+    Rearranged,
+    ScalarCodec,
     ValueField,
+    enum_numbers,
     fields_of,
     is_map,
     is_plain,
@@ -51,11 +35,55 @@ from .hints import (
     without_none,
     wrapped_list,
 )
-from .places import MalformedError
-from .scalars import enum_codec, literal_codec
-from .tables import reader_of, row_functions, writer_of
 
-__all__ = ["Codec", "Codecs", "FieldShape", "MismatchError", "Rearranged"]
+
+def enum_codec(field: ValueField, theirs: FieldDescriptor) -> ScalarCodec:
+    """Return the converter of an enum.
+
+    Raises:
+        MismatchError: The members have different names.
+    """
+    known = theirs.enum_type
+    if known is None:
+        raise MismatchError(f"{theirs.full_name} is not an enum")
+    numbers = enum_numbers(without_none(field.hint), known)
+    members: dict[int, enum.Enum | None] = {number: member for member, number in numbers.items()}
+    # By name: the hash of an enum's member is computed in Python.
+    by_name = {member.name: number for member, number in numbers.items()}
+
+    def write(member: enum.Enum) -> int:
+        return by_name[member._name_]
+
+    if type(None) in members_of(field.hint):
+        # A member that a later release adds counts as none.
+        return ScalarCodec(write, members.get)
+
+    return ScalarCodec(write, _Members(members, known.name).__getitem__)
+
+
+class _Members(dict[int, Any]):
+    """The members of an enum by number. Looking one up calls no Python code."""
+
+    def __init__(self, members: dict[int, Any], name: str) -> None:
+        super().__init__(members)
+        self._name = name
+
+    def __missing__(self, number: int) -> Any:
+        raise MalformedError(f"{number} is not a known {self._name}")
+
+
+def literal_codec(literals: tuple[Any, ...], field: ValueField) -> ScalarCodec:
+    """Return the converter of a text that is one of a few."""
+
+    def read(text: str) -> Any:
+        if not text and field.default is not None:
+            return field.default()
+        if text not in literals:
+            raise MalformedError(f"{text!r} is not one of {', '.join(literals)}")
+        return text
+
+    return ScalarCodec(lambda text: text, read)
+
 
 _SCALARS = (Kind.SCALAR, Kind.NUMBER, Kind.OPTIONAL)
 

@@ -1,8 +1,9 @@
-"""Messages <-> values. Only the servicer and the client use messages elsewhere."""
+"""Conversion of values to messages and back; only the servicers and the client use it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -10,44 +11,199 @@ from google.protobuf.descriptor import Descriptor
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.metrics import Evidence, Item, ItemResult, Report
+from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Score
+from hallujudge.metrics.event_hallusion import EventHallusionEvidence
+from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
+from hallujudge.metrics.tri_he import TriHeEvidence
 
 from ..engine.registry import FoundClaim
-from ..engine.spec import GraphSource, ScoreSpec
+from ..engine.spec import GraphLayout, GraphSource, InlineGraph, ScoreSpec, ShippedGraph
 from ..errors import InvalidInputError
-from . import judging, reports, specs, tri_he
+from . import tri_he
 from .codec import Codecs
-from .fields import Codec, Convert, Field, Fill
-from .hints import message_of
+from .field_loops import inner_reader_of, inner_writer_of, writer_of
+from .fields import Codec, Convert, Field, Fill, MalformedError, Rearranged, invalid, message_of
 from .kinds import EVIDENCE, KINDS, TASKS
-from .places import MalformedError, invalid
-from .tables import inner_reader_of, inner_writer_of, writer_of
 
-__all__ = [
-    "CODECS",
-    "check_unique",
-    "found_claim_from_proto",
-    "found_claim_to_proto",
-    "graph_from_proto",
-    "graph_to_proto",
-    "item_from_proto",
-    "item_to_proto",
-    "items_from_proto",
-    "items_of",
-    "report_from_proto",
-    "report_to_proto",
-    "result_from_proto",
-    "result_to_proto",
-    "spec_from_proto",
-    "spec_to_proto",
-    "write_report",
-    "write_result",
-]
+_LAYOUTS: Mapping[str, GraphLayout] = {
+    "": "auto",
+    "auto": "auto",
+    "json": "json",
+    "table": "table",
+}
+
+
+def _write_graph(source: GraphSource, message: Any) -> None:
+    if isinstance(source, ShippedGraph):
+        message.shipped = source.name
+    else:
+        inline = message.inline
+        inline.name, inline.text, inline.layout = source.name, source.text, source.layout
+
+
+def _read_graph(message: Any) -> GraphSource:
+    kind = message.WhichOneof("source")
+    if kind is None:
+        raise MalformedError("needs a source; set 'shipped' or 'inline'")
+    if kind == "shipped":
+        return ShippedGraph(name=message.shipped)
+    inline = message.inline
+    if inline.layout not in _LAYOUTS:
+        raise MalformedError(f"{inline.layout!r} is not one of json, table, auto", "inline.layout")
+    return InlineGraph(name=inline.name, text=inline.text, layout=_LAYOUTS[inline.layout])
+
+
+_GRAPH_TYPES: Mapping[tuple[Any, str], Codec] = {
+    (GraphSource, "GraphSource"): Codec(_write_graph, _read_graph)
+}
+"""The name of a shipped graph is a string, not a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declined:
+    """Claims without a verdict, for one reason."""
+
+    claims: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JudgePart:
+    """The work of one judge, as evidence keeps it."""
+
+    judge: str
+    answered: int
+    declined: Mapping[str, _Declined]
+    calls: int
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    latency_seconds: float
+    cost: float | None
+
+
+def _write_judging(judging: Any) -> tuple[_JudgePart, ...]:
+    return tuple(
+        _JudgePart(
+            **part
+            | {"declined": {name: _Declined(**row) for name, row in part["declined"].items()}}
+        )
+        for part in judging
+    )
+
+
+def _read_judging(judging: Any) -> tuple[dict[str, JsonValue], ...]:
+    return tuple(_judge_json(part) for part in judging)
+
+
+def _judge_json(part: _JudgePart) -> dict[str, JsonValue]:
+    return {
+        **{name: getattr(part, name) for name in _JudgePart.__slots__},
+        "declined": {
+            reason: {"claims": row.claims, "detail": row.detail}
+            for reason, row in part.declined.items()
+        },
+    }
+
+
+_PARTS = Rearranged(tuple[_JudgePart, ...], _write_judging, _read_judging)
+_JUDGING: Mapping[tuple[Any, str], Rearranged] = {
+    (evidence, "judging"): _PARTS
+    for evidence in (TriHeEvidence, HallusionBenchEvidence, EventHallusionEvidence)
+}
+"""Evidence keeps the judges' parts as JSON."""
+
+
+_NOTE_BYTES = 1024
+_Groups = Mapping[str, Mapping[str, Mapping[str, Score]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GroupScores:
+    """The scores of the items that share a value of a field."""
+
+    key: str
+    value: str
+    scores: Mapping[str, Score]
+
+
+def _write_groups(groups: _Groups) -> tuple[_GroupScores, ...]:
+    return tuple(
+        _GroupScores(key=key, value=value, scores=scores)
+        for key, values in groups.items()
+        for value, scores in values.items()
+    )
+
+
+def _read_groups(rows: Iterable[_GroupScores]) -> _Groups:
+    groups: dict[str, dict[str, Mapping[str, Score]]] = {}
+    for row in rows:
+        groups.setdefault(row.key, {})[row.value] = row.scores
+    return groups
+
+
+_GROUPS: Mapping[tuple[Any, str], Rearranged] = {
+    (Report, "groups"): Rearranged(tuple[_GroupScores, ...], _write_groups, _read_groups)
+}
+"""Groups are sent as rows with their field and value."""
+
+
+def pieces_of(report: scoring_pb2.Report, max_bytes: int) -> Iterator[pb.ScoreStreamResponse]:
+    """Yield the messages that carry a report: batches of its groups, then the report.
+
+    Only groups can be many: a report has as many as the items have different values.
+
+    Args:
+        report: The report; its groups are removed if they are sent by themselves.
+        max_bytes: Size from which groups are sent by themselves, and size of their batches.
+    """
+    if report.ByteSize() > max_bytes:
+        batch, size = pb.GroupBatch(), 0
+        for group in report.groups:
+            if batch.groups and size + group.ByteSize() > max_bytes:
+                yield pb.ScoreStreamResponse(groups=batch)
+                batch, size = pb.GroupBatch(), 0
+            batch.groups.append(group)
+            size += group.ByteSize()
+        yield pb.ScoreStreamResponse(groups=batch)
+        report.ClearField("groups")
+    yield pb.ScoreStreamResponse(report=report)
+
+
+def shrink(response: pb.ScoreResponse, max_bytes: int) -> None:
+    """Leave out what does not fit into one message, and say so in the report's notes.
+
+    First the groups of the report, then the evidence of items: what was scored is kept.
+
+    Args:
+        response: The response; it is changed.
+        max_bytes: The largest message.
+    """
+    for name, remove in (("groups", _remove_groups), ("the evidence of items", _remove_evidence)):
+        # A note is a few hundred bytes.
+        if (size := response.ByteSize()) <= max_bytes - _NOTE_BYTES:
+            return
+        remove(response)
+        response.report.notes.append(
+            f"This response leaves out {name}: with them it has {size} bytes, and a message may "
+            f"have {max_bytes} (max_message_bytes). ScoreStream sends them in pieces."
+        )
+
+
+def _remove_groups(response: pb.ScoreResponse) -> None:
+    response.report.ClearField("groups")
+
+
+def _remove_evidence(response: pb.ScoreResponse) -> None:
+    for result in response.results:
+        if (kind := result.WhichOneof("evidence")) is not None:
+            result.ClearField(kind)
+
 
 CODECS = Codecs(
-    types={**tri_he.TYPES, **specs.TYPES},
+    types={**tri_he.TYPES, **_GRAPH_TYPES},
     shapes=tri_he.SHAPES,
-    rearranged={**judging.REARRANGED, **reports.REARRANGED},
+    rearranged={**_JUDGING, **_GROUPS},
     unions={Evidence: EVIDENCE},
 )
 

@@ -1,10 +1,12 @@
-"""Where values of Tri-HE have another shape than their messages."""
+"""Tri-HE on the wire: triplets, and evidence without the scene graphs of its items."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import (
     ClaimParts,
     ClaimVerdict,
@@ -12,11 +14,9 @@ from hallujudge.metrics.framework.claims import (
     Triplet,
     WrittenTriplet,
 )
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_all
 
-from .fields import Codec, FieldShape
-from .places import MalformedError
-
-__all__ = ["SHAPES", "TYPES"]
+from .fields import Codec, FieldShape, MalformedError
 
 
 def _write_triplet(triplet: Any, message: Any) -> None:
@@ -61,3 +61,32 @@ SHAPES: Mapping[tuple[Any, str], FieldShape] = {
     (ClaimVerdict, "triplet"): FieldShape(("triplet", "sentence"), _write_claim, _read_claim)
 }
 """A claim is a triplet or a sentence."""
+
+
+def without_graphs(results: Sequence[ItemResult]) -> list[ItemResult]:
+    """Return the results to send, without scene graphs."""
+    return [
+        replace(result, evidence=replace(result.evidence, scene_graph=()))
+        if isinstance(result.evidence, TriHeEvidence) and result.evidence.scene_graph
+        else result
+        for result in results
+    ]
+
+
+def with_graphs(items: Sequence[Item], results: Sequence[ItemResult]) -> list[ItemResult]:
+    """Return the results as they were before :func:`without_graphs`.
+
+    Args:
+        items: What was sent.
+        results: What came back, in order.
+    """
+    return [_with_graph(*pair) for pair in zip(items, results, strict=True)]
+
+
+def _with_graph(item: Item, result: ItemResult) -> ItemResult:
+    evidence = result.evidence
+    if not isinstance(item, TriHeItem) or not isinstance(evidence, TriHeEvidence):
+        return result
+    if not any(map(checked_against_all, evidence.claims)):
+        return result
+    return replace(result, evidence=replace(evidence, scene_graph=item.reference_triplets or ()))

@@ -1,12 +1,15 @@
-"""Interface of the backends. Both implement every method, and contract tests run on both."""
+"""What the backends share: their interface, run headers and server addresses."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
+
+from ..errors import InvalidInputError
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.registry import FoundClaim
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.judge_service.llm.estimate import Estimate
 
-__all__ = ["Batch", "BatchResult", "RunHeader", "ScoringBackend", "ServerInfo"]
 
 Batch: TypeAlias = "Sequence[Item]"
 
@@ -115,3 +117,75 @@ class ScoringBackend(Protocol):
     async def close(self) -> None:
         """Close connections; the next call opens new ones."""
         ...
+
+
+_OF_ITEMS = "|ci:"
+
+
+def metric_of(name: str, variant: str, settings: Mapping[str, str]) -> Metric:
+    """Return a metric as a run used it, without fields that only the signature has.
+
+    Args:
+        name: Its name.
+        variant: Its variant.
+        settings: The settings of the run's report.
+
+    Raises:
+        NotFoundError: The metric is unknown.
+        MetricError: The variant or an option is unknown.
+    """
+    declared = metric_entry(name).metric
+    options = {
+        option.name: settings[option.name] for option in declared.options if option.name in settings
+    }
+    labels = {
+        entry.name: ""
+        for entry in fields(declared)
+        if entry.init and entry.default is MISSING and entry.default_factory is MISSING
+    }
+    metric: Any = declared(**labels | options, variant=variant)
+    return cast("Metric", metric)
+
+
+def header_of(report: Report) -> RunHeader:
+    """Return the header of the run that made a report of no items."""
+    signature, _, rest = report.signature.partition(_OF_ITEMS)
+    parts = dict(part.partition(":")[::2] for part in rest.split("|"))
+    return RunHeader(
+        metric=metric_of(report.metric, report.variant, report.settings),
+        signature=signature,
+        settings=report.settings,
+        notes=report.notes,
+        release=parts.get("v", ""),
+    )
+
+
+_LAST_PORT = 65_535
+# Other kinds of targets that gRPC resolves.
+_OTHER_TARGETS = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "vsock:", "xds:")
+
+
+def checked_address(target: str) -> str:
+    """Return the address if it is valid."""
+    if not target.strip():
+        raise InvalidInputError(
+            "the server's address is empty; give HOST:PORT, or name no server to score in "
+            "this process"
+        )
+    if target.startswith(("http://", "https://")):
+        raise InvalidInputError(
+            f"the server's address {target!r} is a URL; give HOST:PORT, such as localhost:50051",
+            metadata={"target": target},
+        )
+    if not target.startswith(_OTHER_TARGETS) and not _has_port(target):
+        raise InvalidInputError(
+            f"the server's address {target!r} has no port from 1 to 65535; give HOST:PORT, such as "
+            "localhost:50051",
+            metadata={"target": target},
+        )
+    return target
+
+
+def _has_port(target: str) -> bool:
+    host, _, port = target.rpartition(":")
+    return bool(host) and port.isascii() and port.isdecimal() and 0 < int(port) <= _LAST_PORT

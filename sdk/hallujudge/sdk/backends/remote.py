@@ -24,7 +24,7 @@ from hallujudge.judge_service.settings.connection import Connection, load_connec
 from hallujudge.judge_service.version import __version__
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc
-from hallujudge.judge_service.wire.scene_graphs import with_graphs
+from hallujudge.judge_service.wire.tri_he import with_graphs
 from hallujudge.metrics import Report, Tally
 
 from ..errors import (
@@ -34,16 +34,17 @@ from ..errors import (
     UnsupportedError,
     VersionMismatchError,
 )
-from .address import checked_address
-from .base import Batch, BatchResult, RunHeader, ServerInfo
-from .channel import call_metadata, check_key, open_channel
-from .diagnosis import diagnose
-from .headers import header_of
-from .outbox import Outbox
-from .progress_watch import PROGRESS_SECONDS, STREAM_SECONDS, ProgressWatch, progress_of
-from .reconnecting import RECONNECT_SECONDS, Reconnecting
-from .stream_call import responses_of
-from .tracing import trace_headers
+from .base import Batch, BatchResult, RunHeader, ServerInfo, checked_address, header_of
+from .channel import call_metadata, check_key, diagnose, open_channel, responses_of, trace_headers
+from .recovery import (
+    PROGRESS_SECONDS,
+    RECONNECT_SECONDS,
+    STREAM_SECONDS,
+    Outbox,
+    ProgressWatch,
+    Reconnecting,
+    progress_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ from pathlib import Path
 from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
-from ..backends.headers import metric_of
+from ..backends.base import metric_of
 from ..errors import InvalidInputError
 from ..runs.read import StoredRun, read_run
 from ..runs.report import RunReport

@@ -16,7 +16,7 @@ from hallujudge.metrics.framework.results import JsonValue
 from ..archives.found_files import found_files, is_pattern
 from ..archives.inputs import InputOptions
 from ..archives.remote_files import copy_of, is_url, origin_of, public_url
-from ..backends.headers import header_of
+from ..backends.base import header_of
 from ..errors import ArchiveError
 from .manifest import Manifest
 

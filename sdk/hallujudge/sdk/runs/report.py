@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
 
-from ..backends.headers import metric_of
+from ..backends.base import metric_of
 from ..errors import InvalidInputError
 from .lines import response_of
 from .parts import PartMaker

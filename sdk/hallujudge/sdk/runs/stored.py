@@ -25,7 +25,7 @@ from hallujudge.metrics.framework.report import JudgeShare
 
 from ..archives.json_files import read_json
 from ..archives.records import Record, read_records, shown
-from ..backends.headers import metric_of
+from ..backends.base import metric_of
 from ..errors import ArchiveError, HallujudgeError
 
 __all__ = [

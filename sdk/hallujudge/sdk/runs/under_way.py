@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Report, Tally
 
-from ..backends.base import RunHeader
-from ..backends.headers import metric_of
+from ..backends.base import RunHeader, metric_of
 from .kept import read_kept
 from .manifest import Manifest
 from .names import ITEMS, JOURNAL, MANIFEST, partial

@@ -23,7 +23,7 @@ from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 

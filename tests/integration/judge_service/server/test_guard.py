@@ -16,7 +16,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access.caller import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
-from hallujudge.judge_service.server.methods import METHODS
+from hallujudge.judge_service.server.interceptors import METHODS
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server import ServerSettings
 

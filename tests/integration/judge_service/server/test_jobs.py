@@ -27,7 +27,7 @@ from hallujudge.judge_service.jobs.service import JobService
 from hallujudge.judge_service.jobs.values import JobLimits
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server import ServerSettings
-from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.judge_service.wire.job_messages import WireCodec
 
 SPEC = scoring_pb2.ScoreSpec(
     metric="chair", interval=scoring_pb2.IntervalSpec(confidence=0.95), group_by=["model"]

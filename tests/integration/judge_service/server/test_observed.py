@@ -38,12 +38,12 @@ from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.judges import JudgeSettings
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, Secret
-from hallujudge.sdk.backends.tracing import trace_headers
+from hallujudge.sdk.backends.channel import trace_headers
 
 _HOSTILE = 'x{y="z"}\n# HELP evil' + "a" * 1000
 

@@ -32,7 +32,7 @@ from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.sdk import AsyncClient, ScoreRun
 from hallujudge.sdk.backends import remote
-from hallujudge.sdk.backends.progress_watch import ProgressWatch
+from hallujudge.sdk.backends.recovery import ProgressWatch
 
 
 class GatedEngine(Engine):
@@ -180,7 +180,7 @@ async def test_a_defect_is_an_id_and_nothing_else(caplog: pytest.LogCaptureFixtu
 
 
 async def test_a_server_of_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hallujudge.judge_service.server import servicer
+    from hallujudge.judge_service.server import judge_servicer as servicer
 
     monkeypatch.setattr(servicer, "__version__", "9.3.0")
     server = await running(Engine())

@@ -23,7 +23,7 @@ from hallujudge.judge_service.jobs.service import JobService
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem, Item, ItemResult
 
 REQUEST = pb.ScoreRequest(

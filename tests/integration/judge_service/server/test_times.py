@@ -124,7 +124,7 @@ async def test_the_end_of_a_call_ends_its_requests_to_a_judge(by: str) -> None:
 
 
 async def test_work_that_would_take_too_long_is_refused() -> None:
-    from hallujudge.judge_service.server import specs
+    from hallujudge.judge_service.server import request_checks as specs
 
     graph = scoring_pb2.InlineGraph(name="x", text=" " * (specs.MAX_GRAPH + 1), layout="json")
     large = scoring_pb2.GraphSource(inline=graph)

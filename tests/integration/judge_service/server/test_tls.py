@@ -17,7 +17,7 @@ from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.sdk import AsyncClient, Connection
-from hallujudge.sdk.backends.diagnosis import diagnose
+from hallujudge.sdk.backends.channel import diagnose
 
 RUN: dict[str, Any] = {"responses": {"1": "A dog and a cat."}, "references": {"1": ["dog"]}}
 

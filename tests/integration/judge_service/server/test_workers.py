@@ -30,13 +30,13 @@ from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
 from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.session import extract
 from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
-from hallujudge.judge_service.server.job_settings import WorkersOfJobs
+from hallujudge.judge_service.server.jobs_servicer import WorkersOfJobs
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.server.workers.frames import Task
 from hallujudge.judge_service.server.workers.pool import WorkerPool
+from hallujudge.judge_service.server.workers.tasks import Task
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

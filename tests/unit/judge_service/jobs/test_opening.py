@@ -12,7 +12,7 @@ from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.errors import NotFoundError, UnavailableError
 from hallujudge.judge_service.jobs import database
 from hallujudge.judge_service.jobs.service import JobService
-from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.judge_service.wire.job_messages import WireCodec
 
 
 class Databases:

@@ -19,7 +19,7 @@ from hallujudge.judge_service.jobs.threads import DatabaseThreads
 from hallujudge.judge_service.jobs.values import Answer, Job, JobState, Problem, ScoredBytes
 from hallujudge.judge_service.llm.drain import CallDrain
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.jobs import WireCodec
+from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem
 
 SPEC = ScoreSpec(metric="chair")

@@ -14,8 +14,8 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.access.caller import Caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError
-from hallujudge.judge_service.server.admission import Admission
-from hallujudge.judge_service.server.servicer import JudgeServicer
+from hallujudge.judge_service.server.flow_control import Admission
+from hallujudge.judge_service.server.judge_servicer import JudgeServicer
 from hallujudge.judge_service.settings.server import ServerSettings
 from hallujudge.judge_service.wire.convert import spec_to_proto
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hallujudge.judge_service.errors import UnavailableError
-from hallujudge.judge_service.server.call_clock import CallTimes, RunningCalls
+from hallujudge.judge_service.server.flow_control import CallTimes, RunningCalls
 
 TIMES = CallTimes(first_message=100, idle=100, total=100)
 

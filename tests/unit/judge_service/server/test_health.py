@@ -6,7 +6,7 @@ from typing import Any
 
 from grpc_health.v1 import health_pb2
 
-from hallujudge.judge_service.server.health import HealthServicer
+from hallujudge.judge_service.server.services import HealthServicer
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

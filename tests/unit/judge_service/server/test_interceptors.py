@@ -11,9 +11,8 @@ import grpc
 import pytest
 
 from hallujudge.judge_service.access.memory import MemoryBudget
-from hallujudge.judge_service.server.admission import Admission
-from hallujudge.judge_service.server.call_clock import CallTimes, RunningCalls
-from hallujudge.judge_service.server.door import Door
+from hallujudge.judge_service.server.authentication import Door
+from hallujudge.judge_service.server.flow_control import Admission, CallTimes, RunningCalls
 from hallujudge.judge_service.server.interceptors import GuardInterceptor
 
 SCORE = "/hallujudge.judge.v1.JudgeService/Score"

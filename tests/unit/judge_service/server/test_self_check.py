@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
-from hallujudge.judge_service.server.self_check import SelfCheck
+from hallujudge.judge_service.server.observation import SelfCheck
 from hallujudge.metrics import Item, ItemResult, Outcome
 
 

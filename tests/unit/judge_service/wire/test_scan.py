@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.wire.scan import (
+from hallujudge.judge_service.server.request_reader import (
     MalformedBytesError,
     TooManyFieldsError,
     count_fields,

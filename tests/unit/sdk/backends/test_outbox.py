@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from hallujudge.metrics import Item
-from hallujudge.sdk.backends.outbox import Outbox
+from hallujudge.sdk.backends.recovery import Outbox
 
 
 def batch(*ids: str) -> list[Item]:

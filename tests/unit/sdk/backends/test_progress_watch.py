@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.sdk.backends.progress_watch import ProgressWatch
+from hallujudge.sdk.backends.recovery import ProgressWatch
 from hallujudge.sdk.errors import DeadlineError, InvalidInputError
 
 ACCEPTED = pb.ScoreStreamResponse(accepted=pb.StreamAccepted())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.sdk.backends.reconnecting import Reconnecting
+from hallujudge.sdk.backends.recovery import Reconnecting
 from hallujudge.sdk.errors import (
     CancelledError,
     DeadlineError,

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
-from hallujudge.judge_service.wire.metrics import metric_info
+from hallujudge.judge_service.server.judge_servicer import metric_info
 from hallujudge.sdk.cli import main
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hallujudge.sdk.errors import InvalidInputError, UnavailableError
 from hallujudge.sdk.top.reading import fetch, metrics_url, parse
-from hallujudge.sdk.top.summary import summarize
+from hallujudge.sdk.top.screen import summarize
 
 PAGE = """
 hallujudge_build_info{{version="1.2"}} 1.0

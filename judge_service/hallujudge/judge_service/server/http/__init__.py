@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..tls import server_context
-from .app import HttpApp
-from .json_form import JsonForm
+from .asgi_app import HttpApp
+from .json_messages import JsonForm
 from .listener import HttpListener
 from .routes import Handlers, routes_of
 

@@ -1,19 +1,191 @@
-"""One request and its response, without what they mean."""
+"""An HTTP request and its response: headers, context for the methods, and body."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+import asyncio
+import zlib
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, TypeAlias
 
+import grpc
 from google.rpc import status_pb2
 
-from ..observed import REQUEST_ID, request_id
-from ..peers import peer_of
-from .context import HttpContext
-from .statuses import error_body, error_headers, http_status
+from ...errors import InvalidInputError
+from ..authentication import peer_of
+from ..observation import REQUEST_ID, request_id
+from ..request_reader import malformed
+from .http_errors import CallFailedError, error_body, error_headers, http_status
 
-__all__ = ["JSON", "LINES", "PROTO", "Exchange", "Headers", "Scope", "Send"]
+Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
+
+# A byte of gzip can become a thousand: so much is unpacked before its size is looked at.
+_PIECE = 1 << 16
+_GZIP = 31
+"""zlib's number for gzip with its header."""
+
+
+class Body:
+    """The body of one request.
+
+    Args:
+        receive: The next event of the connection.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        # One part is held beside those of the connection, which stops reading after 64 KiB.
+        self._parts: asyncio.Queue[bytes] = asyncio.Queue(1)
+
+    async def follow(self) -> None:
+        """Read as the method asks for it, until the client has gone or has the response."""
+        more = True
+        while True:
+            event = await self._receive()
+            if event["type"] == "http.disconnect":
+                return
+            if part := event.get("body", b""):
+                await self._parts.put(part)
+            if more and not event.get("more_body", False):
+                more = False
+                await self._parts.put(b"")
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Yield the parts of the body, as they come."""
+        while part := await self._parts.get():
+            yield part
+
+
+async def unpacked(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield what gzip packed, in small pieces; other requests are served between them.
+
+    Raises:
+        InvalidInputError: The body is not gzip, or its end is missing.
+    """
+    unpacker = zlib.decompressobj(_GZIP)
+    async for part in parts:
+        rest, full = part, True
+        while rest or full:
+            try:
+                piece = unpacker.decompress(rest, _PIECE)
+            except zlib.error:
+                raise malformed("the body is not gzip, as its content encoding says") from None
+            rest, full = unpacker.unconsumed_tail, len(piece) == _PIECE
+            yield piece
+            await asyncio.sleep(0)
+    if not unpacker.eof or unpacker.unused_data:
+        raise malformed("the body is not one whole gzip file")
+
+
+async def whole(parts: AsyncIterable[bytes], limit: int) -> AsyncGenerator[bytes, None]:
+    """Yield the body as the one message of a call.
+
+    Raises:
+        InvalidInputError: It is larger than the limit.
+    """
+    data = bytearray()
+    async for part in parts:
+        data += part
+        _check(len(data), limit)
+    yield bytes(data)
+
+
+async def lines_of(parts: AsyncIterable[bytes], limit: int) -> AsyncGenerator[bytes, None]:
+    """Yield each line of the body, without empty ones, as soon as it is there.
+
+    Raises:
+        InvalidInputError: A line is larger than the limit.
+    """
+    rest = bytearray()
+    async for part in parts:
+        *ends, last = part.split(b"\n")
+        for end in ends:
+            _check(len(rest) + len(end), limit)
+            if line := bytes(rest + end).strip():
+                yield line
+            rest.clear()
+        rest += last
+        _check(len(rest), limit)
+    if line := bytes(rest).strip():
+        yield line
+
+
+def _check(size: int, limit: int) -> None:
+    if size > limit:
+        raise InvalidInputError(
+            f"the message is larger than {limit:,} bytes; send fewer or shorter items in one "
+            "message, or raise the server's setting max_message_bytes",
+            reason="MESSAGE_TOO_LARGE",
+            metadata={"limit": str(limit)},
+        )
+
+
+_Metadata: TypeAlias = "tuple[tuple[str, str | bytes], ...]"
+
+_DETAILS = "grpc-status-details-bin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpContext:
+    """Takes the place of gRPC's context.
+
+    It has those methods of ``grpc.aio.ServicerContext`` that this server uses.
+    """
+
+    metadata: Sequence[tuple[str, str]]
+    """The request's headers."""
+    address: str
+    """The client, in gRPC's notation."""
+    certificate: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
+    """What the client's certificate says of it."""
+    raws: AsyncGenerator[bytes, None] | None = None
+    """What the client sends to a method with one message."""
+
+    def reading(self, raws: AsyncGenerator[bytes, None]) -> HttpContext:
+        """Return the context of a call that reads its message here."""
+        return replace(self, raws=raws)
+
+    async def read(self) -> Any:
+        """Return the call's message as bytes, or gRPC's mark of the end."""
+        assert self.raws is not None, "the messages of this call are read elsewhere"
+        async with aclosing(self.raws) as raws:
+            return await anext(raws, grpc.aio.EOF)
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str]]:
+        """Return the request's headers."""
+        return self.metadata
+
+    def peer(self) -> str:
+        """Return the client's address."""
+        return self.address
+
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
+        """Return what is known of the client by its certificate."""
+        return self.certificate
+
+    async def abort(
+        self, code: grpc.StatusCode, details: str = "", trailing_metadata: _Metadata = ()
+    ) -> NoReturn:
+        """End the call.
+
+        Raises:
+            CallFailedError: Always.
+        """
+        packed = dict(trailing_metadata).get(_DETAILS, b"")
+        if isinstance(packed, bytes) and packed:
+            raise CallFailedError(status_pb2.Status.FromString(packed))
+        raise CallFailedError(status_pb2.Status(code=code.value[0], message=details))
+
 
 Scope: TypeAlias = "MutableMapping[str, Any]"
 Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidInputError, MissingExtraError
 from ...settings.addresses import is_ipv6, plain_host, with_port
-from ..observed import record_refused, request_id
-from ..peers import peer_of
+from ..authentication import peer_of
+from ..observation import record_refused, request_id
 
 if TYPE_CHECKING:
     from ...grace import Grace
     from ...observe.recorder import Recorder
     from ...settings.server import ServerSettings
-    from ..call_clock import RunningCalls
-    from .app import HttpApp
+    from ..flow_control import RunningCalls
+    from .asgi_app import HttpApp
 
 try:
     import uvicorn

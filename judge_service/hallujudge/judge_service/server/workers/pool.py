@@ -1,4 +1,4 @@
-"""The server's side of its worker processes: who works on what, and what follows a death."""
+"""The pool of worker processes: assigns tasks, replaces workers that died, and sums up reports."""
 
 from __future__ import annotations
 
@@ -7,22 +7,56 @@ import logging
 import os
 import sys
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from ...access.caller import current_caller
 from ...access.fair import FairQueue
 from ...access.memory import CallMemory
+from ...access.turns import LONG_CHARS
 from ...errors import InvalidInputError, UnavailableError
 from ...observe.recorder import recorder
 from ...observe.values import WorkerState
 from ...settings.cores import usable_cores
 from ...settings.server import ServerSettings
-from .forker import Forker, Worker
-from .frames import Reply, Task, WorkerSettings
-from .here import WorkHere
+from .processes import Forker, Worker
+from .tasks import Reply, Task, Work, WorkerSettings
 
-__all__ = ["WorkerPool", "started", "worker_count"]
+
+class WorkHere:
+    """Does tasks in a thread, one at a time, as a worker would.
+
+    The thread shares the interpreter lock with the server, and can't be killed: a task has no limit
+    of processor time.
+
+    Args:
+        settings: What workers need to know.
+    """
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings = settings
+        self._work: Work | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="hallujudge-work")
+
+    async def do(self, task: Task) -> Reply:
+        """Return the reply to a task."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, task)
+
+    def close(self) -> None:
+        """Begin no further task. One that runs is not waited for."""
+        self._thread.submit(self._end)
+        self._thread.shutdown(wait=False)
+
+    def _do(self, task: Task) -> Reply:
+        if self._work is None:
+            self._work = Work(self._settings)
+        return self._work.do(task)
+
+    def _end(self) -> None:
+        if self._work is not None:
+            self._work.close()
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -260,3 +294,42 @@ async def started(settings: ServerSettings) -> AsyncIterator[WorkerPool | None]:
         yield pool
     finally:
         await pool.close()
+
+
+# Shares of a report that are kept before they are merged: those of about 100,000 captions.
+_TALLY_BYTES = 4 << 20
+# Those of about 5,000 captions.
+_LONG_BYTES = 256 << 10
+
+
+class Tallies:
+    """Keeps shares of a report.
+
+    Args:
+        pool: The workers.
+        spec: How items are scored.
+    """
+
+    def __init__(self, pool: WorkerPool, spec: bytes) -> None:
+        self._pool = pool
+        self._spec = spec
+        self._tallies: list[bytes] = []
+        self._most_bytes = _TALLY_BYTES
+
+    async def add(self, tally: bytes) -> None:
+        """Keep a share; many are merged, which folds those of many items."""
+        self._tallies.append(tally)
+        if self._size > self._most_bytes:
+            task = Task(kind="merge", parts=(self._spec, *self._tallies))
+            [merged] = (await self._pool.run(task, long=True)).parts
+            self._tallies = [merged]
+            self._most_bytes = _TALLY_BYTES + 2 * len(merged)
+
+    async def report(self, kind: str) -> Reply:
+        """Return the reply to a task that makes the report of all shares."""
+        long = self._size > _LONG_BYTES or len(self._spec) > LONG_CHARS
+        return await self._pool.run(Task(kind=kind, parts=(self._spec, *self._tallies)), long=long)
+
+    @property
+    def _size(self) -> int:
+        return sum(map(len, self._tallies))

@@ -8,8 +8,8 @@ from typing import Any
 
 from hallujudge.judge_service.observe.recorder import Recorder
 from hallujudge.judge_service.observe.values import CallRecord
-from hallujudge.judge_service.server.door import Door
-from hallujudge.judge_service.server.http.app import HttpApp
+from hallujudge.judge_service.server.authentication import Door
+from hallujudge.judge_service.server.http.asgi_app import HttpApp
 from hallujudge.judge_service.settings.server import ServerSettings
 
 SETTINGS = ServerSettings(max_running_calls=2, max_waiting_calls=3)

@@ -11,13 +11,13 @@ from google.rpc import status_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.errors import REASONS, OverloadedError
-from hallujudge.judge_service.server.http.statuses import (
+from hallujudge.judge_service.server.http.http_errors import (
     HTTP_STATUSES,
     error_body,
     error_headers,
     http_status,
 )
-from hallujudge.judge_service.server.http.writing import json_text
+from hallujudge.judge_service.server.http.json_messages import json_text
 from hallujudge.judge_service.wire.errors import status_of
 
 

@@ -11,8 +11,9 @@ import pytest
 from hallujudge.judge.v1 import jobs_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2
 from hallujudge.judge_service.errors import HallujudgeError, NotFoundError, OverloadedError
-from hallujudge.judge_service.server.http.context import CallFailedError, HttpContext
-from hallujudge.judge_service.server.http.job_results import all_results
+from hallujudge.judge_service.server.http.asgi_app import all_results
+from hallujudge.judge_service.server.http.exchange import HttpContext
+from hallujudge.judge_service.server.http.http_errors import CallFailedError
 from hallujudge.judge_service.wire.errors import status_of
 
 CONTEXT = HttpContext(metadata=(), address="ipv4:127.0.0.1:1")

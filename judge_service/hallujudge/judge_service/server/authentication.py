@@ -1,0 +1,162 @@
+"""Authentication of callers: by API key, client certificate or address."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote, unquote
+
+from ..access.caller import Caller, Scope
+from ..access.store import KeyStore
+from ..errors import InvalidInputError, UnauthenticatedError
+from ..settings.addresses import with_port
+
+if TYPE_CHECKING:
+    import grpc
+
+    from ..settings.server import ServerSettings
+
+
+def peer_of(client: tuple[str, int] | None) -> str:
+    """Return an HTTP client's address as gRPC writes it, so that a caller is the same over both."""
+    if client is None:
+        return "unknown"
+    host, port = client[0].removeprefix("::ffff:"), client[1]
+    return f"ipv6:{quote(f'[{host}]', safe=':')}:{port}" if ":" in host else f"ipv4:{host}:{port}"
+
+
+def host_of(peer: str) -> str:
+    """Return an address for people, without its port, which says nothing of the caller.
+
+    gRPC writes an address as part of a URI, with brackets as ``%5B`` and ``%5D``.
+    """
+    if not peer.startswith(("ipv4:", "ipv6:")):
+        return peer
+    return unquote(peer.rpartition(":")[0])
+
+
+_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+_ORDINARY = frozenset({Scope.SCORE, Scope.EXTRACT, Scope.JUDGE})
+"""What callers without a key may do; administrators need a key."""
+_HEADER = "authorization"
+_SCHEME = "bearer "
+_MAX_NAME = 80
+
+
+class Door:
+    """Tells who calls, and turns away those who may not.
+
+    Args:
+        keys: The keys; None: callers have none.
+        certificates: Whether clients show certificates, which name callers without a key.
+        anonymous: Whether callers without key or certificate are served.
+    """
+
+    def __init__(
+        self, keys: KeyStore | None = None, *, certificates: bool = False, anonymous: bool = True
+    ) -> None:
+        self._keys = keys
+        self._certificates = certificates
+        self._anonymous = anonymous
+
+    def caller_of(self, context: _Context) -> Caller:
+        """Return the caller of an RPC.
+
+        Raises:
+            UnauthenticatedError: There is no key, or it is not valid.
+        """
+        if self._keys is not None and (key := _key_of(context)):
+            return self._keys.caller(key)
+        if self._keys is None and self._certificates and (name := _certificate_of(context)):
+            return Caller(id=f"certificate:{name}", name=f"certificate of {name}", scopes=_ORDINARY)
+        if not self._anonymous:
+            raise UnauthenticatedError(
+                "this server needs an API key; send it as 'authorization: Bearer KEY'. The client "
+                "of Hallujudge reads it from HALLUJUDGE_API_KEY, or from the file that "
+                "HALLUJUDGE_API_KEY_FILE names",
+                reason="KEY_MISSING",
+            )
+        return anonymous(context.peer())
+
+    def check(self, caller: Caller) -> None:
+        """Turn away a caller whose key was revoked, or expired, in the middle of a call.
+
+        Raises:
+            UnauthenticatedError: The key is not valid any more.
+        """
+        if self._keys is not None and caller.key_id:
+            self._keys.check(caller)
+
+
+def open_door(settings: ServerSettings) -> Door:
+    """Return the door that the settings describe.
+
+    Raises:
+        InvalidInputError: Anybody could call the server from other machines, or the file of keys
+            can't be read.
+    """
+    keys = KeyStore(Path(settings.keys_file)) if settings.keys_file else None
+    known = keys is not None or bool(settings.tls_ca)
+    if not known and not settings.allow_anonymous and (place := _open_place(settings)):
+        raise InvalidInputError(
+            f"the server would serve anybody who reaches {place}; set "
+            "keys_file (hallujudge keys create makes it) or tls_ca, listen on 127.0.0.1, or set "
+            "allow_anonymous = 1 to serve anybody"
+        )
+    return Door(
+        keys,
+        certificates=bool(settings.tls_ca),
+        anonymous=bool(settings.allow_anonymous) or not known,
+    )
+
+
+def _open_place(settings: ServerSettings) -> str:
+    """Return the address that other machines reach; empty: there is none."""
+    if not is_loopback(settings.host):
+        return with_port(settings.host, settings.port)
+    if settings.http_port >= 0 and not is_loopback(settings.http_host):
+        return with_port(settings.http_host, settings.http_port)
+    return ""
+
+
+def describes_itself(settings: ServerSettings, host: str) -> bool:
+    """Return whether a server at an address lists its methods for every caller."""
+    return settings.reflection == "on" or (settings.reflection == "auto" and is_loopback(host))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address to listen on."""
+    if host.lower() == "localhost" or host.startswith("unix:"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def anonymous(peer: str) -> Caller:
+    """Return the caller without a key at an address, such as ``ipv4:10.0.0.7:40312``."""
+    return _anonymous(host_of(peer))
+
+
+@lru_cache(1024)
+def _anonymous(host: str) -> Caller:
+    return Caller(id=f"peer:{host}", name=f"anonymous ({host})", scopes=_ORDINARY)
+
+
+def _key_of(context: _Context) -> str:
+    """Return the key that a call brought; empty: it brought none."""
+    for name, value in context.invocation_metadata() or ():
+        if name == _HEADER and isinstance(value, str) and value[:7].lower() == _SCHEME:
+            return value[7:].strip()
+    return ""
+
+
+def _certificate_of(context: _Context) -> str:
+    """Return the common name of the client's certificate; empty: it has none."""
+    names = context.auth_context().get("x509_common_name") or []
+    text = next(iter(names), b"").decode(errors="replace")
+    return "".join(sign if sign.isprintable() else "?" for sign in text)[:_MAX_NAME]

@@ -1,0 +1,408 @@
+"""Flow control: how many calls run, how long they last, and how much of a stream is unread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ..access.caller import Caller
+from ..access.fair import FairQueue
+from ..access.rates import CallerLimits
+from ..errors import DeadlineError, HallujudgeError, OverloadedError, UnavailableError
+
+
+class Admission:
+    """Limits the number of running calls and of calls that wait for them.
+
+    Callers get places in turn. None has more than three quarters of them, so that there is always
+    room for another caller.
+
+    gRPC's own limits respond with a bare CANCELLED or without details, so that callers could not
+    distinguish a busy server from a broken one.
+
+    Args:
+        running: The maximum number of running calls.
+        waiting: The maximum number of waiting calls; further calls are rejected.
+        retry_after: The time after which a rejected call should be repeated, in seconds.
+    """
+
+    def __init__(self, *, running: int, waiting: int, retry_after: float = 0.5) -> None:
+        self._queue = FairQueue(running)
+        self._limit = running + waiting
+        self._share = _share(running)
+        self._own_limit = _share(running) + _share(waiting)
+        self._inside = 0
+        self._own: dict[str, FairQueue] = {}
+        self._idle: Counter[str] = Counter()
+        self._retry_after = retry_after
+        self.limits = CallerLimits()
+        """What each caller uses of its own limits."""
+
+    def admitted(self, caller: Caller, *, idle: bool = False) -> AbstractAsyncContextManager[None]:
+        """Return a block that begins when a call of a caller may run, and ends with the call.
+
+        Args:
+            caller: The caller.
+            idle: Whether the call only waits for something. Such calls take no places of calls
+                that work; there are as many places for them as for all others.
+
+        Raises:
+            OverloadedError: The caller is at a limit of its own, or the queue is full.
+        """
+        return _Place(self, caller, idle=idle)
+
+    async def enter(self, caller: Caller) -> None:
+        """Wait until a call of a caller may run, to :meth:`leave` when it ends.
+
+        Raises:
+            OverloadedError: The caller has too many calls, or the queue is full.
+        """
+        own = self._begin(caller)
+        try:
+            await own.enter(caller.id, cost=1.0)
+            try:
+                await self._queue.enter(caller.id, cost=1.0, weight=caller.limits.weight)
+            except BaseException:
+                own.leave(caller.id)
+                raise
+        except BaseException:
+            self._end(caller, own)
+            raise
+
+    def leave(self, caller: Caller) -> None:
+        """Give the place of a call back."""
+        self._queue.leave(caller.id)
+        own = self._own[caller.id]
+        own.leave(caller.id)
+        self._end(caller, own)
+
+    def enter_idle(self, caller: Caller) -> None:
+        """Count a call that only waits, to :meth:`leave_idle` when it ends.
+
+        Raises:
+            OverloadedError: There are too many.
+        """
+        self._check("the server has", self._idle.total(), self._limit)
+        self._check(f"{caller.name} has", self._idle[caller.id], self._own_limit)
+        self._idle[caller.id] += 1
+
+    def leave_idle(self, caller: Caller) -> None:
+        """Give the place of a call back that only waited."""
+        self._idle[caller.id] -= 1
+        self._idle += Counter()  # forgets callers who have none
+
+    def _begin(self, caller: Caller) -> FairQueue:
+        """Count a call, and return the queue of its caller's own places."""
+        own = self._own.get(caller.id) or FairQueue(self._share)
+        self._check("the server has", self._inside, self._limit)
+        self._check(f"{caller.name} has", own.inside + own.waiting, self._own_limit)
+        self._inside += 1
+        self._own[caller.id] = own
+        return own
+
+    def _end(self, caller: Caller, own: FairQueue) -> None:
+        self._inside -= 1
+        if not own.inside and not own.waiting:
+            self._own.pop(caller.id, None)
+
+    def _check(self, who: str, inside: int, limit: int) -> None:
+        if inside >= limit:
+            calls = "call" if inside == 1 else "calls"
+            raise OverloadedError(
+                f"{who} {inside} {calls} running or waiting; try again in {self._retry_after:g} s",
+                metadata={"limit": str(limit)},
+                retry_after=self._retry_after,
+            )
+
+
+class _Place:
+    """A call from its admission to its end.
+
+    A class and not a generator: with contexts of ``contextlib``, admission took a tenth of the
+    processor time of a small call.
+    """
+
+    __slots__ = ("_admission", "_caller", "_idle", "_use")
+
+    def __init__(self, admission: Admission, caller: Caller, *, idle: bool) -> None:
+        self._admission = admission
+        self._caller = caller
+        self._idle = idle
+        self._use = admission.limits.call(caller)
+
+    async def __aenter__(self) -> None:
+        self._use.__enter__()
+        try:
+            if self._idle:
+                self._admission.enter_idle(self._caller)
+            else:
+                await self._admission.enter(self._caller)
+        except BaseException:
+            self._use.__exit__()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            if self._idle:
+                self._admission.leave_idle(self._caller)
+            else:
+                self._admission.leave(self._caller)
+        finally:
+            self._use.__exit__()
+
+
+def _share(places: int) -> int:
+    return places - places // 4
+
+
+# How much later than its time a call may end: all of them share one timer.
+_LATE_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTimes:
+    """How long calls may take, in seconds."""
+
+    first_message: float
+    """Until the first message has arrived."""
+    idle: float
+    """Between messages of a stream, in either direction."""
+    total: float
+    """In total."""
+
+
+class CallClock:
+    """Ends the block of a call that lasts too long. It frees the call's place in every case.
+
+    Args:
+        times: How long calls may take.
+        many: Whether the client sends any number of messages, and is expected to go on.
+        running: Knows the clocks of running calls.
+    """
+
+    def __init__(self, times: CallTimes, *, many: bool, running: RunningCalls) -> None:
+        self._times = times
+        self._running = running
+        self._many = many
+        self._begun = False
+        self._stopped = False
+        self._over = False
+        self._cancelled = False
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
+        now = asyncio.get_running_loop().time()
+        self._end = now + times.total
+        self.due = min(now + times.first_message, self._end)
+        """When the block is ended."""
+
+    def stop(self) -> None:
+        """End the block now, because the server stops."""
+        self._stopped = True
+        self.over()
+
+    def over(self) -> None:
+        """End the block now."""
+        if not self._over:
+            self._over = True
+            # Not at once: the task of the block may be the one that runs.
+            asyncio.get_running_loop().call_soon(self._cancel)
+
+    def moved(self) -> None:
+        """Note that a message arrived, or that the client took one that it waited for."""
+        self._begun = True
+        self.due = self._end
+        if self._many:
+            now = asyncio.get_running_loop().time()
+            self.due = min(now + self._times.idle, self._end)
+        self._running.look_at(self.due)
+
+    def __enter__(self) -> CallClock:
+        """Begin."""
+        task = asyncio.current_task()
+        assert task is not None, "a call has a task"
+        self._task, self._cancelling = task, task.cancelling()
+        self._running.begin(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End, and say which time was over.
+
+        Raises:
+            DeadlineError: The call lasted too long.
+            UnavailableError: The server stops.
+        """
+        self._running.end(self)
+        task, self._task = self._task, None
+        # As in asyncio.timeout(): a task that others cancel too stays cancelled.
+        alone = self._cancelled and task is not None and task.uncancel() <= self._cancelling
+        if alone and kind is asyncio.CancelledError:
+            raise self._error() from error
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._cancelled = True
+            self._task.cancel()
+
+    def _error(self) -> HallujudgeError:
+        if self._stopped:
+            return UnavailableError(
+                "the server stops and ended the call; call again when it is back, or another one",
+                reason="SERVER_DRAINING",
+            )
+        if asyncio.get_running_loop().time() >= self._end:
+            return DeadlineError(
+                f"the call took longer than {self._times.total:g} s; use a new call for the rest",
+                reason="CALL_TOO_LONG",
+            )
+        if not self._begun:
+            return DeadlineError(
+                f"no message came within {self._times.first_message:g} s; send one",
+                reason="STREAM_IDLE",
+            )
+        return DeadlineError(
+            f"nothing was sent or read for {self._times.idle:g} s; open a stream when there is "
+            "something to send, and read its responses",
+            reason="STREAM_IDLE",
+        )
+
+
+class RunningCalls:
+    """The calls that are running, so that a server that stops can end them.
+
+    gRPC would cancel them: their clients would get a bare status, and some of them a traceback in
+    the server's log.
+
+    Args:
+        times: How long calls may take.
+    """
+
+    def __init__(self, times: CallTimes) -> None:
+        self._times = times
+        self._clocks: set[CallClock] = set()
+        self._stopped = False
+        # One timer for all calls: most end before it is due, and set none of their own.
+        self._timer: asyncio.TimerHandle | None = None
+
+    def clock(self, *, many: bool) -> CallClock:
+        """Return the clock of a call, whose block ends when its time is over or the server stops.
+
+        Args:
+            many: Whether the client sends any number of messages.
+        """
+        return CallClock(self._times, many=many, running=self)
+
+    def begin(self, clock: CallClock) -> None:
+        """Note that a call runs; after a stop it ends at once."""
+        self._clocks.add(clock)
+        if self._stopped:
+            clock.stop()
+        else:
+            self.look_at(clock.due)
+
+    def end(self, clock: CallClock) -> None:
+        """Note that a call has ended."""
+        self._clocks.discard(clock)
+
+    def look_at(self, moment: float) -> None:
+        """Look for calls whose time is over at a moment, or before."""
+        if self._timer is not None:
+            if self._timer.when() <= moment:
+                return
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(moment, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        now = asyncio.get_running_loop().time()
+        for clock in [clock for clock in self._clocks if clock.due <= now]:
+            clock.over()
+        later = [clock.due for clock in self._clocks if clock.due > now]
+        if later:
+            self.look_at(max(min(later), now + _LATE_SECONDS))
+
+    def stop(self) -> None:
+        """End the calls that are running, and those that begin later."""
+        self._stopped = True
+        for clock in tuple(self._clocks):
+            clock.stop()
+
+
+# Results of ordinary items, with their evidence, compared with the items.
+_RESULT_FACTOR = 2
+
+_T = TypeVar("_T")
+
+
+class Window:
+    """Holds a stream back while too much of it is in work or unread.
+
+    A batch counts with an estimate until its results are there, and with their size until the
+    client has taken them. One batch is always let through.
+
+    Args:
+        max_bytes: The most bytes of results.
+        max_items: The most items.
+    """
+
+    def __init__(self, max_bytes: int, max_items: int) -> None:
+        self._max_bytes = max_bytes
+        self._max_items = max_items
+        self._batches: deque[Held] = deque()
+        self._changed = asyncio.Event()
+
+    @property
+    def held(self) -> int:
+        """The bytes of results that are unread or expected."""
+        return sum(batch.size for batch in self._batches)
+
+    async def paced(
+        self, requests: AsyncIterable[_T], measured: Callable[[_T], tuple[int, int]]
+    ) -> AsyncIterator[tuple[_T, Held]]:
+        """Yield requests, each when there is room for what becomes of it.
+
+        Args:
+            requests: The batches.
+            measured: Returns the number of a batch's items, and its bytes.
+        """
+        async for request in requests:
+            items, size = measured(request)
+            batch = Held(items, _RESULT_FACTOR * size)
+            while self._batches and not self._fits(batch):
+                self._changed.clear()
+                await self._changed.wait()
+            self._batches.append(batch)
+            yield request, batch
+
+    def made(self, batch: Held, size: int) -> None:
+        """Note the size of a batch's results."""
+        batch.size = size
+        self._changed.set()
+
+    def sent(self) -> None:
+        """Note that the client took the oldest results."""
+        self._batches.popleft()
+        self._changed.set()
+
+    def _fits(self, batch: Held) -> bool:
+        items = sum(held.items for held in self._batches) + batch.items
+        return items <= self._max_items and self.held + batch.size <= self._max_bytes
+
+
+class Held:
+    """A batch that is in work or unread."""
+
+    __slots__ = ("items", "size")
+
+    def __init__(self, items: int, size: int) -> None:
+        self.items = items
+        self.size = size

@@ -1,0 +1,222 @@
+"""The gRPC service for scoring: converts messages and calls the engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+
+from ..access.memory import call_memory
+from ..engine import Engine, ScoringSession, metric_names
+from ..engine.registry import MetricEntry, metric_entry
+from ..engine.streams import TICK_SECONDS, ordered_map, with_ticks
+from ..errors import InvalidInputError
+from ..version import __version__
+from .calls import Calls
+from .flow_control import Held, Window
+from .request_checks import GroupLimit, groups_of
+
+if TYPE_CHECKING:
+    import grpc
+
+    from ..engine.spec import ScoreSpec
+    from ..settings.server import ServerSettings
+
+
+def metric_info(entry: MetricEntry) -> pb.MetricInfo:
+    """Return what a metric declares: papers, variants, options, statistics and scores."""
+    metric = entry.metric
+    return pb.MetricInfo(
+        name=metric.name,
+        summary=metric.summary,
+        unit=metric.unit,
+        papers=[
+            pb.MetricPaper(
+                title=paper.title,
+                authors=paper.authors,
+                year=paper.year,
+                link=paper.link,
+                where=paper.where,
+            )
+            for paper in metric.papers
+        ],
+        variants=[
+            pb.MetricVariant(name=variant.name, meaning=variant.meaning)
+            for variant in metric.variants
+        ],
+        options=[
+            pb.MetricOption(
+                name=option.name,
+                default_value=option.default,
+                choices=option.choices,
+                meaning=option.sentence,
+            )
+            for option in entry.options
+        ],
+        statistics=[
+            pb.MetricStatistic(name=column.name, meaning=column.meaning)
+            for column in metric.columns
+        ],
+        scores=[
+            pb.MetricScore(
+                name=score.name,
+                meaning=score.meaning,
+                unit=score.unit,
+                direction=score.direction,
+            )
+            for score in metric.score_definitions
+        ],
+    )
+
+
+MAX_CONCURRENCY = 8
+"""Batches of one stream that are scored at the same time."""
+RESULT_FACTOR = 4
+"""What a message takes in memory for each of its bytes on the wire."""
+
+
+class JudgeServicer(pb_grpc.JudgeServiceServicer):
+    """Implements the RPCs with the engine.
+
+    Args:
+        engine: The engine.
+        settings: The limits of calls.
+    """
+
+    def __init__(self, engine: Engine, settings: ServerSettings) -> None:
+        self._calls = Calls(engine, settings)
+        self._settings = settings
+
+    async def Score(
+        self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ScoreResponse:
+        """Score a small batch in one call."""
+        return await self._calls.score(request)
+
+    async def ScoreStream(
+        self,
+        request_iterator: AsyncIterable[pb.ScoreStreamRequest],
+        context: grpc.aio.ServicerContext[object, object],
+    ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
+        """Score any number of items: receive a spec and then batches; send the report last."""
+        requests = aiter(request_iterator)
+        first = await first_of(requests)
+        spec, session = await self._calls.open(first.spec)
+        call_memory().answered()
+        yield pb.ScoreStreamResponse(
+            accepted=pb.StreamAccepted(statistic_names=session.statistic_names)
+        )
+        scored = self._scored(spec, session, requests, report=not first.results_only)
+        responses = with_ticks(scored, TICK_SECONDS)
+        async with aclosing(responses):
+            memory = call_memory()
+            async for response in responses:
+                yield _progress(session) if response is None else response
+                if response is not None and response.WhichOneof("message") == "batch":
+                    memory.answered()
+
+    async def _scored(
+        self,
+        spec: ScoreSpec,
+        session: ScoringSession,
+        requests: AsyncIterator[pb.ScoreStreamRequest],
+        *,
+        report: bool,
+    ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
+        """Yield the results of each batch, then the report if it is wanted."""
+        window = Window(self._settings.max_unread_bytes, self._settings.max_batch_items)
+        groups = GroupLimit(self._settings.max_report_groups)
+
+        async def work(one: tuple[pb.ScoreStreamRequest, Held]) -> pb.ScoreStreamResponse:
+            request, batch = one
+            response = await self._score_batch(spec, session, groups, request)
+            window.made(batch, response.ByteSize())
+            return response
+
+        paced = window.paced(requests, _measured)
+        async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as responses:
+            async for response in responses:
+                yield response
+                window.sent()
+        if not report:
+            return
+        for piece in self._calls.report_pieces(await session.make_report()):
+            yield piece
+
+    async def Extract(
+        self, request: pb.ExtractRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ExtractResponse:
+        """Extract claims from texts."""
+        return await self._calls.extract(request)
+
+    async def Judge(
+        self, request: pb.JudgeRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.JudgeResponse:
+        """Judge claims without aggregating."""
+        return await self._calls.judge(request)
+
+    async def Normalize(
+        self, request: pb.NormalizeRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.NormalizeResponse:
+        """Return the roots of words."""
+        return await self._calls.normalize(request)
+
+    async def ListMetrics(
+        self, request: pb.ListMetricsRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.ListMetricsResponse:
+        """Return the metrics."""
+        return pb.ListMetricsResponse(
+            metrics=[metric_info(metric_entry(name)) for name in metric_names()]
+        )
+
+    async def GetServerInfo(
+        self, request: pb.GetServerInfoRequest, context: grpc.aio.ServicerContext[object, object]
+    ) -> pb.GetServerInfoResponse:
+        """Return the version and the limits."""
+        from hallujudge.synonym_graphs import shipped_graphs
+
+        return pb.GetServerInfoResponse(
+            version=__version__,
+            graphs=shipped_graphs(),
+            max_message_bytes=self._settings.max_message_bytes,
+            max_batch_items=self._settings.max_batch_items,
+        )
+
+    async def _score_batch(
+        self,
+        spec: ScoreSpec,
+        session: ScoringSession,
+        groups: GroupLimit,
+        request: pb.ScoreStreamRequest,
+    ) -> pb.ScoreStreamResponse:
+        items = await self._calls.stream_items(spec, request)
+        groups.add(groups_of(items, spec.group_by, session.metric))
+        response = await self._calls.batch_response(await session.score(items))
+        call_memory().result(RESULT_FACTOR * response.ByteSize())
+        return response
+
+
+def _measured(request: pb.ScoreStreamRequest) -> tuple[int, int]:
+    return len(request.batch.items), request.ByteSize()
+
+
+def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:
+    progress = session.progress()
+    return pb.ScoreStreamResponse(
+        progress=pb.StreamProgress(answers=progress.answers, waiting=progress.waiting)
+    )
+
+
+async def first_of(requests: AsyncIterator[pb.ScoreStreamRequest]) -> pb.ScoreStreamRequest:
+    """Return the first message of a scoring stream.
+
+    Raises:
+        InvalidInputError: It is not the spec.
+    """
+    first = await anext(requests, None)
+    if first is None or first.WhichOneof("message") != "spec":
+        raise InvalidInputError("the first message of a scoring stream must be the spec")
+    return first

@@ -1,0 +1,329 @@
+"""Observation of a server: records of its calls, its metrics page and its self-check."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from ..engine import Engine, ScoreSpec
+from ..engine.registry import metric_entry
+from ..observe.recorder import Recorder, begin_recording
+from ..observe.together import Together
+from ..observe.values import CallRecord, JobsActivity, WorkerState
+from .authentication import host_of
+from .interceptors import Context, Handler, WrappingInterceptor, rule_of
+
+if TYPE_CHECKING:
+    from ..jobs.service import JobService
+    from ..observe.page import MetricsPage
+    from ..observe.values import JudgeState
+    from ..settings.server import ServerSettings
+    from .workers.pool import WorkerPool
+
+
+REQUEST_ID = "x-request-id"
+"""The header with the id that a client chooses for a call."""
+_REFUSED = "HTTP"
+# Other ids are replaced: a log is no place for whatever a client sends.
+_ALLOWED_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+
+
+class ObservingInterceptor(WrappingInterceptor):
+    """Records each call from its arrival to its end. Health checks and reflection are not recorded.
+
+    It stands before the interceptor that admits calls, whose handlers all receive streams.
+
+    Args:
+        recorder: Where calls are recorded.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def wrapped(self, method: str, handler: Handler) -> Handler:
+        """Return a handler whose calls are recorded; see the base class."""
+        if rule_of(method).open:
+            return handler
+        if handler.stream_stream is not None:
+            return grpc.stream_stream_rpc_method_handler(
+                self._stream(handler.stream_stream, method),
+                response_serializer=handler.response_serializer,
+            )
+        assert handler.stream_unary is not None, "calls are admitted as streams of bytes"
+        return grpc.stream_unary_rpc_method_handler(
+            self._unary(handler.stream_unary, method),
+            response_serializer=handler.response_serializer,
+        )
+
+    def _unary(self, call: Callable[..., Any], method: str) -> Callable[..., Any]:
+        async def observed(raws: object, context: Context) -> object:
+            with _Observed(self._recorder, method, context):
+                return await call(raws, context)
+
+        return observed
+
+    def _stream(self, call: Callable[..., Any], method: str) -> Callable[..., Any]:
+        async def observed(raws: object, context: Context) -> AsyncIterator[object]:
+            with _Observed(self._recorder, method, context):
+                async for response in call(raws, context):
+                    yield response
+
+        return observed
+
+
+class _Observed:
+    """A block with one call, from its arrival to its end."""
+
+    __slots__ = ("_began", "_call", "_metadata", "_recorder")
+
+    def __init__(self, recorder: Recorder, method: str, context: Context) -> None:
+        self._recorder = recorder
+        self._metadata = tuple(context.invocation_metadata() or ())
+        service, _, name = method.removeprefix("/").rpartition("/")
+        self._call = CallRecord(
+            method=name,
+            service=service,
+            request_id=request_id(self._metadata),
+            peer=host_of(context.peer()),
+        )
+        self._began = time.perf_counter()
+
+    def __enter__(self) -> None:
+        begin_recording(self._recorder, self._call)
+        self._recorder.call_begun(self._call, self._metadata)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, (asyncio.CancelledError, GeneratorExit)):
+            self._call.status = "CANCELLED"
+        self._call.seconds = time.perf_counter() - self._began
+        self._recorder.call_ended(self._call)
+
+
+def request_id(metadata: Iterable[tuple[str, str | bytes]]) -> str:
+    """Return the id that a call brought, or another if that one may not be in a log."""
+    for name, value in metadata:
+        if name == REQUEST_ID and isinstance(value, str) and _ALLOWED_ID.fullmatch(value):
+            return value
+    return os.urandom(16).hex()
+
+
+def record_refused(
+    recorder: Recorder, status: str, error: str, *, peer: str, request_id: str
+) -> None:
+    """Record an HTTP request that was refused before it became a call of a method.
+
+    Args:
+        recorder: Where calls are recorded.
+        status: The name of the status code.
+        error: What the client was told.
+        peer: The client's address, in gRPC's notation.
+        request_id: The id of the request.
+    """
+    call = CallRecord(
+        method=_REFUSED,
+        request_id=request_id,
+        peer=host_of(peer),
+        status=status,
+        error=error,
+    )
+    recorder.call_ended(call)
+
+
+_LOG = logging.getLogger(__name__)
+_METRIC = "chair"
+# A server without a good score for this many rounds needs a restart, not only fewer calls.
+_DEAD_ROUNDS = 3
+
+
+class SelfCheck:
+    """Scores a tiny CHAIR item with a known score.
+
+    Args:
+        engine: Scores it.
+        interval: Seconds between scores.
+        limit: Seconds that a score may take.
+        clock: Seconds on a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        interval: float,
+        limit: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine = engine
+        self._interval = interval
+        self._limit = limit
+        self._clock = clock
+        self._good_at = clock()
+        self.problem = ""
+        """What was wrong with the last score; empty: nothing."""
+        self.seconds = 0.0
+        """How long the last score took."""
+        self.draining = False
+        """Whether the server is about to end."""
+
+    def alive(self) -> str:
+        """Return why the process should be restarted; empty: it is well.
+
+        It may be called from another thread, so that a blocked event loop is found out.
+        """
+        silent = self._clock() - self._good_at
+        if self._interval and silent > _DEAD_ROUNDS * (self._interval + self._limit):
+            return f"no correct score for {silent:.0f} s; {self.problem or 'the loop is blocked'}"
+        return ""
+
+    def ready(self) -> str:
+        """Return why no calls should come; empty: they are welcome."""
+        if self.draining:
+            return "the server is draining"
+        return self.problem or self.alive()
+
+    async def check(self) -> str:
+        """Score the item once; return what is wrong, or an empty text."""
+        began = self._clock()
+        try:
+            self.problem = await asyncio.wait_for(self._wrong(), self._limit)
+        except TimeoutError:
+            self.problem = f"scoring a small item took longer than {self._limit:g} s"
+        except Exception as error:
+            self.problem = f"scoring a small item failed: {type(error).__name__}"
+        self.seconds = self._clock() - began
+        if not self.problem:
+            self._good_at = self._clock()
+        return self.problem
+
+    async def run(self, tell: Callable[[bool], None]) -> None:
+        """Check until cancelled.
+
+        Args:
+            tell: Told whether the server is well, whenever that changes.
+        """
+        begin_recording(Recorder())  # no caller sent the item
+        well = True
+        while True:
+            problem = await self.check()
+            if well is bool(problem):
+                well = not well
+                _LOG.log(
+                    logging.INFO if well else logging.ERROR,
+                    "self check: %s",
+                    problem or "well again",
+                )
+                tell(well)
+            await asyncio.sleep(self._interval)
+
+    async def _wrong(self) -> str:
+        trial = metric_entry(_METRIC).trial
+        session = await self._engine.open(ScoreSpec(metric=_METRIC))
+        [result] = await session.score([trial.item])
+        value = result.scores.get(trial.score)
+        if value != trial.value:
+            return f"{trial.score} of a small item is {value}, not {trial.value:g}"
+        return ""
+
+
+_CHECK_LIMIT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What shows the work of one server."""
+
+    recorder: Recorder
+    """Where calls are recorded."""
+    check: SelfCheck
+    """Tells whether the server is well."""
+    page: MetricsPage | None = None
+    """Where metrics are read; None: nowhere."""
+
+    def close(self) -> None:
+        """Write what waits to be written, and close the page."""
+        if self.page is not None:
+            self.page.close()
+        self.recorder.close()
+
+
+def observe(
+    settings: ServerSettings,
+    engine: Engine,
+    workers: WorkerPool | None = None,
+    jobs: JobService | None = None,
+) -> Observation:
+    """Return what the settings ask for.
+
+    Args:
+        settings: The settings.
+        engine: Scores items.
+        workers: Worker processes; None: there are none.
+        jobs: Keeps jobs; None: there are none.
+
+    Raises:
+        HallujudgeError: An address, a file or an extra is missing.
+    """
+    check = SelfCheck(engine, interval=settings.self_check_seconds, limit=_CHECK_LIMIT_SECONDS)
+    parts: list[Recorder] = []
+    if settings.trace_endpoint:
+        from ..observe.tracing import Tracing, otlp_exporter
+
+        parts.append(Tracing(otlp_exporter(settings.trace_endpoint), settings.trace_ratio))
+    page = None
+    if settings.metrics_port >= 0:
+        page, recorder = _metrics(settings, engine, check, workers, jobs)
+        parts.append(recorder)
+    if settings.access_log:
+        from ..observe.access_log import AccessLog
+
+        parts.append(AccessLog(settings.access_log, errors=bool(settings.access_log_errors)))
+    recorder = parts[0] if len(parts) == 1 else Together(parts) if parts else Recorder()
+    return Observation(recorder=recorder, check=check, page=page)
+
+
+def _metrics(
+    settings: ServerSettings,
+    engine: Engine,
+    check: SelfCheck,
+    workers: WorkerPool | None,
+    jobs: JobService | None,
+) -> tuple[MetricsPage, Recorder]:
+    from ..observe.metrics import MetricsRecorder, Readings, new_registry
+    from ..observe.page import MetricsPage
+
+    def judges() -> Sequence[JudgeState]:
+        factory = engine.resources.built_judges
+        return factory.states() if factory is not None else ()
+
+    memory = engine.resources.memory
+    registry = new_registry(
+        Readings(
+            memory_held=lambda: memory.held,
+            memory_limit=memory.limit or 0,
+            running_limit=settings.max_running_calls,
+            waiting_limit=settings.max_waiting_calls,
+            judges=judges,
+            well=lambda: not check.ready(),
+            check_seconds=lambda: check.seconds,
+            workers=lambda: WorkerState() if workers is None else workers.state,
+            jobs=lambda: JobsActivity() if jobs is None else jobs.activity,
+        )
+    )
+    recorder = MetricsRecorder(registry)
+    page = MetricsPage(
+        settings.metrics_host,
+        settings.metrics_port,
+        registry,
+        alive=check.alive,
+        ready=check.ready,
+    )
+    return page, recorder

@@ -1,0 +1,221 @@
+"""Checks of requests: number of elements, cost, and specs that the caller's key allows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from hallujudge.judge.v1 import scoring_pb2
+
+from ..access.caller import Scope, current_caller
+from ..engine.registry import metric_entry
+from ..engine.responses import MAX_RESPONSE_CHARS
+from ..engine.spec import ScoreSpec
+from ..errors import InvalidInputError, Violation
+from ..wire import convert as _convert
+
+if TYPE_CHECKING:
+    from hallujudge.metrics import Item, Metric
+
+
+def check_count(limit: int, count: int, field: str) -> None:
+    """Refuse a message with too many elements.
+
+    Args:
+        limit: The setting ``max_batch_items``.
+        count: Number of elements.
+        field: The field that holds them.
+
+    Raises:
+        InvalidInputError: There are more elements than the limit.
+    """
+    if count > limit:
+        problem = f"has {count} elements; send at most {limit} in one message"
+        raise InvalidInputError(
+            f"{field}: {problem}",
+            metadata={"count": str(count), "limit": str(limit)},
+            violations=(Violation(field=field, description=problem),),
+        )
+
+
+class GroupLimit:
+    """Counts the groups of a report: each takes time over all clusters.
+
+    Args:
+        limit: The most groups of a field.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._groups: dict[str, set[str]] = {}
+        self._limit = limit
+
+    def add(self, groups: Mapping[str, Iterable[str]]) -> None:
+        """Count the groups of items, as :func:`groups_of` returns them.
+
+        Raises:
+            InvalidInputError: There are too many.
+        """
+        for key, values in groups.items():
+            known = self._groups.setdefault(key, set())
+            known.update(values)
+            if len(known) > self._limit:
+                raise _too_costly(
+                    "spec.group_by",
+                    f"the field {key[:80]!r} has more than {self._limit} values (setting "
+                    "max_report_groups); group by a field with fewer values",
+                )
+
+
+def groups_of(
+    items: Iterable[Item], group_by: Iterable[str], metric: Metric
+) -> Mapping[str, Collection[str]]:
+    """Return the groups of items: field -> values.
+
+    Args:
+        items: The items.
+        group_by: The fields to report groups by.
+        metric: The metric.
+    """
+    groups: dict[str, set[str]] = {key: set() for key in group_by}
+    if groups:
+        split: frozenset[str] = getattr(metric, "split_fields", frozenset())
+        for item in items:
+            for key, values in groups.items():
+                value = item.fields.get(key, "")
+                values.update(value.split(",") if key in split else (value,))
+    return groups
+
+
+def check_texts(texts: Iterable[str]) -> None:
+    """Refuse texts that no extractor reads.
+
+    Raises:
+        InvalidInputError: A text is too long.
+    """
+    for index, text in enumerate(texts):
+        if len(text) > MAX_RESPONSE_CHARS:
+            raise _too_costly(
+                f"texts[{index}]",
+                f"has {len(text)} characters; at most {MAX_RESPONSE_CHARS} are read, so divide it",
+            )
+
+
+def _too_costly(field: str, problem: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{field}: {problem}",
+        reason="TOO_COSTLY",
+        violations=(Violation(field=field, description=problem),),
+    )
+
+
+# No option of a metric comes near these; longer values would only fill logs and error messages.
+_MAX_NAME = 200
+_MAX_VALUE = 1 << 16
+_MAX_ENTRIES = 64
+# The specs of most calls are equal to one before; those with graphs of their own are larger.
+_KEPT_BYTES = 1 << 12
+_KEPT_SPECS = 256
+# Shipped graphs have 30 KB. Reading this much takes seconds.
+MAX_GRAPH = 2 << 20
+
+
+def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
+    """Return the spec of a message, if the current caller may use it.
+
+    Raises:
+        InvalidInputError: A value is too long, or a field has no valid content.
+        NotFoundError: The metric is unknown.
+        PermissionDeniedError: A language model would be called, and the caller lacks that scope.
+    """
+    if message.ByteSize() <= _KEPT_BYTES:
+        return admitted_bytes(message.SerializeToString())
+    return _allowed(_known(message))
+
+
+def admitted_bytes(raw: bytes) -> ScoreSpec:
+    """Return the spec of a message's bytes, as :func:`admitted_spec` does.
+
+    Raises:
+        DecodeError: They are not a message.
+        HallujudgeError: As above.
+    """
+    return _allowed(_kept(raw) if len(raw) <= _KEPT_BYTES else _parsed(raw))
+
+
+class _Known(NamedTuple):
+    """A valid spec."""
+
+    spec: ScoreSpec
+    calls_models: bool
+    """Whether language models judge or extract."""
+
+
+def _allowed(known: _Known) -> ScoreSpec:
+    if known.calls_models:
+        current_caller().require(Scope.JUDGE)
+    return known.spec
+
+
+def _known(message: scoring_pb2.ScoreSpec) -> _Known:
+    if violations := tuple(_too_long(message)):
+        raise InvalidInputError(violations[0].description, violations=violations)
+    spec = _convert.spec_from_proto(message)
+    return _Known(spec, metric_entry(spec.metric).calls_models(spec))
+
+
+def _parsed(raw: bytes) -> _Known:
+    return _known(scoring_pb2.ScoreSpec.FromString(raw))
+
+
+_kept = lru_cache(_KEPT_SPECS)(_parsed)
+
+
+def check_graph(source: scoring_pb2.GraphSource, field: str = "graph") -> None:
+    """Refuse a graph that takes too long to read.
+
+    Raises:
+        InvalidInputError: It is too large.
+    """
+    if violations := tuple(_too_large(source, field)):
+        raise InvalidInputError(violations[0].description, violations=violations)
+
+
+def _too_large(source: scoring_pb2.GraphSource, field: str) -> Iterator[Violation]:
+    if (size := len(source.inline.text)) > MAX_GRAPH:
+        problem = f"has {size} characters; send a synonym graph of at most {MAX_GRAPH}"
+        yield _violation(field, problem)
+
+
+def _too_long(message: scoring_pb2.ScoreSpec) -> Iterator[Violation]:
+    for field, count in (
+        ("spec.options", len(message.options)),
+        ("spec.group_by", len(message.group_by)),
+        ("spec.graphs", len(message.graphs)),
+    ):
+        if count > _MAX_ENTRIES:
+            yield _violation(field, f"has {count} entries; send at most {_MAX_ENTRIES}")
+    names = [
+        ("spec.metric", message.metric),
+        ("spec.variant", message.variant),
+        *(("the name of an option", name) for name in message.options),
+        *(("the name of a group", name) for name in message.group_by),
+        *(("the role of a graph", name) for name in message.graphs),
+        *(("the name of a graph", source.inline.name) for source in message.graphs.values()),
+        *(("the name of a graph", source.shipped) for source in message.graphs.values()),
+    ]
+    for field, text in names:
+        if len(text) > _MAX_NAME:
+            yield _violation(field, f"has {len(text)} characters; send at most {_MAX_NAME}")
+    for role, source in message.graphs.items():
+        yield from _too_large(source, f"spec.graphs[{role[:_MAX_NAME]!r}]")
+    for name, value in message.options.items():
+        if len(value) > _MAX_VALUE:
+            yield _violation(
+                f"spec.options[{name[:_MAX_NAME]!r}]",
+                f"has {len(value)} characters; send at most {_MAX_VALUE}",
+            )
+
+
+def _violation(field: str, problem: str) -> Violation:
+    return Violation(field=field, description=f"{field} {problem}")

@@ -1,0 +1,124 @@
+"""Jobs as messages, and the bytes that the job database stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hallujudge.judge.v1 import jobs_pb2, scoring_pb2
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.metrics import Item, ItemResult, Report
+
+from ..engine.spec import ScoreSpec
+from ..errors import InvalidInputError
+from ..jobs.values import Job, JobDetails, JobState, ResultPage
+from .convert import (
+    item_from_proto,
+    report_from_proto,
+    report_to_proto,
+    result_from_proto,
+    result_to_proto,
+    spec_from_proto,
+)
+from .tri_he import without_graphs
+
+_PREFIX = "JOB_STATE_"
+
+
+class WireCodec:
+    """Stores values as their messages; see :class:`JobCodec`."""
+
+    def spec(self, content: bytes) -> ScoreSpec:
+        """Return a spec."""
+        return spec_from_proto(scoring_pb2.ScoreSpec.FromString(content))
+
+    def items(self, contents: Sequence[bytes]) -> list[Item]:
+        """Return items."""
+        return [item_from_proto(pb.Item.FromString(content)) for content in contents]
+
+    def result(self, content: bytes) -> ItemResult:
+        """Return a result."""
+        return result_from_proto(pb.ItemResult.FromString(content))
+
+    def result_bytes(self, result: ItemResult) -> bytes:
+        """Return a result as bytes."""
+        (kept,) = without_graphs([result])
+        return result_to_proto(kept).SerializeToString()
+
+    def report(self, content: bytes) -> Report:
+        """Return a report."""
+        return report_from_proto(scoring_pb2.Report.FromString(content))
+
+    def report_bytes(self, report: Report) -> bytes:
+        """Return a report as bytes."""
+        return report_to_proto(report).SerializeToString()
+
+
+def job_to_proto(job: Job) -> jobs_pb2.Job:
+    """Return a job as a message, with its spec if that was read."""
+    message = jobs_pb2.Job(
+        id=job.id,
+        request_id=job.request_id,
+        state=jobs_pb2.JobState.Value(f"{_PREFIX}{job.state.name}"),
+        items=job.items,
+        scored=job.scored,
+        unscored=job.unscored,
+        problem=job.problem.reason,
+        problem_detail=job.problem.detail,
+        created_at=job.created_at,
+        finished_at=job.finished_at,
+    )
+    if job.spec:
+        message.spec.ParseFromString(job.spec)
+    return message
+
+
+def state_of(message: jobs_pb2.Job) -> str:
+    """Return the state of a job in lower case; one that a later release adds is ``unknown``."""
+    known = jobs_pb2.JobState.DESCRIPTOR.values_by_number.get(message.state)
+    name = known.name.removeprefix(_PREFIX) if known is not None else ""
+    return JobState[name].value if name in JobState.__members__ else "unknown"
+
+
+def details_to_proto(details: JobDetails) -> jobs_pb2.GetJobResponse:
+    """Return a job with what it holds beside items."""
+    return jobs_pb2.GetJobResponse(
+        job=job_to_proto(details.job),
+        header=scoring_pb2.Report.FromString(details.header),
+        note=details.note,
+    )
+
+
+def page_to_proto(page: ResultPage) -> jobs_pb2.ListJobResultsResponse:
+    """Return a page of results."""
+    return jobs_pb2.ListJobResultsResponse(
+        results=[
+            jobs_pb2.JobResult(
+                result=pb.ItemResult.FromString(row.result),
+                item=None if row.item is None else pb.Item.FromString(row.item),
+            )
+            for row in page.results
+        ],
+        next_position=page.next_position,
+        last=page.last,
+    )
+
+
+def token_of(job: Job) -> str:
+    """Return the token of the page after a job."""
+    return str(job.number)
+
+
+def number_of_token(token: str) -> int | None:
+    """Return the number of the job before a page; None for the first page.
+
+    Raises:
+        InvalidInputError: The token is not one that the server sent.
+    """
+    if not token:
+        return None
+    if not (token.isascii() and token.isdigit() and len(token) < 19):
+        raise InvalidInputError(
+            f"page_token {token[:40]!r} is not one of this server; send next_page_token of the "
+            "page before, or nothing"
+        )
+    return int(token)

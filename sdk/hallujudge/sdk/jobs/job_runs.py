@@ -1,0 +1,195 @@
+"""Runs as jobs: submit a run, and fetch the results into a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ..archives.inputs import ItemSource as _ItemSource
+from ..backends.base import BatchResult, header_of
+from ..errors import InvalidInputError
+from ..runs.batching import batches
+from ..runs.driver import score_parts
+from ..runs.inputs import manifest_of
+from ..runs.manifest import Manifest
+from ..runs.parts import Part, PartMaker
+from ..spec import reference_notes
+from .remote_jobs import JobContent, RemoteJobs
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.metrics import Item, ItemResult, Report
+
+    from ..archives import ItemSource
+    from ..backends.remote import RemoteBackend
+    from ..runs.driver import RunWatch
+    from ..runs.folder import RunFolder
+    from ..score_run import ScoreRun
+    from . import JobInfo
+
+
+_KEY = "notes"
+_MOST_NOTES, _MOST_CHARS = 20, 2_000
+
+
+def with_notes(manifest: Manifest, notes: Sequence[str]) -> Manifest:
+    """Return the manifest that a job keeps, with the notes for its report."""
+    return replace(manifest, run={**manifest.run, _KEY: list(notes)}) if notes else manifest
+
+
+def without_notes(manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
+    """Return the manifest as a run at the server writes it, and the notes of its report."""
+    run = dict(manifest.run)
+    kept = run.pop(_KEY, ())
+    notes = kept[:_MOST_NOTES] if isinstance(kept, list) else ()
+    return replace(manifest, run=run), tuple(str(note)[:_MOST_CHARS] for note in notes)
+
+
+# Messages of about a megabyte, and far fewer of them than batches.
+_BATCHES = 8
+
+
+async def submit_run(
+    backend: RemoteBackend,
+    run: ScoreRun,
+    spec: ScoreSpec,
+    items: ItemSource,
+    request_id: str = "",
+) -> JobInfo:
+    """Submit a run as a job, and return the job.
+
+    Submitting that was stopped goes on where it was when the same run is submitted again.
+
+    Args:
+        backend: Has the connection.
+        run: What is scored and how.
+        spec: The same, as the engine has it.
+        items: The items.
+        request_id: Id of the request; empty: a hash of the files and settings, so that the same
+            run is one job.
+
+    Raises:
+        InvalidInputError: The request id created a job of other items or settings.
+    """
+    header = await backend.header(spec)
+    # Hashing reads every file; other work on the event loop goes on.
+    manifest = await asyncio.to_thread(manifest_of, run, spec, items, header, {"server": True})
+    told = await asyncio.to_thread(reference_notes, spec, items)
+    note = with_notes(manifest, told).to_text()
+    jobs = RemoteJobs(backend)
+    made = hashlib.sha256(note.encode()).hexdigest()[:32]
+    job = await jobs.create(spec, request_id or made, note)
+    if request_id:
+        _refuse_other(await jobs.get(job.id), manifest, request_id)
+    if job.state != "open":
+        return job
+    position = job.items
+    for chunk in _chunks(islice(iter(items), position, None)):
+        await jobs.add(job.id, position, chunk, more=True)
+        position += len(chunk)
+    return await jobs.add(job.id, position, (), more=False)
+
+
+def _refuse_other(job: JobContent, manifest: Manifest, request_id: str) -> None:
+    """Refuse a job that the request id created before for another run."""
+    before = Manifest.of_text(job.note, f"the note of job {job.info.id}")
+    if differences := before.differences(manifest):
+        raise InvalidInputError(
+            f"the request id {request_id!r} created job {job.info.id} of other inputs or settings "
+            f"({differences}); give another request id, or none",
+            reason="JOB_REQUEST_DIFFERS",
+            metadata={"job": job.info.id},
+        )
+
+
+def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    each = batches(items)
+    while chunk := [item for batch in islice(each, _BATCHES) for item in batch]:
+        yield chunk
+
+
+async def fetch_job(
+    jobs: RemoteJobs,
+    content: JobContent,
+    folder: RunFolder,
+    *,
+    resume: bool = False,
+    html: bool = False,
+    watch: RunWatch | None = None,
+) -> Report:
+    """Write a job that is done into a folder.
+
+    Args:
+        jobs: The jobs of the server.
+        content: The job.
+        folder: The folder.
+        resume: Whether to go on with what the folder holds of the job.
+        html: Whether ``report.html`` is written.
+        watch: Receives the progress.
+
+    Raises:
+        InvalidInputError: The job is not done, or another program created it.
+    """
+    info = content.info
+    if info.state != "done":
+        why = f": {info.problem_detail}" if info.problem_detail else ""
+        raise InvalidInputError(
+            f"job {info.id} is {info.state}{why}; {info.scored + info.unscored} of {info.items} "
+            "items are answered, and there is no report of the rest"
+        )
+    manifest, told = without_notes(_manifest(content))
+    header = header_of(content.header)
+    header = replace(header, notes=(*told, *header.notes))
+    started = folder.start(manifest, resume=resume)
+    if watch is not None:
+        watch.started(started)
+    keep_text = bool(manifest.settings.get("keep_text", True))
+    maker = PartMaker.of(header, content.spec.group_by, keep_text=keep_text, html=html)
+    source = _JobParts(jobs=jobs, job_id=info.id, maker=maker)
+    items = _ItemSource(count=info.items, make=lambda: iter(()))
+    report = await score_parts(folder, started, source, items, content.spec, header, watch)
+    if not started.complete:
+        await asyncio.to_thread(folder.finish, report, html=html)
+    return report
+
+
+def _manifest(content: JobContent) -> Manifest:
+    if not content.note:
+        raise InvalidInputError(
+            f"job {content.info.id} was not created by hallujudge submit, so that its files are "
+            "not known; read its results with ListJobResults"
+        )
+    return Manifest.of_text(content.note, f"note of job {content.info.id}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JobParts:
+    """Parts of the results of a job; see :class:`PartSource`."""
+
+    jobs: RemoteJobs
+    job_id: str
+    maker: PartMaker
+
+    async def parts(self, items: _ItemSource, first: int) -> AsyncGenerator[Part, None]:  # noqa: ARG002
+        """Yield the parts from a position on, in the batches of a run of these items."""
+        waiting: list[tuple[Item, ItemResult]] = []
+        async with aclosing(self.jobs.results(self.job_id, first)) as pages:
+            async for page in pages:
+                waiting += page
+                # The last batch may go on in the next page.
+                for batch in list(batches(item for item, _ in waiting))[:-1]:
+                    yield self._part(waiting, len(batch), first)
+                    first += len(batch)
+        if waiting:
+            yield self._part(waiting, len(waiting), first)
+
+    def _part(self, waiting: list[tuple[Item, ItemResult]], count: int, first: int) -> Part:
+        """Return the part of the first pairs, which wait no longer."""
+        items, results = zip(*waiting[:count], strict=True)
+        del waiting[:count]
+        return self.maker.make(BatchResult(items=items, results=results), first)

@@ -1,0 +1,305 @@
+"""Pages of the viewer: overview of a folder's runs, a run under way, and messages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from hallujudge.metrics import Report
+
+from ..errors import HallujudgeError, InvalidInputError
+from ..report.markup import Content, Markup, element, joined
+from ..report.page.document import document, first, links, render_parts
+from ..report.page.images import Images
+from ..report.page.scale import bar
+from ..report.text import counted, cut, shown
+from ..runs.kept import read_kept
+from ..runs.lock import is_locked
+from ..runs.manifest import Manifest
+from ..runs.names import ITEMS, JOURNAL, MANIFEST, REPORT, partial
+from ..runs.read import read_run
+from ..runs.under_way import RunUnderWay, read_under_way
+
+_MOST_RUNS = 2_000
+_DEPTH = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRun:
+    """A run below the folder that is viewed."""
+
+    name: str
+    """Its path below the folder; ``.`` for the folder itself."""
+    folder: Path
+    """Its folder."""
+    report: Report | None = None
+    """Its report; None while the run is under way, or if it can't be read."""
+    scored: int = 0
+    """How many items a run under way has scored."""
+    items: int = 0
+    """How many items it has."""
+    writing: bool | None = None
+    """Whether a process writes to it now; None where the system can't tell."""
+    date: str = ""
+    """Day on which its report was written."""
+    problem: str = ""
+    """Why it can't be read; empty if it can."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the run is still being scored, or was stopped before its end."""
+        return self.report is None and not self.problem
+
+    @property
+    def title(self) -> str:
+        """Name on a page; empty for the folder itself."""
+        return "" if self.name == "." else self.name
+
+    @property
+    def state(self) -> str:
+        """What a run without a report does."""
+        if self.writing is None:
+            return "Not complete"
+        return "Under way" if self.writing else "Stopped"
+
+
+def find_runs(folder: Path) -> list[FoundRun]:
+    """Return the runs below a folder by name.
+
+    Args:
+        folder: The folder; runs are searched six levels deep, the first 2,000 are returned.
+
+    Raises:
+        InvalidInputError: The folder does not exist.
+    """
+    if not folder.is_dir():
+        raise InvalidInputError(f"{folder}: not a folder; give a folder of runs")
+    return [_read(found, folder) for found in sorted(_candidates(folder))[:_MOST_RUNS]]
+
+
+def _candidates(folder: Path) -> Iterator[Path]:
+    for root, folders, names in os.walk(folder):
+        here = Path(root)
+        if len(here.relative_to(folder).parts) >= _DEPTH:
+            folders.clear()
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        held = set(names)
+        if {REPORT, MANIFEST} <= held or partial(here, MANIFEST).name in held:
+            yield here
+
+
+def _read(run: Path, folder: Path) -> FoundRun:
+    name = run.relative_to(folder).as_posix()
+    try:
+        if partial(run, MANIFEST).exists():
+            manifest = Manifest.read(partial(run, MANIFEST))
+            kept = read_kept(partial(run, JOURNAL), partial(run, ITEMS), trust=True)
+            return FoundRun(
+                name=name,
+                folder=run,
+                scored=kept.items,
+                items=manifest.items,
+                writing=is_locked(run),
+            )
+        stored = read_run(run)
+        items = stored.report.coverage.items
+        return FoundRun(
+            name=name, folder=run, report=stored.report, items=items, date=stored.date()
+        )
+    except (HallujudgeError, OSError) as err:
+        return FoundRun(name=name, folder=run, problem=str(err))
+
+
+OVERVIEW = "/"
+"""Address of the page of all runs."""
+
+_NAME_CHARS = 120
+_RESUME = "To go on with a run that stopped, repeat its command with "
+# Parts of a signature that say nothing about how items were scored.
+_OF_ITEMS = frozenset({"ci", "n", "unscored"})
+
+
+def overview_page(runs: Sequence[FoundRun]) -> str:
+    """Return the page of all runs: one table for each metric, then runs that are under way."""
+    complete = [run for run in runs if run.report is not None]
+    metrics = dict.fromkeys(run.report.metric for run in complete if run.report is not None)
+    tables = [
+        _table(metric, [run for run in complete if run.report and run.report.metric == metric])
+        for metric in metrics
+    ]
+    live = [run for run in runs if run.under_way]
+    body = [
+        element("h1", "Runs"),
+        element("p", counted(len(complete), "complete run"), _class="muted"),
+        *_live(live),
+        *tables,
+        *_problems([run for run in runs if run.problem]),
+    ]
+    return document(
+        "Runs – Hallujudge",
+        [first(*body, live=bool(live))],
+        scripts=("live.js",) if live else (),
+        forms="'self'",
+    )
+
+
+def message_page(title: str, text: str) -> str:
+    """Return a page of one sentence.
+
+    Args:
+        title: Its heading.
+        text: The sentence.
+    """
+    back = element("p", element("a", "All runs", href=OVERVIEW))
+    body = [element("h1", title), element("p", text), back]
+    return document(f"{title} – Hallujudge", body, scripts=())
+
+
+def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
+    """Return the runs of a metric, with a form that compares two of them."""
+    reports = [run.report for run in runs if run.report is not None]
+    names = list(dict.fromkeys(name for report in reports for name in report.scores))
+    differing = _differing(reports)
+    heads = ["run", *(["A", "B"] if len(runs) > 1 else []), *(["differs in"] if differing else [])]
+    heads += ["items", "unscored", *names]
+    rows = [_row(run, names, differing, radios=len(runs) > 1) for run in runs]
+    head = element("tr", *(element("th", text, scope="col") for text in heads))
+    table = element("table", element("thead", head), element("tbody", *rows))
+    scroll = element("div", table, _class="scroll", tabindex="0", role="region", aria_label=metric)
+    button = element("button", "Compare A with B", type="submit")
+    content: list[Markup] = [scroll, *([button] if len(runs) > 1 else [])]
+    form = element("form", *content, action="/compare", method="get")
+    return element("section", element("h2", metric), form, data_key=metric)
+
+
+def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bool) -> Markup:
+    report = run.report
+    assert report is not None, "only complete runs have rows"
+    named = joined([_link(run), element("small", run.date)])
+    cells: list[Content] = [_radio(side, run.name) for side in ("a", "b")] if radios else []
+    if differing:
+        fields = _fields(report)
+        cells.append(", ".join(f"{key}:{fields.get(key, 'none')}" for key in sorted(differing)))
+    # Before the scores, which may be more than fit.
+    cells += [f"{report.coverage.items:,}", f"{report.coverage.unscored:,}"]
+    cells += [_score(report, name) for name in names]
+    data = [element("td", cell) for cell in cells]
+    # The key keeps what is chosen in the row when the page is brought up to date.
+    return element("tr", element("th", named, scope="row"), *data, data_key=run.name)
+
+
+def _link(run: FoundRun) -> Markup:
+    address = f"/run?name={quote(run.name, safe='')}"
+    return element("a", cut(run.name, _NAME_CHARS), href=address)
+
+
+def _score(report: Report, name: str) -> Content:
+    score = report.scores.get(name)
+    if score is None:
+        return ""
+    figures = shown(score)
+    return element(
+        "span", element("b", figures.value), bar(score), element("small", figures.interval)
+    )
+
+
+def _radio(side: str, name: str) -> Markup:
+    label = f"{side.upper()}: {cut(name, _NAME_CHARS)}"
+    return element("input", type="radio", name=side, value=name, required="", aria_label=label)
+
+
+def _fields(report: Report) -> dict[str, str]:
+    parts = report.signature.split("|")[1:]
+    return dict(part.partition(":")[::2] for part in parts)
+
+
+def _differing(reports: Sequence[Report]) -> set[str]:
+    """Return the fields of the signatures that matter and are not the same everywhere."""
+    fields = [_fields(report) for report in reports]
+    keys = {key for of in fields for key in of} - _OF_ITEMS
+    return {key for key in keys if len({of.get(key) for of in fields}) > 1}
+
+
+def _live(runs: Sequence[FoundRun]) -> Iterator[Markup]:
+    if not runs:
+        return
+    rows = [
+        element(
+            "li",
+            element("b", _link(run)),
+            f" {run.scored:,} of {run.items:,} items – {run.state.lower()}",
+            element(
+                "progress",
+                value=str(run.scored),
+                max=str(max(run.items, 1)),
+                aria_label=f"Progress of {cut(run.name, _NAME_CHARS)}",
+            ),
+            data_key=run.name,
+        )
+        for run in runs
+    ]
+    yield element(
+        "section",
+        element("h2", "Not complete"),
+        element("p", _RESUME, element("code", "--resume"), "."),
+        element("ul", *rows),
+        id="under-way",
+    )
+
+
+def _problems(runs: Sequence[FoundRun]) -> Iterator[Markup]:
+    if runs:
+        rows = [element("li", element("b", run.name), f" {run.problem}") for run in runs]
+        yield element("section", element("h2", "Can't be read"), element("ul", *rows))
+
+
+def live_page(run: FoundRun) -> str:
+    """Return the page of a run under way; it keeps itself up to date.
+
+    Args:
+        run: The run.
+
+    Raises:
+        FileNotFoundError: The run was completed meanwhile.
+    """
+    held = read_under_way(run.folder)
+    about = replace(held.about, title=run.title or held.about.title, overview=OVERVIEW)
+    progress = _progress(run, held)
+    if held.report is None:
+        body = [links(OVERVIEW, items=False), progress, element("h1", about.title)]
+        title = f"{about.title} – Hallujudge"
+        return document(title, [first(*body, live=True)], scripts=("live.js",))
+    return render_parts(held.parts, held.report, about, Images(), live=progress)
+
+
+def _progress(run: FoundRun, held: RunUnderWay) -> Markup:
+    total = held.manifest.items
+    return element(
+        "section",
+        element("p", *_told(run, held), id="live-state", role="status"),
+        element("progress", value=str(held.items), max=str(max(total, 1)), aria_label="Progress"),
+        _class="under-way",
+        aria_label="Progress of the run",
+    )
+
+
+def _told(run: FoundRun, held: RunUnderWay) -> Iterator[Content]:
+    yield element("b", f"{run.state}: ")
+    yield f"{held.items:,} of {counted(held.manifest.items, 'item')} scored; "
+    yield f"last written {_ago(held)}. "
+    yield "The scores are of these items. " if held.items else "Items are shown once scored. "
+    if not run.writing:
+        yield "To go on with a run that stopped, repeat its command with "
+        yield element("code", "--resume")
+        yield "."
+
+
+def _ago(held: RunUnderWay) -> str:
+    seconds = max(0, round((datetime.now(tz=UTC) - held.written).total_seconds()))
+    if seconds < 120:
+        return f"{counted(seconds, 'second')} ago"
+    return f"{counted(seconds // 60, 'minute')} ago"
