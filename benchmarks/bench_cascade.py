@@ -29,8 +29,10 @@ from typing import TYPE_CHECKING
 import needs
 import numpy as np
 
-from hallujudge.judge_service.extractors import RuleTripletExtractor
-from hallujudge.judge_service.extractors.llm import SentenceExtractor
+from hallujudge.judge_service.extractors.llm_extractors import (
+    SentenceExtractor,
+)
+from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTripletExtractor
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.metrics.calibration.cascade import learn_cascade

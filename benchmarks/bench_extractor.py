@@ -15,11 +15,14 @@ from pathlib import Path
 
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
 
-from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
-from hallujudge.judge_service.extractors.rules.analysis import shared_analyser
-from hallujudge.judge_service.extractors.rules.keywords import KeywordRules
+from hallujudge.judge_service.extractors.rules.rule_extractors import (
+    KeywordRules,
+    RuleKeywordExtractor,
+    RuleTripletExtractor,
+    shared_analyser,
+)
 from hallujudge.judge_service.extractors.rules.tokens import sentences
-from hallujudge.judge_service.extractors.rules.triplets import TripletRules
+from hallujudge.judge_service.extractors.rules.triplet_rules import TripletRules
 
 ROUNDS = 5
 

@@ -29,8 +29,10 @@ from typing import Any
 import needs
 
 from hallujudge.judge_service.engine.judge_quality import agreement_table, read_agreements
-from hallujudge.judge_service.extractors import RuleTripletExtractor
-from hallujudge.judge_service.extractors.llm import SentenceExtractor
+from hallujudge.judge_service.extractors.llm_extractors import (
+    SentenceExtractor,
+)
+from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTripletExtractor
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.metrics.framework.claims import ClaimParts, Triplet, Verdict, reference_of

@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from oracles import mementos_published as oracle  # noqa: E402
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec  # noqa: E402
-from hallujudge.judge_service.extractors import RuleKeywordExtractor  # noqa: E402
+from hallujudge.judge_service.extractors.rules.rule_extractors import RuleKeywordExtractor  # noqa: E402
 from hallujudge.metrics.mementos import MementosItem  # noqa: E402
 from hallujudge.synonym_graphs import (  # noqa: E402
     KeywordMatch,

@@ -11,7 +11,7 @@ from typing import Any
 import needs
 import numpy as np
 
-from hallujudge.judge_service.extractors import RuleKeywordExtractor
+from hallujudge.judge_service.extractors.rules.rule_extractors import RuleKeywordExtractor
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import calibrate_items

@@ -11,7 +11,7 @@ import pytest
 from support.running import here
 
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 
 _CREATE = ("create", "ana", "--scope", "score")
 
@@ -99,7 +99,7 @@ def test_scoring_takes_the_key_from_a_file_or_the_environment(
     key = here("keys", "create", "ana", "--scope", "score").stdout
     (tmp_path / "key").write_text(key)
     # The server looks at its file once a second.
-    monkeypatch.setattr("hallujudge.judge_service.access.store.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("hallujudge.judge_service.access.key_store.LOOK_SECONDS", 0.0)
     run = here(*arguments, "-o", tmp_path / "b", "--api-key-file", tmp_path / "key")
     assert run.returncode == 0, run.stderr
     monkeypatch.setenv("HALLUJUDGE_API_KEY", key)

@@ -17,7 +17,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Offers, Resources
 from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
-from hallujudge.judge_service.settings.judges import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 

@@ -16,7 +16,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Offers, Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import NotFoundError
-from hallujudge.judge_service.settings.judges import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hallujudge.judge_service.extractors import RuleKeywordExtractor
+from hallujudge.judge_service.extractors.rules.rule_extractors import RuleKeywordExtractor
 from hallujudge.metrics.calibration.estimators import prediction_powered
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate

@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hallujudge.judge_service.extractors.llm import SentenceExtractor
+from hallujudge.judge_service.extractors.llm_extractors import (
+    SentenceExtractor,
+)
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, open_matcher
 from hallujudge.metrics.calibration.cascade import learn_cascade
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims

@@ -22,7 +22,10 @@ from oracles.extraction_scores import (
 )
 from oracles.reading_sheet import draw
 
-from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
+from hallujudge.judge_service.extractors.rules.rule_extractors import (
+    RuleKeywordExtractor,
+    RuleTripletExtractor,
+)
 
 _ANNOTATIONS = Path(__file__).resolve().parents[1] / "data/keywords/descriptions.jsonl"
 

@@ -19,16 +19,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from hallujudge.judge_service.extractors import (
+from hallujudge.judge_service.extractors.extractor_interface import (
     ExtractedTriplet,
     Keywords,
+)
+from hallujudge.judge_service.extractors.library_extractors import (
+    shared_extractor,
+)
+from hallujudge.judge_service.extractors.rules.lexicon import Morphology, load_lexicon
+from hallujudge.judge_service.extractors.rules.rule_extractors import (
+    Analyser,
     RuleKeywordExtractor,
     RuleTripletExtractor,
+    shared_analyser,
 )
-from hallujudge.judge_service.extractors.parsed.extractor import shared_extractor
-from hallujudge.judge_service.extractors.rules.analysis import Analyser, shared_analyser
-from hallujudge.judge_service.extractors.rules.lexicon import load_lexicon
-from hallujudge.judge_service.extractors.rules.morph import Morphology
 from hallujudge.judge_service.extractors.rules.tagger import Tagger
 from hallujudge.judge_service.extractors.rules.wordbook import Word
 

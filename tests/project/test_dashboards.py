@@ -28,7 +28,7 @@ SUFFIXES = {"counter": ["_total"], "histogram": ["_bucket", "_count", "_sum"], "
 
 def exported() -> set[str]:
     """Return the names of the samples that a server exports."""
-    from hallujudge.judge_service.observe.metrics import MetricsRecorder, Readings, new_registry
+    from hallujudge.judge_service.observe.prometheus import MetricsRecorder, Readings, new_registry
 
     registry = new_registry(
         Readings(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hallujudge.judge_service.settings.judges import JudgeSettings
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 
 pytestmark = pytest.mark.repo
 

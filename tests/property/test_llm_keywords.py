@@ -9,13 +9,18 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hallujudge.judge_service.extractors.llm import LlmKeywordExtractor
-from hallujudge.judge_service.extractors.places import Places
-from hallujudge.judge_service.extractors.values import DescriptionPair, Keywords
+from hallujudge.judge_service.extractors.extractor_interface import (
+    DescriptionPair,
+    Keywords,
+)
+from hallujudge.judge_service.extractors.llm_extractors import (
+    LlmKeywordExtractor,
+    Places,
+)
+from hallujudge.judge_service.llm.budget import Usage
 from hallujudge.judge_service.llm.chat import ChatReply, ChatRequest
 from hallujudge.judge_service.llm.client import Answer, ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.llm.usage import Usage
 
 NAMES = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 PAIR = DescriptionPair(reference="Two men ride a horse.", predicted="A man picks it up.")

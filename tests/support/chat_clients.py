@@ -10,11 +10,12 @@ from support import scripted_llm as llm
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.llm.budget import Budget
+from hallujudge.judge_service.llm.call_policy import Tools
 from hallujudge.judge_service.llm.chat import ChatRequest
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings, Tools
+from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.settings.secret import Secret
+from hallujudge.judge_service.settings.connection import Secret
 
 REQUEST = ChatRequest(messages=[{"role": "user", "content": "hello"}], max_tokens=8)
 

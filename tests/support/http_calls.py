@@ -13,9 +13,9 @@ from typing import Any
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.engine import Engine
-from hallujudge.judge_service.jobs.service import JobService
+from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 
 __all__ = [
     "JOBS",

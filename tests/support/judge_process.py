@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge
-from hallujudge.judge_service.llm.cache import VerdictCache
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.metrics.framework.claims import Triplet
 
 

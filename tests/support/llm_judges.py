@@ -10,9 +10,9 @@ from support.chat_clients import World
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem, LlmJudge
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.llm.retry import RetryPolicy
 from hallujudge.metrics.framework.claims import Sentence, Triplet
 
 SCENE = (Triplet("man", "riding", "horse"), Triplet("horse", "is", "brown"))

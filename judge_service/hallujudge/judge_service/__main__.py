@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from .errors import HallujudgeError
-from .settings.server import load_settings
-from .version import __version__
+from .installation import __version__
+from .settings.server_settings import load_settings
 
 __all__ = ["main", "run_server"]
 

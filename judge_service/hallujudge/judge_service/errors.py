@@ -1,56 +1,13 @@
-"""Errors that users see.
-
-::
-
-    HallujudgeError
-    ├── InvalidInputError       the input is invalid; the error lists every violation
-    │   └── ArchiveError        a file of responses, references or ids is invalid
-    ├── NotFoundError           a metric or a graph does not exist
-    ├── UnsupportedError        this release does not support the request
-    ├── UnauthenticatedError    the server does not know who calls: no key, or not a valid one
-    ├── PermissionDeniedError   the caller's key does not allow the call
-    ├── OverloadedError         the server is at its limit; the error has the time to wait
-    ├── UnavailableError        the server or its judge cannot be reached
-    ├── DeadlineError           the call exceeded its deadline
-    ├── CancelledError          the call was cancelled
-    ├── VersionMismatchError    client and server have incompatible versions
-    ├── MissingExtraError       an optional part is not installed
-    ├── OutputError             a result cannot be written
-    └── InternalError           a defect of Hallujudge; the server's log has the details by id
-
-Programs read the fields, people the message. ``reason`` is fixed and never reused, ``metadata``
-has the variable parts of the message, and ``retry_after`` is in seconds. ``REASONS`` maps each
-reason to its gRPC code and class, on clients and servers.
-"""
+"""Errors that users see, and what is wrong with content that could not be read."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
-
-__all__ = [
-    "DOMAIN",
-    "REASONS",
-    "ArchiveError",
-    "CancelledError",
-    "DeadlineError",
-    "HallujudgeError",
-    "InternalError",
-    "InvalidInputError",
-    "MissingExtraError",
-    "NotFoundError",
-    "OutputError",
-    "OverloadedError",
-    "PermissionDeniedError",
-    "ReasonRow",
-    "UnauthenticatedError",
-    "UnavailableError",
-    "UnsupportedError",
-    "VersionMismatchError",
-    "Violation",
-]
 
 DOMAIN = "hallujudge"
 
@@ -169,7 +126,7 @@ class MissingExtraError(HallujudgeError):
     @classmethod
     def of(cls, feature: str, extra: str) -> MissingExtraError:
         """Return the error for a feature whose extra is not installed."""
-        from .extras import install_advice
+        from .installation import install_advice
 
         return cls(
             f"{feature} needs the extra {extra}: {install_advice(extra)}",
@@ -261,3 +218,41 @@ REASONS: Mapping[str, ReasonRow] = {
     "INTERNAL": ReasonRow("INTERNAL", InternalError),
 }
 """Every reason. Reasons are public API: they may be added, but never changed or reused."""
+
+
+_MOST_CHARS = 80
+_NOT_A_NUMBER = re.compile(r"(?:could not convert|invalid literal).*?: (?P<value>'.*)")
+_NOT_A_CHOICE = re.compile(r"(?P<value>.+) is not a valid \w+")
+_NOT_FORMATTED = re.compile(r"(?:Cannot specify|Unknown format code|Invalid format specifier) .*")
+_OTHER_KIND = "a value in it is of another kind than expected"
+
+
+def fault_of(error: Exception) -> str:
+    """Return what is wrong with content, from the error of the code that read it.
+
+    Args:
+        error: What was raised; a ``ValueError`` of our own keeps its message.
+    """
+    match error:
+        case JSONDecodeError():
+            return f"it is not JSON: {error.msg.lower()} in line {error.lineno}"
+        case KeyError():
+            return f"it has no {error.args[0]!r:.{_MOST_CHARS}}"
+        case RecursionError():
+            return "it is nested too deeply"
+        case UnicodeDecodeError():
+            return "it is not UTF-8 text"
+        case ValueError():
+            return _plain(str(error))[:_MOST_CHARS]
+        case _:
+            return _OTHER_KIND
+
+
+def _plain(message: str) -> str:
+    if found := _NOT_A_NUMBER.match(message):
+        return f"{found['value']} is not a number"
+    if found := _NOT_A_CHOICE.fullmatch(message):
+        return f"{found['value']} is not a known value"
+    if _NOT_FORMATTED.fullmatch(message):
+        return _OTHER_KIND
+    return message

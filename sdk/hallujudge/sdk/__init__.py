@@ -26,10 +26,9 @@ if TYPE_CHECKING:
         ShippedGraph,
     )
     from hallujudge.judge_service.engine.streams import RunProgress
+    from hallujudge.judge_service.installation import __version__
     from hallujudge.judge_service.llm.estimate import Estimate
-    from hallujudge.judge_service.settings.connection import Connection
-    from hallujudge.judge_service.settings.secret import Secret
-    from hallujudge.judge_service.version import __version__
+    from hallujudge.judge_service.settings.connection import Connection, Secret
     from hallujudge.metrics import (
         Bound,
         Coverage,
@@ -239,11 +238,11 @@ _HOMES = {
     "ScoreSpec": "hallujudge.judge_service.engine.spec",
     "ScoredRun": ".overview",
     "ScoringBackend": ".backends.base",
-    "Secret": "hallujudge.judge_service.settings.secret",
+    "Secret": "hallujudge.judge_service.settings.connection",
     "ServerInfo": ".backends.base",
     "ShippedGraph": "hallujudge.judge_service.engine.spec",
     "StoredRun": ".runs",
-    "__version__": "hallujudge.judge_service.version",
+    "__version__": "hallujudge.judge_service.installation",
     "analyze": ".analysis",
     "analyze_results": ".analysis",
     "calibrate": ".calibration",

@@ -380,7 +380,7 @@ class AsyncClient:
     async def _connected(self) -> ScoringBackend:
         """Return the backend; gRPC takes long to import, so a thread imports it."""
         if self._backend is None:
-            from hallujudge.judge_service.imports import import_in_thread
+            from hallujudge.judge_service.threads import import_in_thread
 
             await import_in_thread("hallujudge.sdk.backends.remote")
             from .backends.remote import RemoteBackend
@@ -399,7 +399,7 @@ class AsyncClient:
 
 async def _read(run: ScoreRun) -> tuple[ScoreSpec, ItemSource]:
     """Return a run's spec and items; a thread imports what reading them needs."""
-    from hallujudge.judge_service.imports import import_in_thread
+    from hallujudge.judge_service.threads import import_in_thread
 
     await import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", "numpy")
     from .runs.resumed import items_of

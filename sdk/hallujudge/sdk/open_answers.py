@@ -62,7 +62,7 @@ async def match_open_answers_async(
 
 def _factory(judges: Mapping[str, object]) -> JudgeFactory:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.settings.server import load_settings
+    from hallujudge.judge_service.settings.server_settings import load_settings
 
     resolved = load_settings(judges)
     return JudgeFactory(resolved.judges, resolved.keys)

@@ -14,7 +14,7 @@ from support.threads import PATIENCE, Gate, busy_switching, eventually, run_in_t
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.metrics import Report
 from hallujudge.sdk import AsyncClient, Client
 from hallujudge.sdk.errors import UnavailableError

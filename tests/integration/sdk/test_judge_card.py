@@ -19,7 +19,7 @@ from support.running import read_rows
 from support.tri_he_samples import judge_step
 
 from hallujudge.judge_service.judges.judge_checks import Retrial
-from hallujudge.judge_service.llm.templates import load_template
+from hallujudge.judge_service.llm.prompt_templates import load_template
 from hallujudge.sdk import Client, RunReport
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate, judge_card
 from hallujudge.sdk.calibration.flips import Flips

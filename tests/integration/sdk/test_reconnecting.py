@@ -12,7 +12,7 @@ from support.engines import WatchedEngine
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.sdk import AsyncClient
 from hallujudge.sdk.errors import UnavailableError, VersionMismatchError
 

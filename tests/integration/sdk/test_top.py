@@ -10,7 +10,7 @@ from support.threads import PATIENCE
 from textual.widgets import DataTable, Static
 
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.sdk import AsyncClient
 from hallujudge.sdk.top.reading import fetch, metrics_url
 from hallujudge.sdk.top.screen import TopApp

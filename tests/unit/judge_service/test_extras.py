@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.extras import EXTRA_MODULES, install_advice
+from hallujudge.judge_service.installation import EXTRA_MODULES, install_advice
 
 ROOT = Path(__file__).resolve().parents[3]
 

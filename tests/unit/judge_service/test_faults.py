@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hallujudge.judge_service.faults import fault_of
+from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.framework.results import Outcome
 
 

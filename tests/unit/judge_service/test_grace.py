@@ -8,7 +8,7 @@ import threading
 import pytest
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.grace import Grace, in_daemon_thread
+from hallujudge.judge_service.stopping import Grace, in_daemon_thread
 
 
 def never() -> asyncio.Task[None]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hallujudge.judge_service.shielding import shielded
+from hallujudge.judge_service.threads import shielded
 
 
 class Work:

@@ -6,9 +6,11 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from hallujudge.judge_service import spacy_pipelines
 from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.extractors.rules.rule_extractors import (
+    library_extractors as spacy_pipelines,
+)
 
 
 def test_installed_pipelines_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from .caller import current_caller
-from .fair import FairQueue
+from .fair_queue import FairQueue
 
 __all__ = [
     "LONG_CHARS",

@@ -10,7 +10,7 @@ from hallujudge.metrics.framework.claims import ClaimParts, Modality, Triplet
 
 from ..access.turns import RULES_EFFORT, map_cpu
 from ..errors import InvalidInputError, UnavailableError
-from ..extractors.values import (
+from ..extractors.extractor_interface import (
     DescriptionPair,
     ExtractedTriplet,
     Keyword,
@@ -25,7 +25,7 @@ from .resources import Offers, Resources
 from .spec import ScoreSpec
 
 if TYPE_CHECKING:
-    from ..extractors.llm import Extraction
+    from ..extractors.llm_extractor_base import Extraction
 
 
 EXTRACTORS = ("rules", "spacy", "llm", "sentences", "given")
@@ -85,8 +85,8 @@ class ClaimExtractor:
         tentative: str = TENTATIVE[0],
         triplets: TripletExtractor | None = None,
     ) -> None:
-        from ..extractors import RuleTripletExtractor
-        from ..extractors.llm import SentenceExtractor
+        from ..extractors.llm_extractors import SentenceExtractor
+        from ..extractors.rules.rule_extractors import RuleTripletExtractor
 
         if tentative != TENTATIVE[0] and name not in _MARKING:
             raise InvalidInputError(
@@ -174,7 +174,7 @@ def claim_extractor(options: Mapping[str, str], resources: Resources) -> ClaimEx
 
 
 def _parsing(options: Mapping[str, str], offers: Offers | None) -> TripletExtractor:
-    from ..extractors.parsed.extractor import shared_extractor
+    from ..extractors.library_extractors import shared_extractor
 
     pipeline = options.get("spacy_pipeline") or DEFAULT_PIPELINE
     if offers is not None:
@@ -273,7 +273,7 @@ class PairExtractor:
     """
 
     def __init__(self, name: str, resources: Resources) -> None:
-        from ..extractors import RuleKeywordExtractor
+        from ..extractors.rules.rule_extractors import RuleKeywordExtractor
 
         self.name = name
         self._rules = RuleKeywordExtractor()

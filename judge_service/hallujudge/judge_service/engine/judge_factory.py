@@ -16,12 +16,12 @@ from ..judges.router import Router
 from ..judges.small_judges import SERVED_JUDGES, ServedJudge
 from ..llm.batch_files import BatchFiles
 from ..llm.budget import Budget, Prices
-from ..llm.cache import VerdictCache
+from ..llm.call_policy import RetryPolicy
 from ..llm.chat import Dialect, Sampling
 from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
-from ..llm.retry import RetryPolicy
-from ..llm.templates import Template
+from ..llm.prompt_templates import Template
+from ..llm.verdict_cache import VerdictCache
 from .judge_options import (
     ALL_SMALL_JUDGES,
     LOCAL_JUDGES,
@@ -37,14 +37,14 @@ from .streams import RunProgress
 if TYPE_CHECKING:
     from ..access.memory import MemoryBudget
     from ..access.spending import Ledger
-    from ..extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
-    from ..extractors.roots import LlmRootChooser
+    from ..extractors.llm_extractors import LlmKeywordExtractor, LlmTripletExtractor
+    from ..extractors.root_chooser import LlmRootChooser
     from ..judges.escalation import Escalation
     from ..judges.small_judges import MatcherJudge
-    from ..llm.shared import CallBudget, SharedCalls, VerdictStore
+    from ..llm.budget import CallBudget, SharedCalls, VerdictStore
     from ..matchers import MatcherModels, MatcherSettings
-    from ..observe.values import JudgeState
-    from ..settings.judges import JudgeKeys, JudgeSettings
+    from ..observe.recorder import JudgeState
+    from ..settings.judge_settings import JudgeKeys, JudgeSettings
 
 
 _NOWHERE = "http://batch.invalid/v1"
@@ -71,7 +71,7 @@ class JudgeFactory:
         memory: MemoryBudget | None = None,
         shared: SharedCalls | None = None,
     ) -> None:
-        from ..settings.judges import JudgeKeys, JudgeSettings
+        from ..settings.judge_settings import JudgeKeys, JudgeSettings
 
         self.settings = settings or JudgeSettings()
         self._keys = keys or JudgeKeys()
@@ -210,7 +210,7 @@ class JudgeFactory:
 
     def triplet_extractor(self) -> LlmTripletExtractor:
         """Return the claim extractor that uses the judge's model."""
-        from ..extractors.llm import LlmTripletExtractor
+        from ..extractors.llm_extractors import LlmTripletExtractor
 
         judge = self.llm()
         revision = self.settings.llm_revision
@@ -218,7 +218,7 @@ class JudgeFactory:
 
     def keyword_extractor(self) -> LlmKeywordExtractor:
         """Return the keyword extractor that uses the judge's model."""
-        from ..extractors.llm import LlmKeywordExtractor
+        from ..extractors.llm_extractors import LlmKeywordExtractor
 
         judge = self.llm()
         revision = self.settings.llm_revision
@@ -230,7 +230,7 @@ class JudgeFactory:
         Args:
             kind: ``objects`` or ``behaviors``.
         """
-        from ..extractors.roots import LlmRootChooser
+        from ..extractors.root_chooser import LlmRootChooser
 
         judge = self.llm()
         revision = self.settings.llm_revision

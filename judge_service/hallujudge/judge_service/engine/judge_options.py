@@ -11,14 +11,14 @@ from hallujudge.metrics.framework.metric import OptionDefinition
 from ..errors import InvalidInputError
 from ..judges.small_judges import SERVED_JUDGES, ServedPreset
 from ..llm.batch_files import BatchFiles
+from ..llm.call_policy import RetryPolicy
 from ..llm.chat import Sampling
 from ..llm.client import ChatSettings
 from ..llm.http import Endpoint
-from ..llm.retry import RetryPolicy
 from ..matchers.matcher_interface import MatcherSettings
 from ..matchers.small_judge_presets import SMALL_JUDGES, SmallPreset
-from ..settings.judges import JudgeSettings
-from ..settings.secret import Secret
+from ..settings.connection import Secret
+from ..settings.judge_settings import JudgeSettings
 
 if TYPE_CHECKING:
     from ..judges.escalation import Escalation

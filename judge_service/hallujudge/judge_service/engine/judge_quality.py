@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
 
-from ..errors import InvalidInputError
-from ..faults import fault_of
+from ..errors import InvalidInputError, fault_of
 from ..matchers import MatcherSettings
 
 if TYPE_CHECKING:

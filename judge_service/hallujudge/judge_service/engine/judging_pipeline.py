@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..judges.choice_judge import ChoiceJudge, Chosen
     from ..judges.judge_prompts import Question
     from ..llm.estimate import Estimate
-    from ..llm.templates import Template
+    from ..llm.prompt_templates import Template
     from .resources import Resources
     from .spec import ScoreSpec
 
@@ -162,7 +162,7 @@ def choice_judge(
 
 
 def _template(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[str]) -> Template:
-    from ..llm.templates import load_template, own_template
+    from ..llm.prompt_templates import load_template, own_template
 
     text = next((spec.options[option] for option in own if spec.options.get(option)), "")
     return own_template(text, slots) if text else load_template(name)
@@ -179,7 +179,7 @@ def choice_question(
         choices: What may be answered.
     """
     from ..judges.judge_prompts import Question
-    from ..llm.fence import as_line, fenced
+    from ..llm.prompt_templates import as_line, fenced
 
     blocks = {slot: fenced(slot.upper(), [as_line(text)]) for slot, text in values.items()}
     return Question(

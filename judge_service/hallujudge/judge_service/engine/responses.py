@@ -18,7 +18,7 @@ from typing import TypeAlias
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
-from ..extractors.language import language_problem
+from ..extractors.language_check import language_problem
 
 __all__ = [
     "LANGUAGE_OPTION",

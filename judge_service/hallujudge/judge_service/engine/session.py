@@ -16,9 +16,9 @@ from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
 
 from ..access.turns import check_wanted, in_thread, map_cpu
 from ..errors import UnsupportedError
-from ..imports import import_in_thread
+from ..installation import __version__
 from ..observe.recorder import record_items, recorder
-from ..version import __version__
+from ..threads import import_in_thread
 from .registry import FoundClaim, Pipeline, checked_entry, metric_entry, open_pipeline
 from .resources import Resources, has_long_graph
 from .spec import GraphSource, InlineGraph, ScoreSpec

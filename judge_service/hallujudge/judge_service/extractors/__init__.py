@@ -3,18 +3,3 @@
 The rule extractors need no download and no model: a tokeniser, a tagger and pattern rules over a
 packed WordNet lexicon. Importing this package reads nothing; the lexicon is read on first use.
 """
-
-from .rules.extractors import RuleKeywordExtractor, RuleNounExtractor, RuleTripletExtractor
-from .values import ExtractedTriplet, Keyword, KeywordExtractor, Keywords, Span, TripletExtractor
-
-__all__ = [
-    "ExtractedTriplet",
-    "Keyword",
-    "KeywordExtractor",
-    "Keywords",
-    "RuleKeywordExtractor",
-    "RuleNounExtractor",
-    "RuleTripletExtractor",
-    "Span",
-    "TripletExtractor",
-]

@@ -16,9 +16,15 @@ try:
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("a database of jobs", "jobs") from err
 
-from .faults import database_errors
-from .locks import FileLock, RunnerLock, ServerLock
-from .tables import SCHEMA_VERSION, metadata, versions
+from .tables import (
+    SCHEMA_VERSION,
+    FileLock,
+    RunnerLock,
+    ServerLock,
+    database_errors,
+    metadata,
+    versions,
+)
 
 __all__ = ["Database", "is_postgres"]
 

@@ -10,10 +10,10 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
+from ..llm.ask_once import run_bounded
+from ..llm.budget import Usage
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
-from ..llm.pool import run_bounded
-from ..llm.templates import Template
-from ..llm.usage import Usage
+from ..llm.prompt_templates import Template
 from ..observe.recorder import recorder
 from .escalation import Escalation, history_before
 from .judge_interface import DIGITS, Asked, Declined, JudgeIdentity, joined_identity

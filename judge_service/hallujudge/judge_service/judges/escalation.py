@@ -13,8 +13,7 @@ from hallujudge.metrics.framework.claims import certainty
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.signature import signature_value
 
-from ..errors import InvalidInputError
-from ..faults import fault_of
+from ..errors import InvalidInputError, fault_of
 from .judge_interface import Declined, JudgeIdentity
 
 __all__ = ["CASCADE_SCHEMA", "Escalation", "Promise", "history_before"]

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from ..errors import HallujudgeError
+from ..llm.call_policy import ChatServer
 from ..llm.chat import ChatReply
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
-from ..llm.servers import ChatServer
 from .judge_interface import JudgeRequestItem
 from .judge_prompts import WORDINGS
 from .llm_judge import LlmJudge

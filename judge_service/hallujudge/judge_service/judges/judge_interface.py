@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.framework.results import JsonValue
 
-from ..llm.usage import Usage
+from ..llm.budget import Usage
 
 DIGITS = 6
 """Digits of probabilities in evidence."""

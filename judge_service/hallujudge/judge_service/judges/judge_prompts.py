@@ -8,8 +8,7 @@ from itertools import pairwise
 
 from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
 
-from ..llm.fence import as_line, fenced
-from ..llm.templates import Message, Template, load_template
+from ..llm.prompt_templates import Message, Template, as_line, fenced, load_template
 from .judge_interface import JudgeRequestItem
 
 VERDICT_KEY = "verdict"

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..llm.ask_once import Reading
-from ..llm.cache import Record
-from ..llm.chat import ChatReply, TokenChoice
+from ..llm.budget import Usage
+from ..llm.cache_file import Record
+from ..llm.chat import ChatReply, TokenChoice, reply_problem, shown
 from ..llm.client import Answer
-from ..llm.replies import reply_problem, shown
-from ..llm.usage import Usage
 from .judge_interface import Declined
 from .judge_prompts import VERDICT_KEY, Question
 

@@ -10,18 +10,15 @@ from dataclasses import dataclass, field, replace
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
 from ..errors import InvalidInputError
-from ..llm.ask_once import AskOnce, Reading
-from ..llm.budget import Prices
-from ..llm.cache import cache_key
+from ..llm.ask_once import AskOnce, Reading, run_bounded
+from ..llm.budget import Prices, Usage, VerdictStore
+from ..llm.cache_file import cache_key
+from ..llm.call_policy import ChatServer
 from ..llm.chat import ChatRequest
 from ..llm.client import ChatClient
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.failures import CallFailedError
-from ..llm.pool import run_bounded
-from ..llm.servers import ChatServer
-from ..llm.shared import VerdictStore
-from ..llm.templates import Template, load_template
-from ..llm.usage import Usage
+from ..llm.prompt_templates import Template, load_template
 from .judge_interface import (
     DIGITS,
     Asked,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 
 from ..errors import InvalidInputError
-from ..llm.usage import Usage
+from ..llm.budget import Usage
 from ..observe.recorder import recorder
 from .escalation import Escalation, history_before
 from .judge_interface import (

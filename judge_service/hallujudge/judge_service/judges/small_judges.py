@@ -12,12 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
+from ..llm.budget import Usage, VerdictStore
 from ..llm.chat import ChatRequest
 from ..llm.client import ChatClient
-from ..llm.fence import defused
-from ..llm.shared import VerdictStore
-from ..llm.templates import load_template
-from ..llm.usage import Usage
+from ..llm.prompt_templates import defused, load_template
 from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings
 from ..matchers.small_matcher import WORDING, facts_of, hypothesis
 from .judge_interface import (

@@ -4,21 +4,93 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from ..observe.recorder import recorder
-from .cache import Record
+from ..stopping import open_call
+from .budget import VerdictStore
+from .cache_file import Record
 from .chat import ChatRequest
 from .client import Answer, ChatClient
-from .drain import open_call
-from .flight import SingleFlight
-from .shared import VerdictStore
-
-__all__ = ["AskOnce", "Reading"]
 
 _T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class _Flight(Generic[_T]):
+    task: asyncio.Task[_T]
+    waiting: int
+
+
+class SingleFlight(Generic[_T]):
+    """Runs a question's call once; callers that ask it meanwhile get the same result.
+
+    The call is cancelled when no caller waits for it any more, and only then.
+    """
+
+    def __init__(self) -> None:
+        self._flights: dict[tuple[int, str], _Flight[_T]] = {}
+
+    async def do(self, key: str, call: Callable[[], Awaitable[_T]]) -> _T:
+        """Return the call's result.
+
+        Args:
+            key: The question.
+            call: Makes the call.
+        """
+        # Tasks belong to a loop, and a judge may serve several, one after the other.
+        at = (id(asyncio.get_running_loop()), key)
+        flight = self._flights.get(at)
+        if flight is None:
+            flight = self._flights[at] = _Flight(asyncio.ensure_future(_awaited(call)), 0)
+            flight.task.add_done_callback(partial(self._forget, at, flight))
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                self._forget(at, flight)
+                flight.task.cancel()
+
+    def _forget(self, at: tuple[int, str], flight: _Flight[_T], _task: object = None) -> None:
+        if self._flights.get(at) is flight:
+            del self._flights[at]
+
+
+async def _awaited(call: Callable[[], Awaitable[_T]]) -> _T:
+    return await call()
+
+
+async def run_bounded(
+    jobs: Iterable[_T], work: Callable[[_T], Awaitable[None]], workers: int
+) -> None:
+    """Run jobs with a few workers, so that a million jobs do not make a million tasks.
+
+    The first error ends all work and is raised as it is.
+
+    Args:
+        jobs: The jobs, taken one by one.
+        work: Runs one job.
+        workers: Jobs at the same time at most.
+    """
+    queue = iter(jobs)
+
+    async def worker() -> None:
+        for job in queue:
+            await work(job)
+
+    tasks = [asyncio.ensure_future(worker()) for _ in range(workers)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 _RENEW_SECONDS = 20.0
 _REMEMBERED = 50_000

@@ -1,16 +1,81 @@
-"""A hard budget: a call is made only if its highest possible cost still fits."""
+"""What calls took and may cost: usage, prices, and a budget that is never exceeded.
+
+A call is made only if its highest possible cost still fits.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from math import fsum
+from typing import Protocol
+
+from hallujudge.metrics.framework.results import JsonValue
 
 from ..access.caller import current_caller
 from ..access.spending import Crowded, Hold, Ledger
 from ..errors import InvalidInputError
-from .usage import Usage
+from .cache_file import Record
 
-__all__ = ["Budget", "Prices", "Reservation"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What answers took. Calls that gave no answer are in a judge's statistics, not here."""
+
+    calls: int = 0
+    """Calls that were answered."""
+    prompt_tokens: int = 0
+    """Tokens sent, as the server counted them."""
+    cached_tokens: int = 0
+    """Those of them that the server had from an earlier prompt, where it says so."""
+    completion_tokens: int = 0
+    """Tokens received."""
+    latency_seconds: float = 0.0
+    """Time from sending to the whole answer, summed over calls."""
+    cost: float | None = None
+    """Price by the settings; None where no prices are set."""
+
+    @classmethod
+    def total(cls, usages: Iterable[Usage]) -> Usage:
+        """Return the sum, which does not depend on the order of the usages."""
+        parts = list(usages)
+        costs = [part.cost for part in parts if part.cost is not None]
+        return cls(
+            calls=sum(part.calls for part in parts),
+            prompt_tokens=sum(part.prompt_tokens for part in parts),
+            cached_tokens=sum(part.cached_tokens for part in parts),
+            completion_tokens=sum(part.completion_tokens for part in parts),
+            latency_seconds=fsum(part.latency_seconds for part in parts),
+            cost=fsum(costs) if costs else None,
+        )
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage.total((self, other))
+
+    @classmethod
+    def from_record(cls, value: object) -> Usage:
+        """Read a usage from a record of the cache; an unreadable one is empty."""
+        try:
+            return cls(**value) if isinstance(value, dict) else cls()
+        except TypeError:
+            return cls()
+
+    def to_record(self) -> dict[str, JsonValue]:
+        """Return the usage as the cache keeps it, unrounded."""
+        return asdict(self)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the usage as an item's evidence shows it."""
+        return {
+            "calls": self.calls,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "completion_tokens": self.completion_tokens,
+            "latency_seconds": round(self.latency_seconds, 6),
+            "cost": None if self.cost is None else round(self.cost, 9),
+        }
+
 
 _MILLION = 1_000_000
 
@@ -183,3 +248,74 @@ class Budget:
             and bool(self._holders)
             and (self.spent + self._held + cost > limit >= self.spent + cost)
         )
+
+
+class VerdictStore(Protocol):
+    """Keeps records of replies; see :class:`VerdictCache`."""
+
+    async def open(self) -> None:
+        """Refuse a store that can't be used."""
+
+    def check(self) -> None:
+        """Do the same outside an event loop."""
+
+    async def get(self, key: str) -> Record | None:
+        """Return the record of a key; None if there is none."""
+
+    async def claim(self, key: str) -> Record | None:
+        """Return the record of a key, or None if the caller must make the call now."""
+
+    async def renew(self, key: str) -> None:
+        """Keep a claim whose call is still under way."""
+
+    async def release(self, key: str) -> None:
+        """End a claim whose call gave no record."""
+
+    async def put(self, key: str, judge: str, record: Record) -> None:
+        """Keep a record."""
+
+    async def server_of(self, url: str, model: str) -> str | None:
+        """Return the server version last seen at an address."""
+
+    async def remember_server(self, url: str, model: str, server: str) -> None:
+        """Keep the server version seen at an address."""
+
+    async def close(self) -> None:
+        """Write what is not written yet."""
+
+
+class CallBudget(Protocol):
+    """Limits calls and their cost; see :class:`Budget`."""
+
+    prices: Prices | None
+    """What tokens cost; None: not known."""
+
+    def cost_of(self, usage: Usage) -> float | None:
+        """Return the cost of a call; None if prices are not known."""
+
+    async def reserve(self, most_prompt: int, most_completion_tokens: int) -> Reservation | None:
+        """Reserve one call; None if the budget does not hold it."""
+
+    def settle(self, reservation: Reservation, cost: float | None) -> None:
+        """Replace a reservation by what the call cost."""
+
+    def keep(self, reservation: Reservation) -> None:
+        """Count a reservation as spent."""
+
+    def exhausted_detail(self) -> str:
+        """Return why the call that was refused last is not made."""
+
+
+class SharedCalls(Protocol):
+    """A verdict store and budgets that several processes share."""
+
+    verdicts: VerdictStore
+    """The verdict store."""
+
+    def budget(self, judge: str, prices: Prices | None) -> CallBudget | None:
+        """Return the budget of a judge; None: nothing is limited.
+
+        Args:
+            judge: ``llm`` or ``fallback``.
+            prices: What its tokens cost.
+        """

@@ -5,21 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from ..faults import fault_of
+from ..errors import fault_of
 from .failures import CallFailedError, FailureKind, shown_text
-from .templates import Message
-
-__all__ = [
-    "ChatReply",
-    "ChatRequest",
-    "Dialect",
-    "Sampling",
-    "TokenChoice",
-    "parse_reply",
-    "payload_of",
-]
+from .prompt_templates import Message
 
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
 """Whose extensions a server understands: OpenAI's names, vLLM's in addition, or neither."""
@@ -290,3 +280,31 @@ def _token_of(entry: Mapping[str, object]) -> tuple[str, float]:
 def _is_possible(entry: Mapping[str, object]) -> bool:
     """Whether a token was possible; servers may list those that a constraint rules out."""
     return entry["logprob"] != float("-inf")
+
+
+SHOWN_CHARS = 80
+"""How many characters of a reply a message quotes."""
+
+
+class ReplyProblem(NamedTuple):
+    """Why a reply cannot be read."""
+
+    reason: str
+    """The reason, such as ``REPLY_TRUNCATED``."""
+    detail: str
+    """The reason in words."""
+
+
+def reply_problem(reply: ChatReply) -> ReplyProblem | None:
+    """Return why a whole reply cannot be read; None if it can."""
+    if reply.refusal or reply.finish_reason == "content_filter":
+        said = f": {reply.refusal[:SHOWN_CHARS]!r}" if reply.refusal else ""
+        return ReplyProblem("JUDGE_REFUSED", f"the model refused to answer{said}")
+    if reply.finish_reason == "length":
+        return ReplyProblem("REPLY_TRUNCATED", f"the reply was cut off: {shown(reply.content)}")
+    return None
+
+
+def shown(text: str) -> str:
+    """Quote the beginning of a text for a message."""
+    return repr(text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…")

@@ -4,28 +4,59 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from ..errors import HallujudgeError, InvalidInputError
-from ..observe.recorder import Attributes, recorder
-from ..observe.values import JudgeCall, JudgeState
+from ..observe.recorder import Attributes, JudgeCall, JudgeState, recorder
+from ..stopping import is_held_back, leave_to_call
 from .batch_files import BatchFiles
-from .budget import Budget, Reservation
+from .budget import Budget, CallBudget, Reservation, Usage
+from .call_policy import (
+    AdaptiveLimiter,
+    Call,
+    ChatServer,
+    Outage,
+    Patience,
+    RetryPolicy,
+    Tools,
+    next_server,
+    preferred,
+)
 from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payload_of
-from .drain import is_held_back, leave_to_call
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
-from .limiter import AdaptiveLimiter
-from .model_names import is_asked_model
-from .outage import Outage
-from .patience import Call, Patience, Tools
-from .retry import RetryPolicy
-from .servers import ChatServer, next_server, preferred
-from .shared import CallBudget
-from .usage import Usage
 
-__all__ = ["Answer", "CallStatistics", "ChatClient", "ChatSettings", "Tools"]
+ANY_MODEL = "*"
+"""Accepts replies of any model."""
+
+# A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
+_SNAPSHOT = re.compile(r"-\d{4}.*|@.+|:latest")
+
+
+def is_asked_model(told: str, asked: str, accepted: Collection[str] = ()) -> bool:
+    """Tell whether the model that a reply names is the one that was asked for.
+
+    Folders before the name do not count: gateways add and drop them.
+
+    Args:
+        told: The reply's model; empty: the server names none.
+        asked: The request's model.
+        accepted: More names that replies may carry; ``*`` accepts all.
+    """
+    if not told or ANY_MODEL in accepted:
+        return True
+    name, wanted = _last(told), _last(asked)
+    if name == wanted or name in {_last(other) for other in accepted}:
+        return True
+    return name.startswith(wanted) and _SNAPSHOT.fullmatch(name[len(wanted) :]) is not None
+
+
+def _last(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2].casefold()
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from .budget import Prices
 from .chat import ChatRequest
 from .client import ChatClient
 from .failures import CallFailedError
-from .templates import Message
+from .prompt_templates import Message
 
 __all__ = [
     "Estimate",

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ..errors import InvalidInputError, MissingExtraError
-from ..imports import import_in_thread
-from ..settings.addresses import web_address
-from ..settings.secret import Secret
-from ..version import __version__
+from ..installation import __version__
+from ..settings.connection import Secret, web_address
+from ..threads import import_in_thread
 from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of_status
 
 if TYPE_CHECKING:

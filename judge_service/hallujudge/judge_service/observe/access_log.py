@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import OutputError
-from .recorder import Recorder
-from .values import CallRecord
+from .recorder import CallRecord, Recorder
 
 __all__ = ["AccessLog", "access_line"]
 

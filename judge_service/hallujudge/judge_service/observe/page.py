@@ -13,7 +13,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from ..errors import InvalidInputError, MissingExtraError
-from ..settings.addresses import is_ipv6, plain_host, web_address, with_port
+from ..settings.connection import is_ipv6, plain_host, web_address, with_port
 
 try:
     from prometheus_client import CollectorRegistry, make_wsgi_app

@@ -1,31 +1,141 @@
-"""Where the layers record what they do. The base class records nothing."""
+"""Recording of calls, judge calls and the state of models. The base class records nothing."""
 
 from __future__ import annotations
 
+import enum
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from hallujudge.metrics import ItemResult, Outcome
 
 from ..access.caller import Caller
-from .values import CallRecord, JudgeCall, Stage, key_label
 
-__all__ = [
-    "Attributes",
-    "Outcomes",
-    "Recorder",
-    "begin_recording",
-    "record_caller",
-    "record_failure",
-    "record_items",
-    "record_outcomes",
-    "record_running",
-    "record_waiting",
-    "recorder",
-]
+NO_CALLER = "unknown"
+"""The key label of a call that was refused before its caller was known."""
+
+
+class Stage(enum.Enum):
+    """How far a call has come."""
+
+    BEGUN = enum.auto()
+    WAITING = enum.auto()
+    RUNNING = enum.auto()
+
+
+@dataclass(slots=True, kw_only=True)
+class CallRecord:
+    """One RPC, from its first byte to its end. It holds no response, and no key."""
+
+    method: str
+    """The method's name, such as ``Score``."""
+    service: str = ""
+    """The full name of the method's service; empty: the call is not of a method."""
+    request_id: str = ""
+    """The id that the client chose, or one that the server chose."""
+    peer: str = ""
+    """The caller's address."""
+    key: str = NO_CALLER
+    """The id of the caller's key, or the kind of caller; see :func:`key_label`."""
+    stage: Stage = Stage.BEGUN
+    """How far it has come."""
+    wait_began: float = 0.0
+    """When it began to wait, by :func:`time.perf_counter`."""
+    metric: str = ""
+    """The metric whose items it scored last; empty: none."""
+    scored: int = 0
+    """Its scored items."""
+    unscored: int = 0
+    """Its unscored items."""
+    seconds: float = 0.0
+    """How long it took."""
+    waited_seconds: float = 0.0
+    """How long it waited to be admitted."""
+    status: str = "OK"
+    """The name of its gRPC status code."""
+    error: str = ""
+    """The text of its error, which may quote what the caller sent."""
+    trace_id: str = ""
+    """The id of its trace; empty: it is not traced."""
+
+    @property
+    def items(self) -> int:
+        """The number of its items."""
+        return self.scored + self.unscored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerState:
+    """What worker processes do."""
+
+    busy: int = 0
+    """Workers that work."""
+    waiting: int = 0
+    """Tasks that wait for a worker."""
+    deaths: int = 0
+    """Workers that died at work since the server started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsActivity:
+    """How many jobs there are, and whether they move."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """State -> number of jobs; empty: they were not counted yet, or the server keeps none."""
+    still_seconds: float = 0.0
+    """Seconds since a job got results or ended, while some are queued or running, or while their
+    database can't be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCall:
+    """One call that was sent to a language model."""
+
+    model: str
+    """The model, as the settings name it."""
+    outcome: str
+    """``answered``, or the kind of failure."""
+    seconds: float
+    """How long it took."""
+    prompt_tokens: int = 0
+    """Tokens sent."""
+    cached_tokens: int = 0
+    """Those of them that the model's server had cached."""
+    completion_tokens: int = 0
+    """Tokens received."""
+    cost: float = 0.0
+    """Price by the settings; 0 where none is set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeState:
+    """The calls to one language model at this moment."""
+
+    model: str
+    """The model, as the settings name it."""
+    running: int
+    """Calls under way."""
+    waiting: int
+    """Calls that wait for a place."""
+    limit: int
+    """Calls that may be under way."""
+    circuit_open: bool
+    """Whether it is not called for a while, because calls before failed."""
+
+
+def key_label(caller: Caller) -> str:
+    """Return what stands for a caller in metrics and logs.
+
+    The id of a key is ours. Addresses and names in certificates are not: they share one word each.
+    """
+    if caller.key_id:
+        return caller.key_id
+    kind = caller.id.partition(":")[0]
+    return {"peer": "anonymous"}.get(kind, kind)
+
 
 Attributes: TypeAlias = Mapping[str, str | int | float | bool]
 """What a span says."""
@@ -161,3 +271,76 @@ def record_outcomes(metric: str, outcomes: Outcomes) -> None:
         call.scored += scored
         call.unscored += sum(outcomes.values()) - scored
     recorder().items_scored(metric, outcomes)
+
+
+class Together(Recorder):
+    """Passes everything on to several recorders.
+
+    Args:
+        parts: The recorders; each sees what those before it wrote into a call.
+    """
+
+    def __init__(self, parts: Sequence[Recorder]) -> None:
+        self._parts = tuple(parts)
+
+    def call_begun(self, call: CallRecord, metadata: Iterable[tuple[str, str | bytes]]) -> None:
+        """Pass it on."""
+        headers = tuple(metadata)
+        for part in self._parts:
+            part.call_begun(call, headers)
+
+    def call_waits(self, call: CallRecord) -> None:
+        """Pass it on."""
+        for part in self._parts:
+            part.call_waits(call)
+
+    def call_runs(self, call: CallRecord) -> None:
+        """Pass it on."""
+        for part in self._parts:
+            part.call_runs(call)
+
+    def call_ended(self, call: CallRecord) -> None:
+        """Pass it on."""
+        for part in self._parts:
+            part.call_ended(call)
+
+    def items_scored(self, metric: str, outcomes: Outcomes) -> None:
+        """Pass it on."""
+        for part in self._parts:
+            part.items_scored(metric, outcomes)
+
+    def judge_called(self, call: JudgeCall) -> None:
+        """Pass it on."""
+        for part in self._parts:
+            part.judge_called(call)
+
+    def budget_refused(self) -> None:
+        """Pass it on."""
+        for part in self._parts:
+            part.budget_refused()
+
+    def looked_up(self, found: str) -> None:
+        """Pass it on."""
+        for part in self._parts:
+            part.looked_up(found)
+
+    def fell_back(self, judge: str, reason: str) -> None:
+        """Pass it on."""
+        for part in self._parts:
+            part.fell_back(judge, reason)
+
+    def span(self, name: str, attributes: Attributes) -> AbstractContextManager[None]:
+        """Pass it on."""
+        return self._span(name, attributes)
+
+    @contextmanager
+    def _span(self, name: str, attributes: Attributes) -> Iterator[None]:
+        with ExitStack() as stack:
+            for part in self._parts:
+                stack.enter_context(part.span(name, attributes))
+            yield
+
+    def close(self) -> None:
+        """Close the recorders."""
+        for part in self._parts:
+            part.close()

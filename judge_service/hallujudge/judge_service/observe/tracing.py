@@ -8,10 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 import grpc
 
 from ..errors import InvalidInputError, MissingExtraError
-from ..settings.addresses import web_address
-from ..version import __version__
-from .recorder import Attributes, Recorder
-from .values import CallRecord
+from ..installation import __version__
+from ..settings.connection import web_address
+from .recorder import Attributes, CallRecord, Recorder
 
 try:
     from opentelemetry import context, trace

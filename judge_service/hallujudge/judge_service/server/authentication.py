@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from ..access.caller import Caller, Scope
-from ..access.store import KeyStore
+from ..access.key_store import KeyStore
 from ..errors import InvalidInputError, UnauthenticatedError
-from ..settings.addresses import with_port
+from ..settings.connection import with_port
 
 if TYPE_CHECKING:
     import grpc
 
-    from ..settings.server import ServerSettings
+    from ..settings.server_settings import ServerSettings
 
 
 def peer_of(client: tuple[str, int] | None) -> str:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ..access.caller import Caller
-from ..access.fair import FairQueue
-from ..access.rates import CallerLimits
+from ..access.caller import Caller, CallerLimits
+from ..access.fair_queue import FairQueue
 from ..errors import DeadlineError, HallujudgeError, OverloadedError, UnavailableError
 
 

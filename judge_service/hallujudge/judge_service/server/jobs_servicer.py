@@ -14,10 +14,9 @@ from hallujudge.judge.v1 import scoring_pb2
 
 from ..engine.registry import metric_entry
 from ..errors import UnsupportedError
-from ..jobs.owners import current_owner, kept_caller
-from ..jobs.service import JobService
-from ..jobs.values import JobLimits, NewJob, ScoredBytes
-from ..settings.server import state_folder
+from ..jobs.job import JobLimits, NewJob, ScoredBytes, current_owner, kept_caller
+from ..jobs.job_service import JobService
+from ..settings.server_settings import state_folder
 from ..wire import convert as _convert
 from ..wire.job_messages import (
     WireCodec,
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
 
     from ..engine import Engine
     from ..engine.spec import ScoreSpec
-    from ..settings.judges import JudgeSettings
-    from ..settings.server import ResolvedSettings, ServerSettings
+    from ..settings.judge_settings import JudgeSettings
+    from ..settings.server_settings import ResolvedSettings, ServerSettings
     from .workers.pool import WorkerPool
 
 

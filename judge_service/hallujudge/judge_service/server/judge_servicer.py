@@ -14,7 +14,7 @@ from ..engine import Engine, ScoringSession, metric_names
 from ..engine.registry import MetricEntry, metric_entry
 from ..engine.streams import TICK_SECONDS, ordered_map, with_ticks
 from ..errors import InvalidInputError
-from ..version import __version__
+from ..installation import __version__
 from .calls import Calls
 from .flow_control import Held, Window
 from .request_checks import GroupLimit, groups_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import grpc
 
     from ..engine.spec import ScoreSpec
-    from ..settings.server import ServerSettings
+    from ..settings.server_settings import ServerSettings
 
 
 def metric_info(entry: MetricEntry) -> pb.MetricInfo:

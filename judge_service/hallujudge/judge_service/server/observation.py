@@ -15,17 +15,22 @@ import grpc
 
 from ..engine import Engine, ScoreSpec
 from ..engine.registry import metric_entry
-from ..observe.recorder import Recorder, begin_recording
-from ..observe.together import Together
-from ..observe.values import CallRecord, JobsActivity, WorkerState
+from ..observe.recorder import (
+    CallRecord,
+    JobsActivity,
+    Recorder,
+    Together,
+    WorkerState,
+    begin_recording,
+)
 from .authentication import host_of
 from .interceptors import Context, Handler, WrappingInterceptor, rule_of
 
 if TYPE_CHECKING:
-    from ..jobs.service import JobService
+    from ..jobs.job_service import JobService
     from ..observe.page import MetricsPage
-    from ..observe.values import JudgeState
-    from ..settings.server import ServerSettings
+    from ..observe.recorder import JudgeState
+    from ..settings.server_settings import ServerSettings
     from .workers.pool import WorkerPool
 
 
@@ -297,8 +302,8 @@ def _metrics(
     workers: WorkerPool | None,
     jobs: JobService | None,
 ) -> tuple[MetricsPage, Recorder]:
-    from ..observe.metrics import MetricsRecorder, Readings, new_registry
     from ..observe.page import MetricsPage
+    from ..observe.prometheus import MetricsRecorder, Readings, new_registry
 
     def judges() -> Sequence[JudgeState]:
         factory = engine.resources.built_judges

@@ -18,7 +18,7 @@ from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
 from ..engine.streams import TICK_SECONDS, ordered_map, with_ticks
 from ..observe.recorder import record_outcomes
-from ..settings.server import ServerSettings
+from ..settings.server_settings import ServerSettings
 from .flow_control import Held, Window
 from .interceptors import Context, Handler, WrappingInterceptor
 from .judge_servicer import MAX_CONCURRENCY, RESULT_FACTOR, first_of

@@ -23,16 +23,16 @@ from ..access.turns import Turns, begin_turns
 from ..engine import Engine
 from ..engine.resources import Offers, Resources
 from ..errors import HallujudgeError, MissingExtraError
-from ..grace import MARGIN_SECONDS, Grace, in_daemon_thread
 from ..observe.recorder import begin_recording
-from ..settings.addresses import with_port
-from ..settings.server import (
+from ..settings.connection import with_port
+from ..settings.server_settings import (
     ResolvedSettings,
     ServerSettings,
     child_environment,
     spending_path,
     state_folder,
 )
+from ..stopping import MARGIN_SECONDS, Grace, in_daemon_thread
 from .authentication import describes_itself, is_loopback, open_door
 from .jobs_servicer import job_service, with_verdict_cache
 from .observation import Observation, observe
@@ -42,10 +42,10 @@ from .workers.pool import WorkerPool, started
 
 if TYPE_CHECKING:
     from ..engine.judge_factory import JudgeFactory
-    from ..jobs.service import JobService
+    from ..jobs.job_service import JobService
     from ..llm.vllm import VllmServer
     from ..observe.recorder import Recorder
-    from ..settings.judges import JudgeSettings
+    from ..settings.judge_settings import JudgeSettings
     from .http.listener import HttpListener
 
 
@@ -416,7 +416,7 @@ async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> 
 
 
 def _new_vllm(settings: JudgeSettings) -> VllmServer:
-    from ..engine.started_vllm import vllm_server
+    from ..llm.vllm import vllm_server
 
     return vllm_server(
         settings,

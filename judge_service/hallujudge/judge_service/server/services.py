@@ -14,7 +14,7 @@ from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc, judge_service_pb2, judg
 from ..access.turns import Turns
 from ..errors import InvalidInputError, MissingExtraError
 from ..observe.recorder import Recorder
-from ..settings.addresses import with_port
+from ..settings.connection import with_port
 from .authentication import Door
 from .flow_control import Admission, CallTimes, RunningCalls
 from .interceptors import GuardInterceptor
@@ -27,8 +27,8 @@ from .workers.pool import WorkerPool
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ..jobs.service import JobService
-    from ..settings.server import ServerSettings
+    from ..jobs.job_service import JobService
+    from ..settings.server_settings import ServerSettings
 
 
 SERVICE_NAMES = tuple(

@@ -11,7 +11,7 @@ import grpc
 from ..errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from ..settings.server import ServerSettings
+    from ..settings.server_settings import ServerSettings
 
 __all__ = ["server_context", "server_credentials"]
 

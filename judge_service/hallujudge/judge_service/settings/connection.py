@@ -1,4 +1,4 @@
-"""Settings of a client's connection: argument > environment > default."""
+"""How servers are reached: addresses, secrets, and the settings of a client's connection."""
 
 from __future__ import annotations
 
@@ -6,11 +6,121 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import AnyStr
+from urllib.parse import SplitResult, urlsplit
 
 from ..errors import InvalidInputError
-from .secret import Secret, read_secret
 
-__all__ = ["Connection", "host_of", "is_here", "load_connection"]
+
+def web_address(text: str) -> SplitResult | None:
+    """Return the parts of an address such as ``http://127.0.0.1:8000/v1``; None: it is not one.
+
+    The host and the port of the parts can be read without an error.
+    """
+    try:
+        parts = urlsplit(text)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half of an IPv6 address, or a port above 65,535
+        return None
+    return parts if parts.scheme in ("http", "https") and has_host else None
+
+
+def plain_host(host: str) -> str:
+    """Return a host without the brackets that an IPv6 address has beside a port."""
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
+def is_ipv6(host: str) -> bool:
+    """Return whether a host is an IPv6 address, with or without brackets."""
+    try:
+        return ipaddress.ip_address(plain_host(host)).version == 6
+    except ValueError:
+        return False
+
+
+def with_port(host: str, port: int) -> str:
+    """Return an address such as ``127.0.0.1:50051`` or ``[::1]:50051``."""
+    return f"[{plain_host(host)}]:{port}" if is_ipv6(host) else f"{host}:{port}"
+
+
+_MAX_KEY_BYTES = 16_384
+
+
+class Secret:
+    """A text that is shown only by :meth:`reveal`.
+
+    Args:
+        value: The secret; white space around it, such as a file's last line break, is dropped.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value.strip()
+
+    def reveal(self) -> str:
+        """Return the secret. Pass it only to the request that needs it."""
+        return self._value
+
+    def scrubbed(self, text: AnyStr) -> AnyStr:
+        """Return a text with every occurrence of the secret masked."""
+        if not self._value:
+            return text
+        if isinstance(text, bytes):
+            return text.replace(self._value.encode(), b"***")
+        return text.replace(self._value, "***")
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret('***')" if self._value else "Secret('')"
+
+    __str__ = __repr__
+
+    def __format__(self, _spec: str) -> str:
+        return repr(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __reduce__(self) -> str:
+        raise TypeError("a secret is never pickled or copied")
+
+
+def read_secret(environ: Mapping[str, str], name: str) -> Secret:
+    """Return a secret from the environment, or from the file that it names.
+
+    Args:
+        environ: The environment.
+        name: The variable; with ``_FILE`` it names a file.
+
+    Raises:
+        InvalidInputError: The file cannot be read, or both are given.
+    """
+    file = environ.get(f"{name}_FILE", "")
+    if not file:
+        return Secret(environ.get(name, ""))
+    if environ.get(name):
+        raise InvalidInputError(f"both {name} and {name}_FILE are set; unset one of them")
+    try:
+        with Path(file).open("rb") as stream:
+            data = stream.read(_MAX_KEY_BYTES + 1)
+        text = data.decode().strip()
+    except (OSError, UnicodeDecodeError) as err:
+        # The error's text may hold bytes of the key.
+        told = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"
+        raise InvalidInputError(
+            f"{name}_FILE: {file!r} cannot be read: {told}; give a file that contains only the key"
+        ) from (err if isinstance(err, OSError) else None)
+    if len(data) > _MAX_KEY_BYTES or not text or "\n" in text:
+        raise InvalidInputError(f"{name}_FILE: {file!r} must contain only the key, in one line")
+    return Secret(text)
+
 
 _PREFIX = "HALLUJUDGE_"
 API_KEY = "HALLUJUDGE_API_KEY"

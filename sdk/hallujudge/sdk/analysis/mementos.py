@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from hallujudge.judge_service.engine.resources import read_graph
-from hallujudge.judge_service.faults import fault_of
+from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.mementos.sequence_analyses import (
     BehaviorPairs,
     ScoredSequence,

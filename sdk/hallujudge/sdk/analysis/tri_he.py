@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from hallujudge.judge_service.faults import fault_of
+from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.framework.agreement import Level, human_agreement, krippendorff_alpha
 from hallujudge.metrics.framework.claims import (
     ClaimParts,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hallujudge.judge_service.faults import fault_of
+from hallujudge.judge_service.errors import fault_of
 from hallujudge.synonym_graphs import compile_matcher, load_graph
 
 from ..errors import ArchiveError

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from hallujudge.judge_service.faults import fault_of
+from hallujudge.judge_service.errors import fault_of
 
 from ..errors import ArchiveError, InvalidInputError
 from .inputs import InputOptions, Responses

@@ -18,7 +18,7 @@ from hallujudge.judge_service.engine.streams import (
     ordered_map,
     with_ticks,
 )
-from hallujudge.judge_service.version import __version__
+from hallujudge.judge_service.installation import __version__
 from hallujudge.metrics import Report
 
 from .base import Batch, BatchResult, RunHeader, ServerInfo
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.engine.registry import FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
+    from hallujudge.judge_service.llm.budget import SharedCalls
     from hallujudge.judge_service.llm.estimate import Estimate
-    from hallujudge.judge_service.llm.shared import SharedCalls
     from hallujudge.metrics import Item, ItemResult
 
 __all__ = ["EmbeddedBackend"]
@@ -55,8 +55,8 @@ class EmbeddedBackend:
 
     def judge_settings(self) -> dict[str, object]:
         """Return the settings of the judges that are not at their defaults; no keys are in it."""
-        from hallujudge.judge_service.settings.judges import JudgeSettings
-        from hallujudge.judge_service.settings.server import load_settings
+        from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+        from hallujudge.judge_service.settings.server_settings import load_settings
 
         settings, default = load_settings(self.settings).judges, JudgeSettings()
         values = {entry.name: getattr(settings, entry.name) for entry in fields(settings)}
@@ -69,7 +69,7 @@ class EmbeddedBackend:
 
     def with_cache(self, path: Path) -> EmbeddedBackend | None:
         """Return a backend that keeps verdicts in a file; None: the settings name one already."""
-        from hallujudge.judge_service.settings.server import load_settings
+        from hallujudge.judge_service.settings.server_settings import load_settings
 
         if load_settings(self.settings).judges.verdict_cache:
             return None
@@ -150,7 +150,7 @@ class EmbeddedBackend:
 
 def _judges(arguments: Mapping[str, object], shared: SharedCalls | None) -> JudgeFactory:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.settings.server import load_settings
+    from hallujudge.judge_service.settings.server_settings import load_settings
 
     resolved = load_settings(arguments)
     return JudgeFactory(resolved.judges, resolved.keys, shared=shared)

@@ -20,8 +20,8 @@ import grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine.streams import RunProgress, with_ticks
+from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.settings.connection import Connection, load_connection
-from hallujudge.judge_service.version import __version__
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc
 from hallujudge.judge_service.wire.tri_he import with_graphs

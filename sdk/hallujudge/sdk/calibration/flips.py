@@ -94,7 +94,7 @@ async def _retried(
 ) -> list[Retrial]:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.judges.judge_checks import retry_claims
-    from hallujudge.judge_service.settings.server import load_settings
+    from hallujudge.judge_service.settings.server_settings import load_settings
 
     resolved = load_settings(judges)
     factory = JudgeFactory(resolved.judges, resolved.keys)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.registry import MetricEntry
     from hallujudge.judge_service.judges import Check
     from hallujudge.judge_service.settings.connection import Connection
-    from hallujudge.judge_service.settings.server import ResolvedSettings
+    from hallujudge.judge_service.settings.server_settings import ResolvedSettings
     from hallujudge.metrics import ItemResult
 
 __all__ = ["examine"]
@@ -72,7 +72,7 @@ def _findings(
 
 
 def _extras() -> Iterator[_Finding]:
-    from hallujudge.judge_service.extras import EXTRA_MODULES, install_advice, missing_modules
+    from hallujudge.judge_service.installation import EXTRA_MODULES, install_advice, missing_modules
 
     for extra in EXTRA_MODULES:
         missing = missing_modules(extra)
@@ -83,7 +83,9 @@ def _extras() -> Iterator[_Finding]:
 
 
 def _pipelines() -> str:
-    from hallujudge.judge_service.spacy_pipelines import installed_pipelines
+    from hallujudge.judge_service.extractors.library_extractors import (
+        installed_pipelines,
+    )
 
     names = ", ".join(installed_pipelines())
     return (
@@ -95,7 +97,7 @@ def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """The llm judge's server, where one is set up."""
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.judges import check_endpoint
-    from hallujudge.judge_service.settings.server import load_settings
+    from hallujudge.judge_service.settings.server_settings import load_settings
 
     resolved = load_settings(arguments)
     if not resolved.judges.llm_url and not resolved.judges.llm_model:
@@ -131,7 +133,7 @@ def _judge(arguments: Mapping[str, object]) -> Iterator[_Finding]:
 def _small_judges(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """Each small judge that the settings name, on a clear example."""
     from hallujudge.judge_service.engine.judge_options import configured_small_judges
-    from hallujudge.judge_service.settings.server import load_settings
+    from hallujudge.judge_service.settings.server_settings import load_settings
 
     resolved = load_settings(arguments)
     for name in configured_small_judges(resolved.judges):

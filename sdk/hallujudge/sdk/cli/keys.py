@@ -16,7 +16,7 @@ from .app import keys_app
 from .panels import access_option, budget_option, examples
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.access.keys import ApiKey
+    from hallujudge.judge_service.access.key_store import ApiKey
     from hallujudge.judge_service.access.spending import Ledger
 
 __all__: list[str] = []
@@ -65,7 +65,7 @@ def create(
 ) -> None:
     """Make a key and print it, once."""
     from hallujudge.judge_service.access.caller import Limits, Scope
-    from hallujudge.judge_service.access.keys import create_key
+    from hallujudge.judge_service.access.key_store import create_key
 
     known = {one.value: one for one in Scope}
     scopes = [part.strip() for text in scope for part in text.split(",")]
@@ -98,7 +98,7 @@ def create(
 @keys_app.command("list", epilog=examples("hallujudge keys list --file keys.json"))
 def list_keys(file: _File = None) -> None:
     """Print the keys, without their secrets, and what they spent today."""
-    from hallujudge.judge_service.access.keys import now, read_keys
+    from hallujudge.judge_service.access.key_store import now, read_keys
 
     moment, ledger = now(), _ledger()
     try:
@@ -116,14 +116,14 @@ def revoke(
     file: _File = None,
 ) -> None:
     """End a key; servers refuse it within a second."""
-    from hallujudge.judge_service.access.keys import revoke_key
+    from hallujudge.judge_service.access.key_store import revoke_key
 
     key = revoke_key(_path(file), key_id)
     typer.echo(f"revoked {key.id} ({key.name})")
 
 
 def _path(file: Path | None) -> Path:
-    from hallujudge.judge_service.settings.server import load_settings
+    from hallujudge.judge_service.settings.server_settings import load_settings
 
     if file is not None:
         return file
@@ -137,7 +137,7 @@ def _path(file: Path | None) -> Path:
 def _ledger() -> Ledger | None:
     """Return what keeps the spending of keys; None: nothing was spent yet."""
     from hallujudge.judge_service.access.spending import Ledger
-    from hallujudge.judge_service.settings.server import load_settings, spending_path
+    from hallujudge.judge_service.settings.server_settings import load_settings, spending_path
 
     path = spending_path(load_settings())
     return Ledger(path) if path.exists() else None

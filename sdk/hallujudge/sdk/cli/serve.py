@@ -155,7 +155,7 @@ def show(
     ] = ConfigFormat.TEXT,
 ) -> None:
     """Print every setting with its source."""
-    from hallujudge.judge_service.settings.server import load_settings, settings_toml
+    from hallujudge.judge_service.settings.server_settings import load_settings, settings_toml
 
     resolved = load_settings(file=config)
     if format is ConfigFormat.TOML:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hallujudge.judge_service.settings.server import load_settings
+from hallujudge.judge_service.settings.server_settings import load_settings
 from hallujudge.synonym_graphs import GraphError, SynonymGraph
 
 from ..archives.records import read_records
@@ -190,7 +190,7 @@ def _chooser(given: Mapping[str, object], kind: str) -> RootChooser | None:
     if not given and not (resolved.judges.llm_url and resolved.judges.llm_model):
         return None
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.extractors.roots import root_chooser
+    from hallujudge.judge_service.extractors.root_chooser import root_chooser
 
     factory = JudgeFactory(resolved.judges, resolved.keys)
     return root_chooser(

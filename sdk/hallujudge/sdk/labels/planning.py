@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from hallujudge.judge_service.faults import fault_of
+from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.calibration.label_sampling import allocate, drawn_places, expected_width
 
 from ..archives.json_files import read_json

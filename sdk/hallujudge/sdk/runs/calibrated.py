@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hallujudge.judge_service.faults import fault_of
+from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..archives.json_files import read_json

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.llm.budget import Prices, Reservation
-from hallujudge.judge_service.llm.cache import VerdictCache
-from hallujudge.judge_service.settings.judges import JudgeSettings
-from hallujudge.judge_service.settings.server import load_settings
+from hallujudge.judge_service.llm.verdict_cache import VerdictCache
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.server_settings import load_settings
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.llm.budget import Budget
-    from hallujudge.judge_service.llm.cache import Record
-    from hallujudge.judge_service.llm.usage import Usage
+    from hallujudge.judge_service.llm.budget import Budget, Usage
+    from hallujudge.judge_service.llm.cache_file import Record
 
 __all__ = ["CallKeeper", "RemoteCalls", "is_limited", "keeper_settings", "worker_settings"]
 

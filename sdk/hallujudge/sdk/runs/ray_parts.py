@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import ordered_map
-from hallujudge.judge_service.settings.server import load_settings
+from hallujudge.judge_service.settings.server_settings import load_settings
 
 from ..errors import InternalError, MissingExtraError, UnavailableError
 from .groups import ATTEMPTS, GROUP_BATCHES, Group, died, item_groups
@@ -23,7 +23,7 @@ from .ray_calls import CallKeeper, RemoteCalls, is_limited, keeper_settings, wor
 from .worker import Worker, WorkerSettings
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.llm.shared import SharedCalls
+    from hallujudge.judge_service.llm.budget import SharedCalls
 
     from ..archives import ItemSource
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hallujudge.judge_service.version import __version__
+from hallujudge.judge_service.installation import __version__
 
 from ..archives.inputs import CheckedArchive
 from ..archives.json_lines import Marks

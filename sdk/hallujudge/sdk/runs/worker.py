@@ -19,7 +19,7 @@ from .parts import Part, PartMaker
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
     from hallujudge.judge_service.engine.spec import ScoreSpec
-    from hallujudge.judge_service.llm.shared import SharedCalls
+    from hallujudge.judge_service.llm.budget import SharedCalls
 
     from ..archives.inputs import CheckedSlice, SliceReader
     from ..archives.json_lines import Span

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.settings.cores import usable_cores
+from hallujudge.judge_service.threads import usable_cores
 
 from ..errors import InvalidInputError
 

@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hallujudge.judge_service.settings.addresses import web_address
+from hallujudge.judge_service.settings.connection import web_address
 
 from ..errors import InvalidInputError, MissingExtraError, UnavailableError
 

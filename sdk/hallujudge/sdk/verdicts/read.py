@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.judge_service.faults import fault_of
+from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import Outcome
 
 from ..archives.records import Record

@@ -12,20 +12,20 @@ from support import scripted_llm as llm
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.errors import UnavailableError
-from hallujudge.judge_service.extractors.llm import (
-    LlmKeywordExtractor,
-    LlmTripletExtractor,
-)
-from hallujudge.judge_service.extractors.values import (
+from hallujudge.judge_service.extractors.extractor_interface import (
     DescriptionPair,
     KeywordExtractor,
     Keywords,
     TripletExtractor,
 )
-from hallujudge.judge_service.llm.cache import VerdictCache
+from hallujudge.judge_service.extractors.llm_extractors import (
+    LlmKeywordExtractor,
+    LlmTripletExtractor,
+)
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.llm.retry import RetryPolicy
+from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 
 TEXT = "A man isn't riding the Brown  horse. The man holds a rope."
 

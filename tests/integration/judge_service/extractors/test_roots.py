@@ -12,8 +12,12 @@ from support import scripted_llm as llm
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.extractors.roots import NO_ROOT, RootQuestion, root_chooser
-from hallujudge.judge_service.settings.judges import JudgeSettings
+from hallujudge.judge_service.extractors.root_chooser import (
+    NO_ROOT,
+    RootQuestion,
+    root_chooser,
+)
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 
 CHOICES = {"hound": ["dog", "cat"], "gizmo": ["dog", "cat"]}
 

@@ -21,10 +21,9 @@ from hallujudge.judge_service.errors import (
     VersionMismatchError,
 )
 from hallujudge.judge_service.jobs.database import Database
-from hallujudge.judge_service.jobs.progress import JobProgress
-from hallujudge.judge_service.jobs.store import JobStore
+from hallujudge.judge_service.jobs.job import Answer, Job, JobLimits, JobState, NewJob, Problem
+from hallujudge.judge_service.jobs.job_store import JobProgress, JobStore
 from hallujudge.judge_service.jobs.tables import versions
-from hallujudge.judge_service.jobs.values import Answer, Job, JobLimits, JobState, NewJob, Problem
 
 DAY = 86_400.0
 

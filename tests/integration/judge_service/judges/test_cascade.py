@@ -11,8 +11,8 @@ from support.llm_judges import CLAIMS, as_bytes, item, judge_of, shown
 from hallujudge.judge_service.judges import ChoiceJudge, Chosen, Router
 from hallujudge.judge_service.judges.escalation import Escalation
 from hallujudge.judge_service.judges.judge_prompts import Question
-from hallujudge.judge_service.llm.cache import VerdictCache
-from hallujudge.judge_service.llm.templates import load_template
+from hallujudge.judge_service.llm.prompt_templates import load_template
+from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 
 SURE, UNSURE = 0.9, 0.6
 SURE_MARGIN = math.log(SURE / (1 - SURE))

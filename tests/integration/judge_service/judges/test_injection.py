@@ -16,15 +16,19 @@ import pytest
 from support import scripted_llm as llm
 
 from hallujudge.judge_service.engine.judging_pipeline import choice_question
-from hallujudge.judge_service.extractors.llm import LlmKeywordExtractor, LlmTripletExtractor
-from hallujudge.judge_service.extractors.values import DescriptionPair
+from hallujudge.judge_service.extractors.extractor_interface import (
+    DescriptionPair,
+)
+from hallujudge.judge_service.extractors.llm_extractors import (
+    LlmKeywordExtractor,
+    LlmTripletExtractor,
+)
 from hallujudge.judge_service.judges import ChoiceJudge, JudgeRequestItem, LlmJudge
 from hallujudge.judge_service.judges.judge_prompts import questions_of
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
-from hallujudge.judge_service.llm.fence import as_line, defused, fenced
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.llm.retry import RetryPolicy
-from hallujudge.judge_service.llm.templates import load_template
+from hallujudge.judge_service.llm.prompt_templates import as_line, defused, fenced, load_template
 from hallujudge.metrics.framework.claims import Sentence, Triplet
 
 ATTEMPTS = [

@@ -17,7 +17,7 @@ from support.threads import PATIENCE, until
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import Router
 from hallujudge.judge_service.llm.budget import Budget, Prices
-from hallujudge.judge_service.llm.cache import VerdictCache
+from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.metrics.framework.claims import Sentence
 
 

@@ -8,9 +8,9 @@ from support import scripted_llm as llm
 
 from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, Router
 from hallujudge.judge_service.judges.small_judges import MatcherJudge
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.llm.retry import RetryPolicy
 from hallujudge.judge_service.matchers import ClaimQuery
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 

@@ -12,8 +12,8 @@ from support.llm_judges import CLAIMS, EXPECTED, as_bytes, item, judge_of, shown
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import Router
 from hallujudge.judge_service.llm.budget import Budget
-from hallujudge.judge_service.llm.cache import VerdictCache
-from hallujudge.judge_service.llm.retry import RetryPolicy
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
+from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 
 
 async def test_the_fallback_is_asked_what_the_first_could_not_answer() -> None:

@@ -14,11 +14,11 @@ from support.threads import PATIENCE
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.small_judges import SERVED_JUDGES, ServedJudge
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.llm.retry import RetryPolicy
 from hallujudge.judge_service.matchers import MatcherSettings
-from hallujudge.judge_service.settings.judges import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.metrics.framework.claims import Triplet
 
 DOCUMENT = "man riding horse. horse is brown. There is tree."

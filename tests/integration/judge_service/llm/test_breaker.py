@@ -10,8 +10,8 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 from support.threads import PATIENCE, until
 
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
-from hallujudge.judge_service.llm.retry import RetryPolicy
 
 
 async def test_the_circuit_opens_turns_calls_away_and_closes_after_a_probe() -> None:

@@ -9,8 +9,8 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, client_of, failure_of
 
 from hallujudge.judge_service.llm.budget import Budget, Prices
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
-from hallujudge.judge_service.llm.retry import RetryPolicy
 
 
 async def test_a_budget_of_zero_sends_nothing() -> None:

@@ -10,11 +10,11 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of, failure_of
 
 from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.llm.retry import RetryPolicy
 
 
 async def test_every_sampling_parameter_is_sent_and_the_key_too() -> None:

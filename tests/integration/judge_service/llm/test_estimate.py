@@ -12,8 +12,8 @@ from support.llm_judges import CLAIMS, item, judge_of
 
 from hallujudge.judge_service.judges.llm_judge import estimate_judge
 from hallujudge.judge_service.llm.budget import Prices
-from hallujudge.judge_service.llm.cache import VerdictCache
 from hallujudge.judge_service.llm.estimate import approximate_counter
+from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 
 
 async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 
 from hallujudge.judge_service.errors import UnavailableError
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import Answer
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
-from hallujudge.judge_service.llm.retry import RetryPolicy
 
 DOWN = [
     llm.error(503, "starting"),

@@ -9,10 +9,10 @@ import pytest
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World
 
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.llm.retry import RetryPolicy
 
 # Ports differ from run to run, and so do the servers of the images; of forty, both get some.
 IMAGES = [f"image {number}" for number in range(40)]

@@ -15,13 +15,12 @@ from support import scripted_llm
 from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-from hallujudge.judge_service.engine.started_vllm import vllm_server
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, UnavailableError
 from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, check_endpoint
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
-from hallujudge.judge_service.llm.retry import RetryPolicy
-from hallujudge.judge_service.llm.vllm import VllmServer, VllmSettings
-from hallujudge.judge_service.settings.judges import JudgeKeys, JudgeSettings
+from hallujudge.judge_service.llm.vllm import VllmServer, VllmSettings, vllm_server
+from hallujudge.judge_service.settings.judge_settings import JudgeKeys, JudgeSettings
 from hallujudge.metrics.framework.claims import Triplet
 
 STAND_IN = (sys.executable, str(Path(scripted_llm.__file__)))

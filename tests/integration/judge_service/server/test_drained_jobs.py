@@ -18,10 +18,10 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
-from hallujudge.judge_service.jobs.service import JobService
+from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.judges import JudgeSettings
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics.framework.claims import Triplet

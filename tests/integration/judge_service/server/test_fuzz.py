@@ -9,7 +9,7 @@ from support.fuzz import Fuzz
 from support.running import ServerProcess, peak_rss
 
 from hallujudge.judge_service.access.caller import Scope
-from hallujudge.judge_service.access.keys import create_key
+from hallujudge.judge_service.access.key_store import create_key
 
 _CALLS = 300
 _SECONDS = float(os.environ.get("HALLUJUDGE_FUZZ_SECONDS", "0"))

@@ -18,7 +18,7 @@ from hallujudge.judge_service.access.caller import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.server.interceptors import METHODS
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 
 _METRICS = "/hallujudge.judge.v1.JudgeService/ListMetrics"
 _STREAM = "/hallujudge.judge.v1.JudgeService/ScoreStream"

@@ -23,10 +23,10 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
-from hallujudge.judge_service.jobs.service import JobService
-from hallujudge.judge_service.jobs.values import JobLimits
+from hallujudge.judge_service.jobs.job import JobLimits
+from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.job_messages import WireCodec
 
 SPEC = scoring_pb2.ScoreSpec(

@@ -15,9 +15,9 @@ from support.rpc import health_stub, raw_call, refused
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.access.caller import Limits, Scope
-from hallujudge.judge_service.access.keys import create_key, revoke_key
+from hallujudge.judge_service.access.key_store import create_key, revoke_key
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
 from hallujudge.sdk.errors import (
     InvalidInputError,

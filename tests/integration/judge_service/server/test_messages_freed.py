@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 
 _SCORE = "/hallujudge.judge.v1.JudgeService/Score"
 _STREAM = "/hallujudge.judge.v1.JudgeService/ScoreStream"

@@ -27,7 +27,7 @@ from hallujudge.judge_service.errors import (
     VersionMismatchError,
 )
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.sdk import AsyncClient, ScoreRun

@@ -18,10 +18,10 @@ from support.threads import PATIENCE
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
-from hallujudge.judge_service.grace import Grace
-from hallujudge.judge_service.jobs.service import JobService
+from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.stopping import Grace
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem, Item, ItemResult

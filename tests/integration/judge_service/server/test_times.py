@@ -22,8 +22,8 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.judges import JudgeSettings
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.claims import Triplet

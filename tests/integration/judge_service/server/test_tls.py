@@ -15,7 +15,7 @@ from hallujudge.judge_service.access.caller import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.sdk import AsyncClient, Connection
 from hallujudge.sdk.backends.channel import diagnose
 

@@ -34,7 +34,7 @@ from hallujudge.judge_service.server.jobs_servicer import WorkersOfJobs
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.workers.pool import WorkerPool
 from hallujudge.judge_service.server.workers.tasks import Task
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem

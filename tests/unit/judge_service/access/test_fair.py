@@ -10,7 +10,7 @@ import pytest
 from support.threads import until
 
 from hallujudge.judge_service.access.caller import Caller, Limits, acting_as
-from hallujudge.judge_service.access.fair import FairQueue
+from hallujudge.judge_service.access.fair_queue import FairQueue
 from hallujudge.judge_service.access.turns import (
     Turns,
     begin_turns,
@@ -18,7 +18,7 @@ from hallujudge.judge_service.access.turns import (
     in_thread,
     map_cpu,
 )
-from hallujudge.judge_service.llm.limiter import AdaptiveLimiter
+from hallujudge.judge_service.llm.call_policy import AdaptiveLimiter
 
 ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.judge_service.access.caller import MAX_LIMIT, Limits, Scope
-from hallujudge.judge_service.access.keys import create_key, read_keys, revoke_key
-from hallujudge.judge_service.access.store import KeyStore
+from hallujudge.judge_service.access.key_store import KeyStore, create_key, read_keys, revoke_key
 from hallujudge.judge_service.errors import (
     InvalidInputError,
     NotFoundError,

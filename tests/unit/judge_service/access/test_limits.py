@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.access.caller import Caller, Limits, acting_as, current_caller
-from hallujudge.judge_service.access.rates import CallerLimits
+from hallujudge.judge_service.access.caller import (
+    Caller,
+    CallerLimits,
+    Limits,
+    acting_as,
+    current_caller,
+)
 from hallujudge.judge_service.access.spending import Hold, Ledger, Spent
 from hallujudge.judge_service.errors import OutputError, OverloadedError
 from hallujudge.judge_service.llm.budget import Budget, Prices

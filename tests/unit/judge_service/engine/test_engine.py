@@ -17,7 +17,7 @@ from hallujudge.judge_service.engine.spec import GraphSource, InlineGraph, Score
 from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
 from hallujudge.judge_service.matchers import MatcherSettings, ModelFolder
 from hallujudge.judge_service.matchers import matcher_models as opening
-from hallujudge.judge_service.settings.judges import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.synonym_graphs import SynonymGraph
 
 SPEC = ScoreSpec(metric="tri-he", options={"extractor": "given"})

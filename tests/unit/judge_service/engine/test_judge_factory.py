@@ -14,11 +14,8 @@ from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
 from hallujudge.judge_service.matchers import ClaimMatcher, MatcherSettings, ModelFolder
 from hallujudge.judge_service.matchers import matcher_models as opening
-from hallujudge.judge_service.settings.judges import (
-    JudgeKeys,
-    JudgeSettings,
-)
-from hallujudge.judge_service.settings.secret import Secret
+from hallujudge.judge_service.settings.connection import Secret
+from hallujudge.judge_service.settings.judge_settings import JudgeKeys, JudgeSettings
 from hallujudge.metrics import Triplet, Verdict
 
 LLM: dict[str, Any] = {"llm_url": "http://127.0.0.1:1/v1", "llm_model": "m"}

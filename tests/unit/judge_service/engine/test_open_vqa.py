@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hallujudge.judge_service.engine.families.pope import OpenAnswer, match_open_answers
+from hallujudge.judge_service.llm.budget import Usage
 from hallujudge.judge_service.llm.chat import ChatReply, ChatRequest
 from hallujudge.judge_service.llm.client import Answer
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
-from hallujudge.judge_service.llm.usage import Usage
 
 ANSWERS = ("cat",) * 6 + ("kitten",) * 3 + ("dog",)
 

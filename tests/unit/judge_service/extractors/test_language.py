@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.extractors.language import language_problem
+from hallujudge.judge_service.extractors.language_check import (
+    language_problem,
+)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import pytest
 from support.nltk_sample import write_nltk_data
 
 from hallujudge.judge_service.errors import MissingExtraError
-from hallujudge.judge_service.extractors.nltk_nouns import NltkNounExtractor
+from hallujudge.judge_service.extractors.library_extractors import (
+    NltkNounExtractor,
+)
 
 
 def test_nouns_are_lemmas_with_their_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

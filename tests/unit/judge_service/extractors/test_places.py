@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.extractors.places import Places, root_form
-from hallujudge.judge_service.extractors.values import (
-    Keyword,
+from hallujudge.judge_service.extractors.extractor_interface import Keyword
+from hallujudge.judge_service.extractors.llm_extractors import (
+    Places,
+    root_form,
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hallujudge.judge_service.extractors.llm import (
+from hallujudge.judge_service.extractors.llm_extractors import (
     SentenceExtractor,
 )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hallujudge.judge_service.jobs.activity import Activity
-from hallujudge.judge_service.observe.values import JobsActivity
+from hallujudge.judge_service.jobs.job_scoring import Activity
+from hallujudge.judge_service.observe.recorder import JobsActivity
 
 
 class Clock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.judge_service.access.caller import Caller, Limits, Scope, acting_as
-from hallujudge.judge_service.jobs.owners import caller_of, current_owner, kept_caller
+from hallujudge.judge_service.jobs.job import caller_of, current_owner, kept_caller
 
 
 @pytest.mark.parametrize(

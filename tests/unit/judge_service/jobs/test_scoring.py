@@ -12,12 +12,15 @@ import pytest
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
-from hallujudge.judge_service.jobs.activity import Activity
-from hallujudge.judge_service.jobs.changes import Changes
-from hallujudge.judge_service.jobs.scoring import JobScoring, StoppedError
-from hallujudge.judge_service.jobs.threads import DatabaseThreads
-from hallujudge.judge_service.jobs.values import Answer, Job, JobState, Problem, ScoredBytes
-from hallujudge.judge_service.llm.drain import CallDrain
+from hallujudge.judge_service.jobs.job import Answer, Job, JobState, Problem, ScoredBytes
+from hallujudge.judge_service.jobs.job_scoring import (
+    Activity,
+    Changes,
+    DatabaseThreads,
+    JobScoring,
+    StoppedError,
+)
+from hallujudge.judge_service.stopping import CallDrain
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem

@@ -8,7 +8,7 @@ from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import LlmJudge, Router
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.settings.secret import Secret
+from hallujudge.judge_service.settings.connection import Secret
 
 
 def test_routers_need_judges_of_different_names() -> None:

@@ -8,10 +8,10 @@ from typing import cast
 from support.chat_clients import REQUEST
 
 from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
-from hallujudge.judge_service.llm.cache import Record
+from hallujudge.judge_service.llm.budget import VerdictStore
+from hallujudge.judge_service.llm.cache_file import Record
 from hallujudge.judge_service.llm.chat import ChatRequest
 from hallujudge.judge_service.llm.client import Answer, ChatClient
-from hallujudge.judge_service.llm.shared import VerdictStore
 
 READING: Reading[str] = Reading(
     read=lambda _answer: "yes", to_record=lambda value: {"v": value}, from_record=lambda _: "kept"

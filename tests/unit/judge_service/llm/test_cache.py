@@ -16,8 +16,14 @@ from typing import Any
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.llm.cache import VerdictCache, cache_key
-from hallujudge.judge_service.llm.cache_file import CACHE_FORMAT, CacheFile, Record, new_owner
+from hallujudge.judge_service.llm.cache_file import (
+    CACHE_FORMAT,
+    CacheFile,
+    Record,
+    cache_key,
+    new_owner,
+)
+from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 
 KEY = cache_key({"a": 1})
 RECORD: Record = {"answers": {"0": {"choice": "supported", "margin": 0.1}}}

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hallujudge.judge_service.llm.drain import (
+from hallujudge.judge_service.stopping import (
     CallDrain,
     HeldBackError,
     is_held_back,

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.llm.loads import SharedLoads
+from hallujudge.judge_service.threads import SharedLoads
 
 
 class Key:

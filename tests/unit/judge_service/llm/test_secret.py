@@ -6,7 +6,7 @@ import pytest
 
 from hallujudge.judge_service.llm.client import ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.settings.secret import Secret
+from hallujudge.judge_service.settings.connection import Secret
 
 
 def test_a_secret_is_never_shown() -> None:

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.llm.templates import load_template, own_template, template_names
+from hallujudge.judge_service.llm.prompt_templates import (
+    load_template,
+    own_template,
+    template_names,
+)
 
 
 def test_every_template_has_a_name_a_version_and_a_hash_that_is_pinned() -> None:

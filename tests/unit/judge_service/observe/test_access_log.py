@@ -9,7 +9,7 @@ import pytest
 
 from hallujudge.judge_service.errors import OutputError
 from hallujudge.judge_service.observe.access_log import AccessLog, access_line
-from hallujudge.judge_service.observe.values import CallRecord
+from hallujudge.judge_service.observe.recorder import CallRecord
 
 
 def record(**fields: object) -> CallRecord:

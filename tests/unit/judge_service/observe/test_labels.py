@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hallujudge.judge_service.access.caller import Caller
-from hallujudge.judge_service.observe.labels import OTHER, BoundedLabel
-from hallujudge.judge_service.observe.values import key_label
+from hallujudge.judge_service.observe.prometheus import OTHER, BoundedLabel
+from hallujudge.judge_service.observe.recorder import key_label
 
 
 def test_values_beyond_the_bound_share_one_label() -> None:

@@ -6,8 +6,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
-from hallujudge.judge_service.observe.metrics import MetricsRecorder, Readings, new_registry
-from hallujudge.judge_service.observe.values import CallRecord, JudgeCall, JudgeState, WorkerState
+from hallujudge.judge_service.observe.prometheus import MetricsRecorder, Readings, new_registry
+from hallujudge.judge_service.observe.recorder import CallRecord, JudgeCall, JudgeState, WorkerState
 
 KEY = Caller(id="key:k1", name="Ada", key_id="k1")
 

@@ -16,7 +16,7 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError
 from hallujudge.judge_service.server.flow_control import Admission
 from hallujudge.judge_service.server.judge_servicer import JudgeServicer
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import spec_to_proto
 
 ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.settings.addresses import web_address, with_port
+from hallujudge.judge_service.settings.connection import web_address, with_port
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.settings.cores import usable_cores
+from hallujudge.judge_service.threads import usable_cores
 
 
 @pytest.mark.parametrize(

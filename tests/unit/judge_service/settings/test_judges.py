@@ -9,11 +9,7 @@ from typing import Any
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.settings.judges import (
-    CHOICES,
-    JudgeSettings,
-    load_judge_keys,
-)
+from hallujudge.judge_service.settings.judge_settings import CHOICES, JudgeSettings, load_judge_keys
 
 LLM: dict[str, Any] = {"llm_url": "http://127.0.0.1:1/v1", "llm_model": "m"}
 

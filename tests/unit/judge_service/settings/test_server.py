@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.settings.server import load_settings, settings_toml
+from hallujudge.judge_service.settings.server_settings import load_settings, settings_toml
 
 
 def test_sources_in_order(tmp_path: Path) -> None:

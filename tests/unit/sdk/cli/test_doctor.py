@@ -8,7 +8,7 @@ import pytest
 from support.running import here
 
 from hallujudge import synonym_graphs
-from hallujudge.judge_service import extras
+from hallujudge.judge_service import installation as extras
 from hallujudge.judge_service.engine import registry
 
 

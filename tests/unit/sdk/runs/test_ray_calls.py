@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hallujudge.judge_service.llm.budget import Prices
-from hallujudge.judge_service.llm.cache import cache_key
+from hallujudge.judge_service.llm.cache_file import cache_key
 from hallujudge.sdk.runs.ray_calls import (
     CallKeeper,
     RemoteCalls,
@@ -112,7 +112,7 @@ def test_workers_share_the_calls_that_one_process_may_make_at_once(tmp_path: Pat
 
 
 def test_limits_of_calls_and_costs(tmp_path: Path) -> None:
-    from hallujudge.judge_service.settings.judges import JudgeSettings
+    from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 
     assert not is_limited(JudgeSettings())
     assert is_limited(JudgeSettings(max_calls=0))

@@ -14,7 +14,7 @@ from hallujudge.metrics.framework.results import Evidence, ScoredItem
 
 from ...access.turns import RULES_EFFORT
 from ...errors import InvalidInputError
-from ...spacy_pipelines import load_pipeline, pipeline_label
+from ...extractors.library_extractors import load_pipeline, pipeline_label
 from ..pipelines import TextPipeline
 from ..registry import MetricEntry, Trial
 from ..resources import Offers, Resources
@@ -151,10 +151,10 @@ def _noun_source(options: Mapping[str, str], offers: Offers | None) -> NounSourc
     if name == GIVEN:
         return NounSource()
     if name == "rules":
-        from ...extractors import RuleNounExtractor
+        from ...extractors.rules.rule_extractors import RuleNounExtractor
 
         return NounSource(extractor=RuleNounExtractor())
-    from ...extractors.nltk_nouns import NltkNounExtractor
+    from ...extractors.library_extractors import NltkNounExtractor
 
     model = options.get("vectors") or RELEASED_MODEL
     if offers is not None:

@@ -27,7 +27,7 @@ from hallujudge.synonym_graphs import (
 
 from ...access.turns import map_cpu
 from ...errors import InvalidInputError
-from ...extractors.values import DescriptionPair
+from ...extractors.extractor_interface import DescriptionPair
 from ..extraction import GIVEN, FoundKeywords, FoundPair, PairExtractor
 from ..judge_quality import keywords_note
 from ..pipelines import checked_items, scored_result, unscored_result

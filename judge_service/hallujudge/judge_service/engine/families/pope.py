@@ -174,7 +174,7 @@ async def _match_answer(model: ChatModel, row: OpenAnswer) -> OpenMatch:
 
 def _match_request(row: OpenAnswer, offered: Sequence[str]) -> ChatRequest:
     from ...llm.chat import ChatRequest
-    from ...llm.fence import as_line, fenced
+    from ...llm.prompt_templates import as_line, fenced
 
     accepted = [f"{number}: {as_line(text)}" for number, text in enumerate(offered, 1)]
     data = "\n".join(

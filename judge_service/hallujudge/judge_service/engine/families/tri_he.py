@@ -16,7 +16,7 @@ from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, TriHeMetric, che
 from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 
 from ...errors import InvalidInputError
-from ...extractors.rules.lemmas import lemma_key
+from ...extractors.rules.rule_extractors import lemma_key
 from ...judges import JudgedItem, JudgeRequestItem, LlmJudge, Router
 from ...judges.llm_judge import estimate_judge
 from ...llm.estimate import Estimate, TokenCounter

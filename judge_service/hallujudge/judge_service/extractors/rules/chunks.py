@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from .denials import mark_denied
-from .lexicon import Lexicon
-from .morph import Morphology
-from .phrases import Chunk, NounPhrase, VerbGroup
-from .tentative import mark_tentative
+from .lexicon import Lexicon, Morphology
+from .modality import mark_denied, mark_tentative
+from .phrases import Chunk, NounPhrase, VerbGroup, joined, main_verb, verb_goes_on, without_seeming
 from .tokens import Token
-from .verbs import joined, main_verb, verb_goes_on, without_seeming
+from .word_lists import ALWAYS_ADVERB_PARTICLES, MEASURE_NOUNS, PARTICLES, SPLIT_ON, listed
 from .wordbook import Word
-from .words import ALWAYS_ADVERB_PARTICLES, MEASURE_NOUNS, PARTICLES, SPLIT_ON, listed
 
 __all__ = ["Chunker"]
 

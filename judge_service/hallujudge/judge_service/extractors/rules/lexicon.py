@@ -1,4 +1,7 @@
-"""The lexicon: readings of words from WordNet, in a packed file that is loaded on first use."""
+"""The lexicon of WordNet readings, and lemmatisation with it.
+
+A packed file that is loaded on first use.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,14 @@ from functools import lru_cache
 from importlib import resources
 from typing import NamedTuple
 
-__all__ = ["Lexicon", "Reading", "load_lexicon"]
+from .word_lists import (
+    NEW_VERBS,
+    PARTICIPLE_ONLY,
+    PAST_ONLY,
+    PLURAL_ONLY,
+    TANGIBLE_EXTRA,
+    UNTANGIBLE,
+)
 
 _FILE = "data/lexicon.txt.gz"
 # Weights are digits of base 36: "0" to "9" and then "a" to "z"; see tools/build_lexicon.py.
@@ -110,3 +120,175 @@ def load_lexicon() -> Lexicon:
         form, pos, lemmas = line.split(" ", 2)
         irregular[f"{form} {pos}"] = lemmas
     return Lexicon(codes, irregular)
+
+
+_NEW_VERB_WEIGHT = 10
+_VOWELS = frozenset("aeiou")
+
+# Plurals that WordNet's lists lack, or for which a rarer lemma would win.
+_NOUN_OVERRIDES = {
+    "people": "person",
+    "persons": "person",
+    "men": "man",
+    "women": "woman",
+    "feet": "foot",
+    "teeth": "tooth",
+    "geese": "goose",
+    "mice": "mouse",
+    "dice": "die",
+    "cookies": "cookie",
+    "brownies": "brownie",
+    "smoothies": "smoothie",
+    "movies": "movie",
+    "selfies": "selfie",
+    "ties": "tie",
+    "pies": "pie",
+    "leaves": "leaf",
+    "buses": "bus",
+    "gases": "gas",
+    "lenses": "lens",
+    "bras": "bra",
+    "shoes": "shoe",
+    "axes": "axe",
+    "hooves": "hoof",
+    "bases": "base",
+    "cops": "cop",
+    "does": "doe",
+    "noodles": "noodle",
+    "stairs": "stair",
+    "series": "series",
+    "species": "species",
+    "sheep": "sheep",
+}
+_VERB_OVERRIDES = {"lying": "lie", "tying": "tie", "dying": "die", "left": "leave", "felt": "feel"}
+
+
+class Morphology:
+    """Lemmatises by irregular forms and suffix rules; of several lemmas, the commonest wins.
+
+    Args:
+        lexicon: What is known of lemmas.
+    """
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+
+    def noun(self, word: str) -> tuple[str, int, bool]:
+        """Return the lemma of a noun, its weight (-1: unknown) and whether the form is plural."""
+        if word in _NOUN_OVERRIDES:
+            lemma = _NOUN_OVERRIDES[word]
+            return lemma, max(self._noun_weight(lemma), 1), lemma != word or word == "series"
+        own = self._noun_weight(word)
+        if word in PLURAL_ONLY:
+            return word, max(own, 1), True
+        best, weight = word, own
+        for lemma in (*self._lexicon.irregular(word, "n"), *_singulars(word)):
+            found = self._noun_weight(lemma)
+            if found > weight or (found == own and weight == own):
+                best, weight = lemma, found
+        return best, weight, best != word
+
+    def verb(self, word: str) -> tuple[str, int, str]:
+        """Return the lemma, the weight and the form of a verb.
+
+        Forms are b base, s third person, g -ing, d past or participle, p past only, e participle
+        only.
+        """
+        if word in _VERB_OVERRIDES:
+            lemma = _VERB_OVERRIDES[word]
+            return lemma, self._verb_weight(lemma), "g" if word.endswith("ing") else "d"
+        best, weight, form = word, self._verb_weight(word), "b"
+        irregular = self._lexicon.irregular(word, "v")
+        for lemma in irregular:
+            found = self._verb_weight(lemma)
+            if lemma != word and found >= weight:
+                best, weight, form = lemma, found, _irregular_form(word)
+        if best == word:
+            for lemma, suffix in _verb_stems(word):
+                found = self._verb_weight(lemma)
+                if found > weight:
+                    best, weight, form = lemma, found, suffix
+        return best, weight, form
+
+    def comparative(self, word: str) -> int:
+        """Return the weight of the adjective of a comparative or superlative; -1 if unknown."""
+        stems = list(self._lexicon.irregular(word, "a"))
+        if word.endswith("er"):
+            stems += _graded(word[:-2])
+        elif word.endswith("est"):
+            stems += _graded(word[:-3])
+        weight = max((self._lexicon.reading(stem).adjective for stem in stems), default=-1)
+        named = self._noun_weight(word)  # "dryer" is a noun as well as a comparative
+        return weight if named < 0 else min(weight, named + 2)
+
+    def tangible(self, lemma: str) -> bool:
+        """Return whether a noun is tangible; unknown nouns are."""
+        if lemma in UNTANGIBLE:
+            return False
+        if lemma in TANGIBLE_EXTRA:
+            return True
+        reading = self._lexicon.reading(lemma)
+        if reading.noun < 0:
+            return True
+        return reading.tangible >= 3
+
+    def _noun_weight(self, lemma: str) -> int:
+        return self._lexicon.reading(lemma).noun
+
+    def _verb_weight(self, lemma: str) -> int:
+        weight = self._lexicon.reading(lemma).verb
+        return _NEW_VERB_WEIGHT if weight < 0 and lemma in NEW_VERBS else weight
+
+
+def _singulars(word: str) -> list[str]:
+    if len(word) < 3 or not word.endswith("s") or word.endswith("ss"):
+        return []
+    stems = [word[:-1]]
+    if word.endswith("es"):
+        stems.append(word[:-2])
+    if word.endswith("ies") and len(word) > 4:
+        stems.append(word[:-3] + "y")
+    if word.endswith("ves"):
+        stems += [word[:-3] + "f", word[:-3] + "fe"]
+    return stems
+
+
+def _verb_stems(word: str) -> list[tuple[str, str]]:
+    if word.endswith("ing") and len(word) > 4:
+        return [(stem, "g") for stem in _stripped(word[:-3])]
+    if word.endswith("ied"):
+        return [(word[:-3] + "y", "d"), (word[:-1], "d")]
+    if word.endswith("ed") and len(word) > 3:
+        return [(stem, "d") for stem in _stripped(word[:-2])]
+    if word.endswith("ies"):
+        return [(word[:-3] + "y", "s"), (word[:-1], "s")]
+    if word.endswith("s") and not word.endswith("ss"):
+        stems = [(word[:-1], "s")]
+        return [*stems, (word[:-2], "s")] if word.endswith("es") else stems
+    return []
+
+
+def _stripped(stem: str) -> list[str]:
+    stems = [stem, stem + "e"]
+    if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in _VOWELS:
+        stems.append(stem[:-1])
+    if stem.endswith("ck"):
+        stems.append(stem[:-1])
+    return stems
+
+
+def _graded(stem: str) -> list[str]:
+    stems = [*_stripped(stem)]
+    if stem.endswith("i"):
+        stems.append(stem[:-1] + "y")
+    return stems
+
+
+def _irregular_form(word: str) -> str:
+    if word.endswith("ing"):
+        return "g"
+    if word in PAST_ONLY:
+        return "p"
+    if word in PARTICIPLE_ONLY:
+        return "e"
+    return "s" if word.endswith("s") and not word.endswith("ss") else "d"

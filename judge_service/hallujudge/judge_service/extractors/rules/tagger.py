@@ -12,8 +12,8 @@ a count, so that a change of 10 outweighs a reading that is sixteen times as fre
 from __future__ import annotations
 
 from .lexicon import Lexicon
+from .word_lists import FEELINGS, PERSON_WORDS, listed
 from .wordbook import NEVER, Word
-from .words import FEELINGS, PERSON_WORDS, listed
 
 __all__ = ["Tagger"]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .words import ABBREVIATIONS, MULTIWORD
+from .word_lists import ABBREVIATIONS, MULTIWORD
 
 __all__ = ["Token", "clean", "sentences"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .lexicon import Lexicon
-from .morph import Morphology
-from .words import CLOSED, MULTIWORD, listed
+from .lexicon import Lexicon, Morphology
+from .word_lists import CLOSED, MULTIWORD, listed
 
 __all__ = ["NEVER", "Word", "WordBook"]
 

@@ -16,8 +16,8 @@ from google.rpc import error_details_pb2
 from hallujudge.judge.v1 import jobs_pb2 as pb
 
 from ...errors import DeadlineError, HallujudgeError
-from ...settings.addresses import web_address
-from ...version import __version__
+from ...installation import __version__
+from ...settings.connection import web_address
 from ...wire.errors import status_of
 from ..authentication import describes_itself, is_loopback
 from ..logs import internal_error
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from google.rpc import status_pb2
 
     from ...observe.recorder import Recorder
-    from ...settings.server import ServerSettings
+    from ...settings.server_settings import ServerSettings
     from ..authentication import Door
     from .routes import Route
 

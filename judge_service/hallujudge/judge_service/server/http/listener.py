@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidInputError, MissingExtraError
-from ...settings.addresses import is_ipv6, plain_host, with_port
+from ...settings.connection import is_ipv6, plain_host, with_port
 from ..authentication import peer_of
 from ..observation import record_refused, request_id
 
 if TYPE_CHECKING:
-    from ...grace import Grace
     from ...observe.recorder import Recorder
-    from ...settings.server import ServerSettings
+    from ...settings.server_settings import ServerSettings
+    from ...stopping import Grace
     from ..flow_control import RunningCalls
     from .asgi_app import HttpApp
 

@@ -12,14 +12,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from ...access.caller import current_caller
-from ...access.fair import FairQueue
+from ...access.fair_queue import FairQueue
 from ...access.memory import CallMemory
 from ...access.turns import LONG_CHARS
 from ...errors import InvalidInputError, UnavailableError
-from ...observe.recorder import recorder
-from ...observe.values import WorkerState
-from ...settings.cores import usable_cores
-from ...settings.server import ServerSettings
+from ...observe.recorder import WorkerState, recorder
+from ...settings.server_settings import ServerSettings
+from ...threads import usable_cores
 from .processes import Forker, Worker
 from .tasks import Reply, Task, Work, WorkerSettings
 

@@ -14,7 +14,7 @@ import threading
 from contextlib import suppress
 from types import FrameType
 
-from ...settings.server import worker_environment
+from ...settings.server_settings import worker_environment
 from ..logs import set_up_logging
 from .tasks import (
     LENGTH_BYTES,

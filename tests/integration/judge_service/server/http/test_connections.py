@@ -31,9 +31,9 @@ from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import jobs_pb2, judge_service_pb2
 from hallujudge.judge_service.access.caller import Caller, Scope, current_caller
-from hallujudge.judge_service.access.keys import create_key
+from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
-from hallujudge.judge_service.version import __version__
+from hallujudge.judge_service.installation import __version__
 
 _SCORE = JUDGE + "Score"
 # What a server with one place for a call serves, and with none for calls that wait.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
+from hallujudge.judge_service.extractors.rules.rule_extractors import (
+    RuleKeywordExtractor,
+    RuleTripletExtractor,
+)
 
 _EXTRACTOR = RuleTripletExtractor()
 

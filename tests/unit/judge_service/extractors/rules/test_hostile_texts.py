@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.work import calls_of
 
-from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
+from hallujudge.judge_service.extractors.rules.rule_extractors import (
+    RuleKeywordExtractor,
+    RuleTripletExtractor,
+)
 
 _TRIPLETS, _KEYWORDS = RuleTripletExtractor(), RuleKeywordExtractor()
 

@@ -6,7 +6,10 @@ import asyncio
 
 import pytest
 
-from hallujudge.judge_service.extractors import KeywordExtractor, RuleKeywordExtractor
+from hallujudge.judge_service.extractors.extractor_interface import (
+    KeywordExtractor,
+)
+from hallujudge.judge_service.extractors.rules.rule_extractors import RuleKeywordExtractor
 
 _EXTRACTOR = RuleKeywordExtractor()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.extractors.rules.lemmas import lemma_key
+from hallujudge.judge_service.extractors.rules.rule_extractors import lemma_key
 
 
 @pytest.mark.parametrize(

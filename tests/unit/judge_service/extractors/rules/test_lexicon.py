@@ -6,8 +6,11 @@ import gzip
 import hashlib
 from importlib import resources
 
-from hallujudge.judge_service.extractors import RuleKeywordExtractor, RuleTripletExtractor
 from hallujudge.judge_service.extractors.rules.lexicon import load_lexicon
+from hallujudge.judge_service.extractors.rules.rule_extractors import (
+    RuleKeywordExtractor,
+    RuleTripletExtractor,
+)
 
 DATA = resources.files("hallujudge.judge_service.extractors.rules") / "data"
 

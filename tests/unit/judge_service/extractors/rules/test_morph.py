@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.extractors.rules.lexicon import load_lexicon
-from hallujudge.judge_service.extractors.rules.morph import Morphology
+from hallujudge.judge_service.extractors.rules.lexicon import Morphology, load_lexicon
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.extractors.rules.analysis import shared_analyser
+from hallujudge.judge_service.extractors.rules.rule_extractors import shared_analyser
 from hallujudge.judge_service.extractors.rules.tokens import sentences
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.extractors import RuleTripletExtractor
+from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTripletExtractor
 from hallujudge.metrics.framework.claims import Modality
 
 STATED, HEDGED, CONDITIONAL = Modality.STATED, Modality.HEDGED, Modality.CONDITIONAL

@@ -6,7 +6,10 @@ import asyncio
 
 import pytest
 
-from hallujudge.judge_service.extractors import RuleTripletExtractor, TripletExtractor
+from hallujudge.judge_service.extractors.extractor_interface import (
+    TripletExtractor,
+)
+from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTripletExtractor
 
 _EXTRACTOR = RuleTripletExtractor()
 

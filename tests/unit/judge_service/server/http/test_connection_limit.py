@@ -6,11 +6,10 @@ import json
 from collections.abc import MutableMapping
 from typing import Any
 
-from hallujudge.judge_service.observe.recorder import Recorder
-from hallujudge.judge_service.observe.values import CallRecord
+from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Door
 from hallujudge.judge_service.server.http.asgi_app import HttpApp
-from hallujudge.judge_service.settings.server import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
 
 SETTINGS = ServerSettings(max_running_calls=2, max_waiting_calls=3)
 # Four for each call that may run or wait, and a thousand more.

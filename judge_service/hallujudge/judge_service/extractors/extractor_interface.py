@@ -1,0 +1,117 @@
+"""Results of extractors, and their common interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from hallujudge.metrics.framework.claims import Modality
+
+
+class Span(NamedTuple):
+    """A part of a text, in Unicode code points."""
+
+    start: int
+    """The first character."""
+    end: int
+    """One past the last character."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractedTriplet:
+    """A claim of the form (subject, relation, object) and its place in the text."""
+
+    subject: str
+    """The subject: the head words as written, such as ``polar bear``."""
+    relation: str
+    """The relation: ``is`` for attributes, else the verb and preposition."""
+    object: str
+    """The object, or the attribute's value."""
+    start: int
+    """The first character of the claim."""
+    end: int
+    """One past its last character."""
+    subject_span: Span
+    """The place of the subject, or of the pronoun that refers to it."""
+    object_span: Span
+    """The place of the object or the attribute."""
+    negated: bool = False
+    """Whether the text denies the claim; the relation then contains ``not`` or ``no``."""
+    modality: Modality | None = None
+    """Whether the text states or hedges the claim, or makes it a condition; None: not known."""
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """The subject, the relation and the object."""
+        return (self.subject, self.relation, self.object)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyword:
+    """A word or short phrase in its root form, and its place in the text."""
+
+    text: str
+    """The root form in lower case: ``pick up`` for "picks up", ``dog`` for "dogs"."""
+    start: int
+    """The first character, in Unicode code points."""
+    end: int
+    """One past the last character. The span of a split verb includes words inside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keywords:
+    """The objects and behaviours of a text, in its order and without repeats."""
+
+    objects: tuple[Keyword, ...] = ()
+    """Tangible objects of at most two words, in the singular."""
+    behaviors: tuple[Keyword, ...] = ()
+    """Actions in root form, with their particles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescriptionPair:
+    """The two descriptions of an image sequence that are compared."""
+
+    reference: str = ""
+    """The human description; empty: its keywords are not needed."""
+    predicted: str = ""
+    """The model's description; empty: it is empty, or its keywords are not needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairKeywords:
+    """The four keyword lists of two descriptions."""
+
+    reference: Keywords = Keywords()
+    """The keywords of the human description."""
+    predicted: Keywords = Keywords()
+    """The keywords of the model's description."""
+
+
+@runtime_checkable
+class TripletExtractor(Protocol):
+    """Extracts (subject, relation, object) claims from texts."""
+
+    @property
+    def label(self) -> str:
+        """Short name and version, as signatures show it, such as ``rules-2``."""
+        ...
+
+    async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
+        """Return the claims of each text, in the order of the text."""
+        ...
+
+
+@runtime_checkable
+class KeywordExtractor(Protocol):
+    """Extracts object and behaviour keywords from texts."""
+
+    @property
+    def label(self) -> str:
+        """Short name and version, as signatures show it, such as ``rules-2``."""
+        ...
+
+    async def extract_many(self, texts: Sequence[str]) -> list[Keywords]:
+        """Return the keywords of each text, in order."""
+        ...

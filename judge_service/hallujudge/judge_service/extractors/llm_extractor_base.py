@@ -1,0 +1,273 @@
+"""Extraction with a language model, whose replies are parsed strictly."""
+
+from __future__ import annotations
+
+import abc
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ..errors import UnavailableError
+
+if TYPE_CHECKING:
+    from ..llm.ask_once import AskOnce, Reading
+    from ..llm.budget import Usage, VerdictStore
+    from ..llm.cache_file import Record
+    from ..llm.chat import ChatRequest
+    from ..llm.client import Answer, ChatClient
+    from ..llm.estimate import PlannedCall
+    from ..llm.prompt_templates import Template
+
+
+SHOWN_CHARS = 80
+"""How many characters of a reply a message quotes."""
+
+_S = TypeVar("_S")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction(Generic[_T]):
+    """What was extracted from one source, or why nothing was."""
+
+    found: _T | None
+    """What was found; None: the extraction failed, and the item is unscored."""
+    reason: str = ""
+    """Why it failed."""
+    detail: str = ""
+    """The reason in words."""
+    usage: Usage | None = None
+    """What the call took."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply(Generic[_T]):
+    """A reply as it came, and what it says."""
+
+    content: str
+    extraction: Extraction[_T]
+
+
+class LlmExtractor(abc.ABC, Generic[_S, _T]):
+    """Asks about sources, a few at a time, and keeps the replies.
+
+    A subclass defines the prompt, the schema of the reply, and its meaning.
+
+    Args:
+        client: Calls the model.
+        cache: Keeps replies between runs.
+        revision: The weights' revision, where known.
+        max_tokens: Most tokens of a reply; a longer one is cut off, and its item is unscored.
+    """
+
+    template_name: str
+
+    def __init__(
+        self,
+        client: ChatClient,
+        *,
+        cache: VerdictStore | None = None,
+        revision: str = "",
+        max_tokens: int = 4096,
+    ) -> None:
+        self._client = client
+        self._calls: AskOnce[_Reply[_T]] = _ask_once(client, cache)
+        self._revision = revision
+        self._max_tokens = max_tokens
+
+    @property
+    def label(self) -> str:
+        """Model and prompt, such as ``llm:MODEL@REVISION:extract-triplets-1@HASH``."""
+        revision = f"@{self._revision}" if self._revision else ""
+        return f"llm:{self._client.settings.model}{revision}:{self._template.label}"
+
+    async def try_many(self, sources: Sequence[_S]) -> list[Extraction[_T]]:
+        """Return what each source contains, or why the extraction failed, in order.
+
+        Raises:
+            InvalidInputError: The key is rejected, or there is no such model.
+        """
+        from ..llm.ask_once import run_bounded
+
+        done: list[Extraction[_T]] = [Extraction(found=None)] * len(sources)
+
+        async def work(index: int) -> None:
+            done[index] = await self._one(sources[index])
+
+        workers = min(self._client.settings.all_concurrency, len(sources))
+        await run_bounded(range(len(sources)), work, workers)
+        return done
+
+    async def planned(self, source: _S) -> PlannedCall | None:
+        """Return the call that a source needs, for estimates; None if it needs none."""
+        from ..llm.estimate import PlannedCall
+
+        if self._known(source) is not None:
+            return None
+        request = self._request(source)
+        key = self._key(request.messages)
+        known = await self._calls.known(key, self._reading(source))
+        return PlannedCall(key=key, cached=known is not None, request=request)
+
+    @property
+    def client(self) -> ChatClient:
+        """The client that calls the model."""
+        return self._client
+
+    async def _all(self, sources: Sequence[_S]) -> list[_T]:
+        results = await self.try_many(sources)
+        for index, result in enumerate(results):
+            if result.found is None:
+                raise UnavailableError(
+                    f"no claims could be extracted from text {index}: {result.reason}: "
+                    f"{result.detail}",
+                    reason="EXTRACTION_FAILED",
+                )
+        return [result.found for result in results if result.found is not None]
+
+    @abc.abstractmethod
+    def _slots(self, source: _S) -> Mapping[str, str]:
+        """The template's slots: judged text, fenced."""
+
+    @abc.abstractmethod
+    def _schema(self, source: _S) -> Mapping[str, object]:
+        """The JSON schema of the answer."""
+
+    @abc.abstractmethod
+    def _checked(self, value: object, source: _S) -> _T:
+        """Return what a parsed reply says; raise ``ValueError`` if it breaks the schema."""
+
+    def _known(self, source: _S) -> _T | None:  # noqa: ARG002  # for subclasses
+        """Return what is clear without a call; None if a call is needed."""
+        return None
+
+    @property
+    def _template(self) -> Template:
+        from ..llm.prompt_templates import load_template
+
+        return load_template(self.template_name)
+
+    async def _one(self, source: _S) -> Extraction[_T]:
+        if (known := self._known(source)) is not None:
+            return Extraction(found=known)
+        from ..llm.failures import CallFailedError
+
+        request = self._request(source)
+        try:
+            reply = await self._calls.ask(
+                self._key(request.messages), request, self._reading(source), label=self.label
+            )
+        except CallFailedError as failure:
+            return Extraction(found=None, reason=failure.kind.value, detail=failure.detail)
+        return reply.extraction
+
+    def _request(self, source: _S) -> ChatRequest:
+        from ..llm.chat import ChatRequest
+
+        return ChatRequest(
+            messages=self._template.messages(self._slots(source)),
+            max_tokens=self._max_tokens,
+            schema=self._schema(source),
+            schema_name="extraction",
+        )
+
+    def _reading(self, source: _S) -> Reading[_Reply[_T]]:
+        """How replies about a source are read and kept."""
+        from ..llm.ask_once import Reading
+        from ..llm.budget import Usage
+        from ..llm.chat import reply_problem
+
+        def read(answer: Answer) -> _Reply[_T]:
+            if problem := reply_problem(answer.reply):
+                failed: Extraction[_T] = Extraction(
+                    found=None, reason=problem.reason, detail=problem.detail
+                )
+                return _Reply(answer.reply.content, failed)
+            content = answer.reply.content
+            return _Reply(content, replace(self._read(content, source), usage=answer.usage))
+
+        def to_record(reply: _Reply[_T]) -> Record | None:
+            usage = reply.extraction.usage
+            if reply.extraction.found is None or usage is None:
+                return None
+            return {"content": reply.content, "usage": usage.to_record()}
+
+        def from_record(record: Record) -> _Reply[_T] | None:
+            content = str(record.get("content"))
+            usage = Usage.from_record(record.get("usage"))
+            result = replace(self._read(content, source), usage=usage)
+            return None if result.found is None else _Reply(content, result)
+
+        return Reading(read=read, to_record=to_record, from_record=from_record)
+
+    def _key(self, messages: Sequence[Mapping[str, str]]) -> str:
+        from ..llm.cache_file import cache_key
+
+        settings = self._client.settings
+        return cache_key(
+            {
+                "kind": "extraction",
+                "model": settings.model,
+                "revision": self._revision,
+                "template": self._template.digest,
+                "parameters": settings.sampling.parameters(settings.dialect),
+                "constraint": settings.sent_constraint,
+                "max_tokens": self._max_tokens,
+                "messages": list(messages),
+            }
+        )
+
+    def _read(self, content: str, source: _S) -> Extraction[_T]:
+        """What a reply says, checked against the schema once more."""
+        try:
+            value = json.loads(content, object_pairs_hook=_no_doubles)
+            return Extraction(found=self._checked(value, source))
+        except (ValueError, RecursionError) as err:
+            kind = "REPLY_NOT_JSON" if _is_syntax(err) else "REPLY_WRONG_SCHEMA"
+            shown = repr(content[:SHOWN_CHARS])
+            return Extraction(found=None, reason=kind, detail=f"{shown}: {str(err)[:200]}")
+
+
+def _ask_once(client: ChatClient, cache: VerdictStore | None) -> AskOnce[_Reply[_T]]:
+    # Imported on first use: metrics that extract by rules load no client.
+    from ..llm.ask_once import AskOnce
+
+    return AskOnce(client, cache)
+
+
+def with_keys(value: object, names: Sequence[str]) -> Mapping[str, object]:
+    """Return an object that has exactly these keys.
+
+    Raises:
+        ValueError: It is not such an object.
+    """
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise ValueError(f"not an object with exactly the keys {', '.join(names)}")
+    return value
+
+
+def list_under(value: Mapping[str, object], key: str, most: int) -> list[object]:
+    """Return the list under a key.
+
+    Raises:
+        ValueError: There is no list, or it has too many entries.
+    """
+    entries = value[key]
+    if not isinstance(entries, list):
+        raise ValueError(f"{key!r} is not a list")  # noqa: TRY004  # concerns the reply, not a caller's type
+    if len(entries) > most:
+        raise ValueError(f"{len(entries)} entries in {key!r}; at most {most} are accepted")
+    return entries
+
+
+def _no_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object; duplicate keys are rejected, because either value could be meant."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("duplicate key")
+    return value
+
+
+def _is_syntax(err: Exception) -> bool:
+    return isinstance(err, json.JSONDecodeError | RecursionError)

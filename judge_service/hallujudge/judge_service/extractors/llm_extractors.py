@@ -1,0 +1,327 @@
+"""Extractors that use a language model, and the sentence-level baseline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from hallujudge.metrics.framework.claims import Sentence, Triplet, TripletError, triplet_of
+
+from ..access.turns import map_cpu
+from .extractor_interface import (
+    DescriptionPair,
+    ExtractedTriplet,
+    Keyword,
+    Keywords,
+    PairKeywords,
+    Span,
+)
+from .llm_extractor_base import SHOWN_CHARS, LlmExtractor, list_under, with_keys
+from .rules.lexicon import Morphology
+from .rules.rule_extractors import shared_analyser
+from .rules.tokens import sentences
+
+NOWHERE = Span(0, 0)
+"""The place of words that are not in the text."""
+
+_MOST_STARTS = 100
+"""The maximum number of places tried for a keyword, which limits the cost of repeated words."""
+
+_GAP = 4
+"""How many tokens after a verb are searched for its particle: "picks the red ball up"."""
+
+
+class _Inflected(NamedTuple):
+    """A token and its possible base forms."""
+
+    forms: frozenset[str]
+    """The token, its singular and its base form as a verb, in lower case."""
+    span: Span
+    """The place of the token."""
+
+
+def root_form(verb: str) -> str:
+    """Return the base form of a verb: ``ride`` for ``riding``.
+
+    A word that can be a base form is returned unchanged, such as ``saw`` and ``found``.
+    """
+    lexicon = shared_analyser().lexicon
+    lemma, weight, form = Morphology(lexicon).verb(verb)
+    return verb if form == "b" or weight < 0 or lexicon.is_verb(verb) else lemma
+
+
+@dataclass(frozen=True)
+class Places:
+    """Finds words in a text, ignoring case and white space."""
+
+    text: str
+    """The text."""
+
+    def of(self, words: str, after: int = 0) -> Span:
+        """Return the first place of words as written, from ``after`` on; ``(0, 0)`` if absent."""
+        pattern = r"\s+".join(map(re.escape, words.split()))
+        bounded = rf"(?<!\w){pattern}(?!\w)"
+        match = re.compile(bounded, re.IGNORECASE).search(self.text, after) if pattern else None
+        return Span(*match.span()) if match else NOWHERE
+
+    def extracted(self, claim: Triplet) -> ExtractedTriplet:
+        """Return a claim with its places; the object is preferably found after the subject."""
+        first = self.of(claim.subject)
+        second = self.of(claim.object, first.end)
+        second = second if second.end else self.of(claim.object)
+        known = [span for span in (first, second) if span.end]
+        return ExtractedTriplet(
+            subject=claim.subject,
+            relation=claim.relation,
+            object=claim.object,
+            start=min((span.start for span in known), default=0),
+            end=max((span.end for span in known), default=0),
+            subject_span=first,
+            object_span=second,
+            negated=bool(re.search(r"\b(not|no|never|n't)\b", claim.relation, re.IGNORECASE)),
+        )
+
+    def object(self, word: str) -> Keyword:
+        """Return an object with its place, in the singular or plural."""
+        return self._keyword(word, gap=1)
+
+    def behavior(self, word: str) -> Keyword:
+        """Return a behaviour with its place, in any form; words may precede its particle."""
+        return self._keyword(word, gap=_GAP)
+
+    def _keyword(self, word: str, gap: int) -> Keyword:
+        span = self.of(word)
+        if not span.end:
+            span = self._inflected(word.split(), gap)
+        return Keyword(text=word, start=span.start, end=span.end)
+
+    def _inflected(self, words: list[str], gap: int) -> Span:
+        """Return the first place of forms of the words, at most ``gap`` tokens apart."""
+        for start in self._starts.get(words[0], ())[:_MOST_STARTS]:
+            end = self._followed(words, start, gap)
+            if end >= 0:
+                return Span(self._tokens[start].span.start, self._tokens[end].span.end)
+        return NOWHERE
+
+    def _followed(self, words: list[str], start: int, gap: int) -> int:
+        """Return the token of the last word if all words follow the first; -1 if they do not."""
+        at = start
+        for word in words[1:]:
+            near = range(at + 1, min(at + 1 + gap, len(self._tokens)))
+            at = next((i for i in near if word in self._tokens[i].forms), -1)
+            if at < 0:
+                return -1
+        return at
+
+    @cached_property
+    def _starts(self) -> dict[str, list[int]]:
+        starts: dict[str, list[int]] = {}
+        for index, token in enumerate(self._tokens):
+            for form in token.forms:
+                starts.setdefault(form, []).append(index)
+        return starts
+
+    @cached_property
+    def _tokens(self) -> list[_Inflected]:
+        morph = Morphology(shared_analyser().lexicon)
+        tokens = (token for sentence in sentences(self.text) for token in sentence)
+        return [
+            _Inflected(
+                frozenset((low, morph.noun(low)[0], morph.verb(low)[0])),
+                Span(token.start, token.end),
+            )
+            for token in tokens
+            for low in (token.text.lower(),)
+        ]
+
+
+MAX_CLAIMS = 400
+"""A list with more claims or keywords comes from a model that repeats itself."""
+
+_MAX_KEYWORD_CHARS = 100
+_OBJECT_WORDS = 2
+_LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
+_CLAIM_KEYS = ("object1", "relation", "object2")
+
+
+class LlmTripletExtractor(LlmExtractor[str, list[ExtractedTriplet]]):
+    """Extracts (subject, relation, object) claims from texts with a language model.
+
+    Section 3.3 of the Tri-HE paper, which asks GPT-4. The prompt, the schema and
+    the checks are our own. The position of a claim is looked up in the text; a claim whose words do
+    not occur there as the model wrote them has the empty position ``(0, 0)``.
+    """
+
+    template_name = "extract_triplets"
+
+    async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
+        """Return the claims of each text, in the order given.
+
+        Raises:
+            UnavailableError: An extraction failed; use :meth:`try_many` to go on without it.
+        """
+        return await self._all(texts)
+
+    def _known(self, source: str) -> list[ExtractedTriplet] | None:
+        # A model may make up claims about an empty text.
+        return None if source.strip() else []
+
+    def _slots(self, source: str) -> Mapping[str, str]:
+        return {"response": _fenced("RESPONSE", source)}
+
+    def _schema(self, source: str) -> Mapping[str, object]:  # noqa: ARG002  # the same for all
+        claim = _object_schema({key: {"type": "string"} for key in _CLAIM_KEYS})
+        return _object_schema({"triplets": {"type": "array", "items": claim}})
+
+    def _checked(self, value: object, source: str) -> list[ExtractedTriplet]:
+        entries = list_under(with_keys(value, ["triplets"]), "triplets", MAX_CLAIMS)
+        found = dict.fromkeys(_claim(entry, number) for number, entry in enumerate(entries, 1))
+        places = Places(source)
+        return [places.extracted(claim) for claim in found]
+
+
+class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
+    """Extracts object and behaviour keywords from two descriptions with one call.
+
+    Section 3 of the Mementos paper, which asks GPT-4 for the lists of the human and of the
+    generated description together. The prompt is our own. An object of more than two words and a
+    behaviour that is not in root form break the schema. A keyword is found in its description in
+    any form; one that does not occur has the empty position ``(0, 0)``.
+    """
+
+    template_name = "extract_keywords"
+
+    async def extract_many(self, texts: Sequence[str]) -> list[Keywords]:
+        """Return the keywords of single descriptions, in the order given.
+
+        Raises:
+            UnavailableError: An extraction failed; use :meth:`try_many` to go on without it.
+        """
+        found = await self._all([DescriptionPair(predicted=text) for text in texts])
+        return [keywords.predicted for keywords in found]
+
+    def _known(self, source: DescriptionPair) -> PairKeywords | None:
+        return None if source.reference.strip() or source.predicted.strip() else PairKeywords()
+
+    def _slots(self, source: DescriptionPair) -> Mapping[str, str]:
+        return {
+            "reference": _fenced("REFERENCE", source.reference),
+            "predicted": _fenced("PREDICTED", source.predicted),
+        }
+
+    def _schema(self, source: DescriptionPair) -> Mapping[str, object]:  # noqa: ARG002
+        # Neither quotation marks nor backslashes: some servers put a pattern's text into the answer
+        # as it is, without escapes.
+        word = r'[^\s"\\]+'
+        words = {"type": "string", "pattern": f"^{word}( {word})*$"}
+        objects = {"type": "string", "pattern": f"^{word}( {word})?$"}
+        lists = {
+            name: {"type": "array", "items": objects if name.endswith("objects") else words}
+            for name in _LISTS
+        }
+        return _object_schema(lists)
+
+    def _checked(self, value: object, source: DescriptionPair) -> PairKeywords:
+        lists = with_keys(value, _LISTS)
+        return PairKeywords(
+            reference=_keywords(lists, "reference", source.reference),
+            predicted=_keywords(lists, "predicted", source.predicted),
+        )
+
+
+class SentenceExtractor:
+    """Extracts a text's sentences as claims: the baseline of the paper's Table 3, without a model.
+
+    A sentence ends at a full stop, question mark or exclamation mark before white space and a
+    capital, a digit or a quotation mark, and at a line break; common abbreviations do not end one.
+    """
+
+    label = "sentences-1"
+    _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+|(?<=[。！？])")
+    _ABBREVIATION = re.compile(
+        r"(?:\b(?:Mr|Mrs|Ms|Dr|St|No|vs|etc|approx|e\.g|i\.e|a\.m|p\.m)|\b[A-Z])\.$"
+    )
+
+    def extract(self, text: str) -> list[tuple[Sentence, Span]]:
+        """Return the sentences of one text with their positions."""
+        cuts = [0, *(match.end() for match in self._END.finditer(text) if self._ends(text, match))]
+        found = []
+        for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True):
+            sentence = text[start:end]
+            left = start + len(sentence) - len(sentence.lstrip())
+            if any(map(str.isalnum, sentence)):
+                span = Span(left, left + len(sentence.strip()))
+                found.append((Sentence(sentence.strip()), span))
+        return found
+
+    async def extract_many(self, texts: Sequence[str]) -> list[list[tuple[Sentence, Span]]]:
+        """Return the sentences of each text, while a server serves other calls."""
+        return await map_cpu(self.extract, texts, chars=len)
+
+    def _ends(self, text: str, match: re.Match[str]) -> bool:
+        before = text[max(0, match.start() - 12) : match.start()]
+        return "\n" in match[0] or not self._ABBREVIATION.search(before)
+
+
+def _fenced(name: str, text: str) -> str:
+    from ..llm.prompt_templates import as_line, fenced
+
+    return fenced(name, [as_line(text)])
+
+
+def _object_schema(properties: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _claim(entry: object, number: int) -> Triplet:
+    if not isinstance(entry, dict) or set(entry) != set(_CLAIM_KEYS):
+        raise ValueError(f"claim {number} does not have exactly the keys {', '.join(_CLAIM_KEYS)}")
+    try:
+        return triplet_of([entry[name] for name in _CLAIM_KEYS])
+    except TripletError as err:
+        raise ValueError(f"claim {number}: {err.problem}") from err
+
+
+def _keywords(lists: Mapping[str, object], side: str, text: str) -> Keywords:
+    """The keywords of one description with their positions."""
+    objects, behaviors = (
+        list_under(lists, f"{side}_{role}", MAX_CLAIMS) for role in ("objects", "behaviors")
+    )
+    if (objects or behaviors) and not text.strip():
+        raise ValueError(f"keywords of the {side} description, which is empty")
+    places = Places(text)
+    return Keywords(
+        objects=tuple(map(places.object, dict.fromkeys(map(_object, objects)))),
+        behaviors=tuple(map(places.behavior, dict.fromkeys(map(_behavior, behaviors)))),
+    )
+
+
+def _object(value: object) -> str:
+    word = _word(value)
+    if len(word.split()) > _OBJECT_WORDS:
+        raise ValueError(f"an object of more than two words: {word!r}")
+    return word
+
+
+def _behavior(value: object) -> str:
+    word = _word(value)
+    verb = word.split()[0]
+    if (root := root_form(verb)) != verb:
+        raise ValueError(f"a behavior that is not in root form ({root!r}): {word!r}")
+    return word
+
+
+def _word(value: object) -> str:
+    word = " ".join(value.lower().split()) if isinstance(value, str) else ""
+    # Unprintable characters are not words, and a lone surrogate cannot be written to a file.
+    if not 0 < len(word) <= _MAX_KEYWORD_CHARS or not word.isprintable():
+        raise ValueError(f"invalid keyword: {str(value)[:SHOWN_CHARS]!r}")
+    return word

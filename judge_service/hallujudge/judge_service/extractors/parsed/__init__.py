@@ -1,1 +1,0 @@
-"""The extractor of triplets that reads the dependency trees of a spaCy pipeline."""

@@ -1,0 +1,156 @@
+"""Parts of a sentence that it does not state as facts: denied, hedged and conditional ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hallujudge.metrics.framework.claims import Modality
+
+from .phrases import Chunk, NounPhrase, VerbGroup
+from .word_lists import EVIDENCE_PREPOSITIONS, listed
+from .wordbook import Word
+
+
+def mark_denied(chunks: list[Chunk], words: list[Word], tags: list[str]) -> None:
+    """Mark the chunks that a negation denies directly.
+
+    "Not" after a verb belongs to the verb, except before an adjective; after a comma or "but" it
+    belongs to the phrase that follows.
+    """
+    for i, chunk in enumerate(chunks):
+        if not chunk.first:
+            continue
+        before = tags[chunk.first - 1]
+        linked = i > 0 and chunks[i - 1].kind in "C,"
+        if before == "F":
+            chunk.negated = chunk.negated or chunk.kind == "A" or (linked and chunk.kind in "NI")
+        elif words[chunk.first - 1].lower == "nor":
+            chunk.negated = chunk.negated or chunk.kind in "NVIA"
+
+
+MODALS = listed("might may could would should must 'd")
+"""Auxiliaries that hedge."""
+
+HEDGING = listed(
+    "perhaps|maybe|possibly|probably|likely|unlikely|presumably|apparently|seemingly|potentially|"
+    "conceivably|supposedly|allegedly|arguably|most likely|and possibly|or possibly|and likely|"
+    "or perhaps|and perhaps",
+    "|",
+)
+"""Adverbs and coordinators that hedge."""
+_ADJECTIVES = listed("possible probable doubtful improbable uncertain unclear")
+_NOUNS = listed("possibility chance likelihood probability")
+GUESSING = listed(
+    "suggest indicate imply think believe assume guess suspect speculate suppose expect hint infer"
+)
+"""Verbs of guessing, whatever follows them."""
+SEEMING = listed("seem appear look sound")
+"""Verbs that hedge before another verb or an adjective: "appears to be", "looks tired"."""
+_CONDITIONS = listed("if|unless|even if|provided that|as long as", "|")
+_UNREAL = listed("whether|as if|as though", "|")
+_FUTURE = listed("will would could can should might may shall 'll 'd")
+# Prepositions that introduce examples, which share the hedge before them.
+_EXAMPLES = listed("such as|like|including|unlike|rather than|instead of", "|")
+
+
+def asks(chunks: list[Chunk]) -> bool:
+    """Return whether a sentence is a question, which states nothing."""
+    return bool(chunks) and chunks[-1].text == "?"
+
+
+def mark_tentative(chunks: list[Chunk], words: list[Word]) -> None:
+    """Set the modality of the chunks of a sentence."""
+    modality = Modality.STATED
+    clause = 0
+    read = 0
+    for i, chunk in enumerate(chunks):
+        following = chunks[i + 1] if i + 1 < len(chunks) else None
+        if modality is Modality.HEDGED and _ends(chunks, i):
+            modality = Modality.STATED
+        if chunk.kind == "Q" and chunk.text in _CONDITIONS:
+            _mark_consequence(chunks[clause:i], words)
+            modality = Modality.CONDITIONAL
+        elif modality is Modality.STATED and _hedges(chunk, following, words[read : chunk.last]):
+            modality = Modality.HEDGED
+        if chunk.kind in ",CQ:" and _clause_follows(chunks, i):
+            clause = i
+        chunk.modality = modality
+        read = max(read, chunk.last)
+    for chunk in _alternatives(chunks):
+        if chunk.modality is Modality.STATED:
+            chunk.modality = Modality.HEDGED
+
+
+def _hedges(chunk: Chunk, following: Chunk | None, words: list[Word]) -> bool:
+    """Return whether a chunk, or an adverb directly before it, hedges what follows."""
+    if any(word.lower in HEDGING for word in words):
+        return True
+    if isinstance(chunk, VerbGroup):
+        if any(word.lower in MODALS for word in words):
+            return True
+        by = following is not None and following.text == "by"
+        heads = {word.verb_lemma for word in words if word.tag not in ("B", "H", "O", "M")}
+        if heads & GUESSING:
+            return not (chunk.passive and by)
+        placed = following is None or following.kind in "I.,"
+        return bool(heads & SEEMING) and (chunk.lemma not in SEEMING or not placed)
+    if isinstance(chunk, NounPhrase):
+        return chunk.lemma in _NOUNS
+    return chunk.text in _UNREAL or (chunk.kind == "A" and chunk.text in _ADJECTIVES)
+
+
+def _ends(chunks: list[Chunk], i: int) -> bool:
+    """Return whether a hedged clause ends before chunk i."""
+    chunk = chunks[i]
+    if chunk.kind == "I":
+        return chunk.text in EVIDENCE_PREPOSITIONS and chunk.text not in _EXAMPLES
+    if chunk.kind == "Q":
+        return chunk.text not in ("that", "than")
+    if chunk.kind == ":":
+        return True
+    if chunk.kind == "W":
+        return i > 0 and chunks[i - 1].kind == ","
+    if chunk.kind not in ",C":
+        return False
+    following = chunks[i + 1] if i + 1 < len(chunks) else None
+    if following is not None and chunk.kind == "," and following.text == "with":
+        return True
+    if isinstance(following, VerbGroup):
+        apart = chunk.kind == "," and following.form in ("ing", "participle")
+        return apart or following.singular
+    return _clause_follows(chunks, i)
+
+
+def _clause_follows(chunks: list[Chunk], i: int) -> bool:
+    """Return whether a noun phrase and its finite verb follow the link at i."""
+    k = i + 1
+    while k < len(chunks) and chunks[k].kind in ",C":
+        k += 1
+    if k < len(chunks) and chunks[k].kind == "X":
+        return True
+    while k + 2 < len(chunks) and chunks[k].kind == "N" and chunks[k + 1].kind == "I":
+        k += 2
+    verb = chunks[k + 1] if k + 1 < len(chunks) and chunks[k].kind == "N" else None
+    return isinstance(verb, VerbGroup) and verb.form == "finite"
+
+
+def _mark_consequence(chunks: list[Chunk], words: list[Word]) -> None:
+    """Mark the clause before "if", unless it is a statement: "sits and watches if ..."."""
+    future = any(
+        isinstance(chunk, VerbGroup)
+        and any(word.lower in _FUTURE for word in words[chunk.first : chunk.last])
+        for chunk in chunks
+    )
+    if future:
+        for chunk in chunks:
+            chunk.modality = Modality.CONDITIONAL
+
+
+def _alternatives(chunks: list[Chunk]) -> Iterator[Chunk]:
+    """Yield the chunks on both sides of "or", neither of which is stated."""
+    for i in range(1, len(chunks) - 1):
+        link = chunks[i]
+        if link.kind == "C" and link.text.startswith("or"):
+            before, after = chunks[i - 1], chunks[i + 1]
+            if before.kind == after.kind and not (before.negated or after.negated):
+                yield from (before, after)

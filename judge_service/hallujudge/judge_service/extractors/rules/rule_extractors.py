@@ -1,0 +1,266 @@
+"""The rule-based extractors of triplets, keywords and nouns, and the analysis that they share."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+from ...access.turns import RULES_EFFORT, map_cpu
+from ..extractor_interface import ExtractedTriplet, Keyword, Keywords
+from .chunks import Chunker
+from .lexicon import Lexicon, Morphology, load_lexicon
+from .phrases import Chunk, NounPhrase, VerbGroup, without_measures
+from .tagger import Tagger
+from .tokens import Token, sentences
+from .triplet_rules import TripletRules
+from .word_lists import (
+    EVENTIVE_KEEP,
+    LIGHT_VERBS,
+    MEDIUM_NOUNS,
+    PRESENTING_VERBS,
+    STATE_VERBS,
+    listed,
+)
+from .wordbook import Word, WordBook
+
+_FEW = 4
+"""Shorter sentences are always analysed: unknown words may be names, not another language."""
+
+
+class Analyser:
+    """A tokeniser, tagger and chunker with a lexicon.
+
+    Args:
+        lexicon: The lexicon.
+        tagger: The tagger; None: the shipped one.
+    """
+
+    def __init__(self, lexicon: Lexicon, tagger: Tagger | None = None) -> None:
+        self.lexicon = lexicon
+        morphology = Morphology(lexicon)
+        self.book = WordBook(lexicon, morphology)
+        self.tagger = tagger if tagger is not None else Tagger(lexicon)
+        self.chunker = Chunker(lexicon, morphology)
+
+    def chunks(self, text: str) -> Iterator[list[Chunk]]:
+        """Yield the chunks of each English sentence."""
+        for tokens, words, tags in self._tagged(text):
+            yield self.chunker.chunk(tokens, words, tags)
+
+    def nouns(self, text: str) -> Iterator[str]:
+        """Yield every noun of the English sentences in the singular, repeats included."""
+        for _, words, tags in self._tagged(text):
+            yield from (
+                word.noun_lemma for word, tag in zip(words, tags, strict=True) if tag == "N"
+            )
+
+    def _tagged(self, text: str) -> Iterator[tuple[list[Token], list[Word], list[str]]]:
+        word = self.book.word
+        for tokens in sentences(text):
+            words = [word(token.text) for token in tokens]
+            if not _foreign(words):
+                yield tokens, words, self.tagger.tag(words)
+
+
+@lru_cache(maxsize=1)
+def shared_analyser() -> Analyser:
+    """Return the analyser of the shipped lexicon, which the first call builds."""
+    return Analyser(load_lexicon())
+
+
+def _foreign(words: list[Word]) -> bool:
+    """Return whether most words of a sentence are unknown, so that it is not English."""
+    spelt = [word.known for word in words if word.lower[0].isalpha()]
+    return len(spelt) >= _FEW and 2 * sum(spelt) < len(spelt)
+
+
+# Words that some annotators write and others omit.
+_UNSAID = listed("a an the is are was were be being of his her its their")
+_WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
+
+
+@lru_cache(maxsize=16_384)
+def lemma_key(text: str) -> tuple[str, ...] | str:
+    """Return a key that is equal for phrases with the same words in any of their forms.
+
+    The key ignores articles, forms of "be" and possessives: "is riding a" equals "riding". The key
+    of a phrase that has only such words is the phrase itself.
+    """
+    words = (word for word in _WORD.findall(text.lower()) if word not in _UNSAID)
+    return tuple(_lemma(word) for word in words) or text.casefold()
+
+
+def _lemma(text: str) -> str:
+    word = shared_analyser().book.word(text)
+    return word.verb_lemma if word.verb > word.noun else word.noun_lemma
+
+
+_VIEWERS = listed("we you i one they viewer observer")
+
+
+class KeywordRules:
+    """Collects the objects and behaviours of a text, sentence by sentence.
+
+    Args:
+        lexicon: The lexicon, which has the nouns that are also verbs.
+    """
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.objects: dict[str, Keyword] = {}
+        self.behaviors: dict[str, Keyword] = {}
+        self._lexicon = lexicon
+
+    def sentence(self, chunks: list[Chunk]) -> None:
+        """Process one sentence."""
+        swallowed: set[int] = set()
+        subject: NounPhrase | None = None
+        existential = False
+        chunks = without_measures(chunks)
+        for i, chunk in enumerate(chunks):
+            if chunk.kind == "X":
+                existential = True
+            elif isinstance(chunk, NounPhrase):
+                if id(chunk) not in swallowed:
+                    self._object(chunk)
+                if not (i and chunks[i - 1].kind == "I"):
+                    subject = chunk
+            elif isinstance(chunk, VerbGroup):
+                following = _carrier(chunks, i + 1)
+                if existential and chunk.lemma == "be":
+                    existential = False
+                    continue
+                if self._behavior(chunk, subject, following) and following is not None:
+                    swallowed.add(id(following))
+
+    def _object(self, phrase: NounPhrase) -> None:
+        if phrase.possessor is not None:
+            self._object(phrase.possessor)
+        if phrase.pronoun or not phrase.tangible or phrase.lemma in MEDIUM_NOUNS:
+            return
+        text = f"{phrase.modifier} {phrase.lemma}" if phrase.modifier else phrase.lemma
+        if text not in self.objects:
+            self.objects[text] = Keyword(text=text, start=phrase.name_start, end=phrase.end)
+
+    def _behavior(
+        self, verb: VerbGroup, subject: NounPhrase | None, following: Chunk | None
+    ) -> bool:
+        """Add a behaviour; return whether it includes the noun after a light verb."""
+        lemma, light = verb.lemma, False
+        if verb.lemma in LIGHT_VERBS and isinstance(following, NounPhrase):
+            carried = self._carried(verb.lemma, following)
+            if carried:
+                lemma, light = carried, True
+        if not light and (lemma in STATE_VERBS or self._presents(verb, subject)):
+            return False
+        text = f"{lemma} {verb.particle}" if verb.particle and not light else lemma
+        end = following.end if light and following is not None else verb.end
+        if text not in self.behaviors:
+            self.behaviors[text] = Keyword(text=text, start=verb.verb_start, end=end)
+        return light
+
+    def _carried(self, lemma: str, noun: NounPhrase) -> str:
+        """Return the behaviour of a light verb and its noun ("take a walk"); empty if none."""
+        if noun.pronoun or noun.modifier:
+            return ""
+        if self._lexicon.is_verb(f"{lemma}_{noun.lemma}"):
+            return f"{lemma} {noun.lemma}"
+        if noun.lemma in ("picture", "photo", "photograph", "selfie"):
+            return f"{lemma} {noun.lemma}"
+        reading = self._lexicon.reading(noun.lemma)
+        if noun.lemma in EVENTIVE_KEEP or (noun.tangible and reading.file != "e"):
+            return ""
+        if reading.verb >= 0:
+            return noun.lemma
+        return f"{lemma} {noun.lemma}" if reading.file == "e" and lemma != "make" else ""
+
+    @staticmethod
+    def _presents(verb: VerbGroup, subject: NounPhrase | None) -> bool:
+        if verb.lemma not in PRESENTING_VERBS:
+            return False
+        if verb.passive and verb.form == "finite":
+            return verb.lemma in ("see", "show", "depict", "capture", "display", "feature")
+        if subject is None:
+            return False
+        return subject.lemma in MEDIUM_NOUNS or subject.text in _VIEWERS
+
+
+def _carrier(chunks: list[Chunk], i: int) -> Chunk | None:
+    """Return the chunk after a verb, skipping an indirect object: "gives her a hug"."""
+    if i >= len(chunks):
+        return None
+    chunk = chunks[i]
+    if isinstance(chunk, NounPhrase) and chunk.pronoun and i + 1 < len(chunks):
+        following = chunks[i + 1]
+        return following if isinstance(following, NounPhrase) else chunk
+    return chunk
+
+
+LABEL = "rules-2"
+"""The version of the rules and the lexicon, increased when their results change."""
+
+_FoundT = TypeVar("_FoundT")
+
+
+class _RuleExtractor(ABC, Generic[_FoundT]):
+    """What the extractors share.
+
+    Args:
+        analyser: The analyser; None: the shipped one.
+    """
+
+    def __init__(self, analyser: Analyser | None = None) -> None:
+        self._analyser = analyser
+
+    @property
+    def label(self) -> str:
+        """``rules-2``: rules and lexicon together."""
+        return LABEL
+
+    @abstractmethod
+    def extract(self, text: str) -> _FoundT:
+        """Return what is found in one text."""
+
+    async def extract_many(self, texts: Sequence[str]) -> list[_FoundT]:
+        """Return what is found in each text, while a server serves other calls."""
+        return await map_cpu(self.extract, texts, chars=lambda text: RULES_EFFORT * len(text))
+
+    def analyser(self) -> Analyser:
+        """Return the analyser; the shipped one is loaded on first use."""
+        return self._analyser or shared_analyser()
+
+
+class RuleTripletExtractor(_RuleExtractor[list[ExtractedTriplet]]):
+    """Extracts (subject, relation, object) claims from texts by rules, without a model."""
+
+    def extract(self, text: str) -> list[ExtractedTriplet]:
+        """Return the claims of one text, in its order."""
+        analyser = self.analyser()
+        rules = TripletRules(analyser.lexicon)
+        for chunks in analyser.chunks(text):
+            rules.sentence(chunks)
+        return rules.found
+
+
+class RuleKeywordExtractor(_RuleExtractor[Keywords]):
+    """Extracts object and behaviour keywords from texts by rules, without a model."""
+
+    def extract(self, text: str) -> Keywords:
+        """Return the keywords of one text."""
+        analyser = self.analyser()
+        rules = KeywordRules(analyser.lexicon)
+        for chunks in analyser.chunks(text):
+            rules.sentence(chunks)
+        return Keywords(
+            objects=tuple(rules.objects.values()), behaviors=tuple(rules.behaviors.values())
+        )
+
+
+class RuleNounExtractor(_RuleExtractor[tuple[str, ...]]):
+    """Extracts the nouns of texts by rules, without a model: single words in the singular."""
+
+    def extract(self, text: str) -> tuple[str, ...]:
+        """Return the nouns of one text in its order, repeats included."""
+        return tuple((self.analyser()).nouns(text))

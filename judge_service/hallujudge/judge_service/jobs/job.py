@@ -1,0 +1,264 @@
+"""Jobs as values: state, items, results, limits and owner.
+
+Specs, items, results and reports are bytes: only the wire knows messages.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import NamedTuple, Protocol
+
+from hallujudge.metrics import Item, ItemResult, Report
+
+from ..access.caller import Caller, Limits, Scope, current_caller
+from ..engine.spec import ScoreSpec
+
+
+class JobState(enum.StrEnum):
+    """What a job is doing."""
+
+    OPEN = "open"
+    """More items are to be added."""
+    QUEUED = "queued"
+    """All items are there; the job waits for its turn."""
+    RUNNING = "running"
+    """Items are being scored."""
+    DONE = "done"
+    """Every item is scored or unscored, and there is a report."""
+    FAILED = "failed"
+    """The job can't go on."""
+    CANCELLED = "cancelled"
+    """The caller cancelled the job."""
+
+
+FINISHED = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
+"""States that a job does not leave."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why a job failed or waits."""
+
+    reason: str = ""
+    """A key of ``REASONS``; empty: there is no problem."""
+    detail: str = ""
+    """The problem in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A run that the server keeps."""
+
+    number: int
+    """Position in the order of creation."""
+    id: str
+    """Id of the job."""
+    owner: str
+    """The caller that created it."""
+    caller: str
+    """The caller with its limits, as when it created the job."""
+    request_id: str
+    """The caller's own id of the request that created it."""
+    state: JobState
+    """What the job is doing."""
+    spec: bytes
+    """How items are scored."""
+    items: int
+    """Number of items."""
+    bytes: int
+    """Size of the items, the spec and the note."""
+    scored: int
+    """Items with a score."""
+    unscored: int
+    """Items that are unscored for a reason."""
+    problem: Problem
+    """Why the job failed or waits."""
+    created_at: float
+    """When the job was created, in seconds since 1970."""
+    finished_at: float | None
+    """When the job was done, failed or cancelled."""
+
+    @property
+    def answered(self) -> int:
+        """Number of items with a result."""
+        return self.scored + self.unscored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetails:
+    """A job with what it holds beside items."""
+
+    job: Job
+    """The job."""
+    header: bytes
+    """Report of no items."""
+    note: str
+    """Text that is kept for the caller."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job to create."""
+
+    owner: str
+    """The caller."""
+    caller: str
+    """The same with its limits, as :func:`~.owners.kept_caller` gives it."""
+    request_id: str
+    """The caller's own id of the request."""
+    spec: bytes
+    """How items are scored."""
+    note: str = ""
+    """Text that is kept for the caller."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The result of an item, with its outcome."""
+
+    position: int
+    """Position of the item in its job."""
+    scored: bool
+    """Whether the item is scored."""
+    reason: str
+    """Why the item is unscored; empty for a scored item."""
+    result: bytes
+    """The result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResult:
+    """The result of an item as callers get it."""
+
+    result: bytes
+    """The result."""
+    item: bytes | None
+    """The item, if it was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultPage:
+    """Results from one position on, up to the first item without a result."""
+
+    results: Sequence[StoredResult]
+    """The results."""
+    next_position: int
+    """Position after the last one."""
+    last: bool
+    """Whether the job has no items beyond this page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLimits:
+    """Limits of jobs."""
+
+    jobs_per_owner: int = 100
+    """Jobs that the server keeps for one caller."""
+    max_items: int = 1_000_000
+    """Items of one job."""
+    max_bytes: int = 256 << 20
+    """Bytes of the items of one job, its spec and its note."""
+    retention_days: float = 30.0
+    """Days for which a job is kept after its end."""
+    max_running: int = 4
+    """Jobs that run at the same time."""
+
+
+class ScoredBytes(NamedTuple):
+    """The result of an item with its outcome, as another process returns it."""
+
+    reason: str
+    """Why the item is unscored; empty: it is scored."""
+    result: bytes
+    """The result, as a codec stores it."""
+
+
+class JobWorkers(Protocol):
+    """Scores items of jobs and makes their reports in other processes."""
+
+    async def score(self, spec: bytes, contents: Sequence[bytes]) -> Sequence[ScoredBytes]:
+        """Return the result of each item.
+
+        Args:
+            spec: How they are scored; it needs no models.
+            contents: The items.
+        """
+        ...
+
+    async def report(self, spec: bytes, pages: AsyncIterator[Sequence[bytes]]) -> bytes:
+        """Return the report of results.
+
+        Args:
+            spec: How they were scored; it needs no models.
+            pages: The results, as a codec stores them.
+        """
+        ...
+
+
+class JobCodec(Protocol):
+    """Converts what is stored as bytes. The wire implements it."""
+
+    def spec(self, content: bytes) -> ScoreSpec:
+        """Return a spec."""
+        ...
+
+    def items(self, contents: Sequence[bytes]) -> list[Item]:
+        """Return items."""
+        ...
+
+    def result(self, content: bytes) -> ItemResult:
+        """Return a result."""
+        ...
+
+    def result_bytes(self, result: ItemResult) -> bytes:
+        """Return a result as bytes."""
+        ...
+
+    def report(self, content: bytes) -> Report:
+        """Return a report."""
+        ...
+
+    def report_bytes(self, report: Report) -> bytes:
+        """Return a report as bytes."""
+        ...
+
+
+_ANONYMOUS = "anonymous"
+_NAMED = ("key:", "certificate:")
+
+
+def current_owner() -> str:
+    """Return the owner of jobs that the running call creates or asks for.
+
+    Callers without a key share their jobs: their address may be another one when they come back.
+    """
+    caller = current_caller()
+    return caller.id if caller.id.startswith(_NAMED) else _ANONYMOUS
+
+
+def kept_caller() -> str:
+    """Return the running call's caller as it is kept with a job: it pays for the job's calls."""
+    caller = current_caller()
+    values = {
+        "id": caller.id,
+        "name": caller.name,
+        "key_id": caller.key_id,
+        "scopes": sorted(scope.value for scope in caller.scopes),
+        "limits": asdict(caller.limits),
+    }
+    return json.dumps(values)
+
+
+def caller_of(kept: str) -> Caller:
+    """Return the caller that a job works for, from :func:`kept_caller`."""
+    values = json.loads(kept)
+    return Caller(
+        id=values["id"],
+        name=values["name"],
+        key_id=values["key_id"],
+        scopes=frozenset(Scope(name) for name in values["scopes"]),
+        limits=Limits(**values["limits"]),
+    )

@@ -1,0 +1,186 @@
+"""Running of jobs: which one is next, what becomes of it, and what is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..access.caller import acting_as
+from ..errors import HallujudgeError, OverloadedError, UnavailableError
+from .job import Job, JobLimits, Problem, caller_of
+from .job_scoring import JobScoring, StoppedError
+
+if TYPE_CHECKING:
+    from ..stopping import Grace
+    from .tables import RunnerLock
+
+
+_LOG = logging.getLogger(__name__)
+
+POLL_SECONDS = 2.0
+"""How often a server looks for jobs that another one created."""
+_FIRST_PAUSE = 5.0
+_LONGEST_PAUSE = 300.0
+_CLEANING_SECONDS = 3600.0
+
+
+class JobRunner:
+    """Runs the jobs of a database while it holds the database's lock.
+
+    Args:
+        scoring: Scores a job.
+        lock: Held by the one server that runs jobs.
+        limits: Limits of jobs.
+    """
+
+    def __init__(self, scoring: JobScoring, lock: RunnerLock, limits: JobLimits) -> None:
+        self._scoring = scoring
+        self._lock = lock
+        self._limits = limits
+        self._running: dict[int, tuple[Job, asyncio.Task[None]]] = {}
+        self._pauses: dict[int, _Pause] = {}
+        self._cleaned_at = float("-inf")
+
+    async def run(self) -> None:
+        """Run jobs until the server stops."""
+        scoring = self._scoring
+        while not scoring.draining.is_set():
+            change = scoring.changes.next
+            try:
+                await self._look()
+                await self._count()
+            except HallujudgeError as err:
+                _LOG.warning("no job is started now: %s", err)
+            except Exception:
+                _LOG.exception("the runner of jobs failed; it goes on")
+            await scoring.changes.wait(change, POLL_SECONDS)
+
+    async def stop(self, period: Grace) -> None:
+        """Let chunks that are being scored finish, then stop.
+
+        Args:
+            period: How long they may take.
+        """
+        tasks = [task for _, task in self._running.values()]
+        await period.wait(*tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._scoring.threads.run(self._lock.release)
+
+    def cancel(self, number: int) -> None:
+        """Stop work on a job that was cancelled."""
+        if number in self._running:
+            self._running[number][1].cancel()
+
+    async def _look(self) -> None:
+        """Start jobs if this server holds the lock."""
+        threads, progress = self._scoring.threads, self._scoring.progress
+        if not await threads.run(self._lock.acquire):
+            # Another server has taken over.
+            self._scoring.activity.moved()
+            for _, task in self._running.values():
+                task.cancel()
+            return
+        await self._clean()
+        if self._free:
+            self._start(await threads.run(progress.waiting))
+
+    async def _count(self) -> None:
+        scoring = self._scoring
+        if scoring.activity.count_is_due:
+            scoring.activity.counted(await scoring.threads.run(scoring.progress.counts))
+
+    @property
+    def _free(self) -> int:
+        return self._limits.max_running - len(self._running)
+
+    def _start(self, waiting: Sequence[Job]) -> None:
+        now = self._scoring.now()
+        ready = [
+            job
+            for job in waiting
+            if job.number not in self._running
+            and (job.number not in self._pauses or self._pauses[job.number].until <= now)
+        ]
+        while ready and self._free:
+            job = self._next_of(ready)
+            ready.remove(job)
+            task = asyncio.create_task(self._job(job))
+            self._running[job.number] = (job, task)
+
+    def _next_of(self, ready: Sequence[Job]) -> Job:
+        """Return the oldest job of the caller with the fewest running jobs."""
+        running = Counter(job.owner for job, _ in self._running.values())
+        return min(ready, key=lambda job: (running[job.owner], job.number))
+
+    async def _job(self, job: Job) -> None:
+        try:
+            with acting_as(caller_of(job.caller)):
+                await self._scoring.score(job)
+            self._pauses.pop(job.number, None)
+        except StoppedError:
+            _LOG.info("job %s stopped", job.id)
+        except (UnavailableError, OverloadedError) as err:
+            await self._pause(job, err)
+        except HallujudgeError as err:
+            await self._fail(job, err.reason, err.message)
+        except Exception as err:
+            error_id = uuid.uuid4().hex[:12]
+            _LOG.error("error %s in job %s", error_id, job.id, exc_info=err)
+            told = f"the server failed; its log has the details under {error_id}"
+            await self._fail(job, "INTERNAL", told)
+        finally:
+            self._running.pop(job.number, None)
+            self._scoring.changes.notify()
+
+    async def _pause(self, job: Job, error: HallujudgeError) -> None:
+        """Let a job wait for what is away, each time twice as long."""
+        pause = self._pauses.get(job.number) or _Pause()
+        self._pauses[job.number] = pause.longer(self._scoring.now())
+        _LOG.warning("job %s waits: %s", job.id, error)
+        await self._told(job, Problem(reason=error.reason, detail=error.message))
+
+    async def _told(self, job: Job, problem: Problem) -> None:
+        try:
+            await self._scoring.threads.run(self._scoring.progress.wait, job.number, problem)
+        except HallujudgeError as err:
+            _LOG.warning("job %s: its problem can't be noted: %s", job.id, err)
+
+    async def _fail(self, job: Job, reason: str, detail: str) -> None:
+        _LOG.warning("job %s failed: %s: %s", job.id, reason, detail[:500])
+        problem, scoring = Problem(reason=reason, detail=detail), self._scoring
+        try:
+            await scoring.threads.run(scoring.progress.fail, job.number, problem, scoring.now())
+            scoring.activity.moved()
+        except HallujudgeError as err:
+            # The job is still queued: it is tried again.
+            await self._pause(job, err)
+
+    async def _clean(self) -> None:
+        """Delete old jobs, once an hour."""
+        now = self._scoring.now()
+        if now - self._cleaned_at < _CLEANING_SECONDS:
+            return
+        days = self._limits.retention_days
+        count = await self._scoring.threads.run(self._scoring.progress.delete_old, now, days)
+        self._cleaned_at = now
+        if count:
+            _LOG.info("%d jobs older than %g days were deleted", count, days)
+
+
+class _Pause:
+    """How long a job waits for what is away."""
+
+    def __init__(self, seconds: float = 0.0, until: float = float("-inf")) -> None:
+        self._seconds = seconds
+        self.until = until
+
+    def longer(self, now: float) -> _Pause:
+        """Return the next pause."""
+        seconds = min(2 * self._seconds or _FIRST_PAUSE, _LONGEST_PAUSE)
+        return _Pause(seconds, now + seconds)

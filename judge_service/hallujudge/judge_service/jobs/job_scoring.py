@@ -1,0 +1,288 @@
+"""Scoring of one job: from the items without a result to the report."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from ..access.turns import in_thread
+from ..engine.streams import ordered_map
+from ..errors import InvalidInputError, OverloadedError, UnavailableError
+from ..observe.recorder import JobsActivity, record_outcomes
+from ..stopping import CallDrain, HeldBackError
+from ..threads import shielded
+from .job import Answer, Job, JobCodec, JobState, JobWorkers, ScoredBytes
+
+if TYPE_CHECKING:
+    from ..engine import Engine, ScoringSession
+    from .job_store import JobProgress
+
+
+_UNDER_WAY = (JobState.QUEUED, JobState.RUNNING)
+# Counting reads an index of all jobs; metrics are fetched every 15 seconds or so.
+_COUNT_SECONDS = 2.0
+
+
+class Activity:
+    """Follows the jobs of a database. It may be read from another thread.
+
+    Args:
+        clock: Seconds on a clock that never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counts: Mapping[str, int] = {}
+        self._counted_at = float("-inf")
+        self._moved_at: float | None = None
+
+    @property
+    def state(self) -> JobsActivity:
+        """What metrics show."""
+        moved_at = self._moved_at
+        still = 0.0 if moved_at is None else self._clock() - moved_at
+        return JobsActivity(counts=self._counts, still_seconds=still)
+
+    @property
+    def count_is_due(self) -> bool:
+        """Whether the jobs were last counted some time ago."""
+        return self._clock() - self._counted_at >= _COUNT_SECONDS
+
+    def begin(self) -> None:
+        """Note that there may be jobs under way; whether they move shows from now on."""
+        if self._moved_at is None:
+            self.moved()
+
+    def moved(self) -> None:
+        """Note that a job got results or ended, or that another server runs the jobs."""
+        self._moved_at = self._clock()
+
+    def counted(self, counts: Mapping[str, int]) -> None:
+        """Note how many jobs there are.
+
+        Args:
+            counts: State -> number of jobs, without the states that no job has.
+        """
+        self._counts = {state.value: counts.get(state.value, 0) for state in JobState}
+        self._counted_at = self._clock()
+        if not any(self._counts[state.value] for state in _UNDER_WAY):
+            self.moved()
+
+
+class Changes:
+    """Wakes the tasks that wait for a change of any job in this process."""
+
+    def __init__(self) -> None:
+        self._next = asyncio.Event()
+
+    @property
+    def next(self) -> asyncio.Event:
+        """The event of the next change; take it before looking at what may change."""
+        return self._next
+
+    def notify(self) -> None:
+        """Wake all tasks that wait."""
+        self._next.set()
+        self._next = asyncio.Event()
+
+    async def wait(self, change: asyncio.Event, seconds: float) -> None:
+        """Wait for a change, or for so long: another server may change a job unheard.
+
+        Args:
+            change: From :attr:`next`.
+            seconds: The longest wait.
+        """
+        with suppress(TimeoutError):
+            await asyncio.wait_for(change.wait(), seconds)
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_THREADS = 4
+
+
+class DatabaseThreads:
+    """Runs blocking calls in a few threads."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="hallujudge-jobs")
+
+    async def run(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Run a call; a caller that is cancelled does not stop it halfway."""
+        return await shielded(self._threads.submit(work, *args, **kwargs))
+
+    def close(self) -> None:
+        """Wait for running calls and end the threads."""
+        self._threads.shutdown(wait=True)
+
+
+_LOG = logging.getLogger(__name__)
+
+# As large as the batches of a stream, and as many of them at the same time.
+_CHUNK_ITEMS = 64
+_CHUNK_BYTES = 1 << 20
+_MAX_CONCURRENCY = 8
+_STORE_PAUSE = 2.0
+
+_Chunk = Sequence[tuple[int, bytes]]
+
+
+class StoppedError(Exception):
+    """The job was cancelled, or the server stops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobScoring:
+    """Scores jobs.
+
+    A result goes to the database together with its outcome as soon as its chunk is scored. A server
+    that is killed therefore repeats at most the chunks that were being scored, and calls to judges
+    that were made for them are in the verdict cache.
+    """
+
+    engine: Engine
+    """Scores items."""
+    codec: JobCodec
+    """Converts what is stored."""
+    progress: JobProgress
+    """The database."""
+    threads: DatabaseThreads
+    """Threads for the database."""
+    changes: Changes
+    """Is told of every change."""
+    activity: Activity
+    """Notes when results are stored."""
+    draining: asyncio.Event
+    """Set when the server stops: no further chunk is begun, and no further judge call sent."""
+    calls: CallDrain
+    """Lets judge calls that are under way end when the server stops."""
+    now: Callable[[], float]
+    """Seconds since 1970."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits."""
+    workers: JobWorkers | None = None
+    """Does what needs no models; None: the engine does."""
+
+    async def score(self, job: Job) -> None:
+        """Score what a job has not scored yet, and finish it.
+
+        Raises:
+            StoppedError: The job was cancelled, or the server stops.
+            HallujudgeError: The job can't go on, now or at all.
+        """
+        if not await self.threads.run(self.progress.begin, job.number):
+            raise StoppedError
+        self.changes.notify()
+        session = await self._session(job)
+
+        async def work(chunk: _Chunk) -> None:
+            await self._answer(job, session, chunk)
+
+        async with aclosing(ordered_map(self._chunks(job), work, limit=_MAX_CONCURRENCY)) as done:
+            async for _ in done:
+                self.changes.notify()
+        if self.draining.is_set():
+            raise StoppedError
+        report = await self._report(job, session)
+        await self.threads.run(self.progress.finish, job.number, report, self.now())
+        self.activity.moved()
+        self.changes.notify()
+
+    async def _session(self, job: Job) -> ScoringSession:
+        """Open the job's session, with the same judges as when the job was created."""
+        spec = await asyncio.to_thread(self.codec.spec, job.spec)
+        session = await self.engine.open(spec)
+        content = await self.threads.run(self.progress.header, job.number)
+        before, now = self.codec.report(content).signature, session.report().signature
+        if before != now:
+            raise InvalidInputError(
+                f"the server's judges or release changed since the job began; its numbers would "
+                f"mix {before!r} with {now!r}. Create the job again",
+                reason="JOB_CHANGED",
+            )
+        return session
+
+    async def _chunks(self, job: Job) -> AsyncGenerator[_Chunk, None]:
+        after = -1
+        while not self.draining.is_set():
+            chunk = await self.threads.run(
+                self.progress.unanswered,
+                job.number,
+                after,
+                count=_CHUNK_ITEMS,
+                max_bytes=_CHUNK_BYTES,
+            )
+            if not chunk:
+                return
+            yield chunk
+            after = chunk[-1][0]
+
+    async def _answer(self, job: Job, session: ScoringSession, chunk: _Chunk) -> None:
+        if self.draining.is_set():  # the chunk was read before
+            raise StoppedError
+        contents = [content for _, content in chunk]
+        if (workers := self._workers_for(session)) is None:
+            rows = await self._evaluated(session, contents)
+        else:
+            rows = await workers.score(job.spec, contents)
+            record_outcomes(session.metric.name, Counter(row.reason for row in rows))
+        answers = [
+            Answer(position=position, scored=not row.reason, reason=row.reason, result=row.result)
+            for (position, _), row in zip(chunk, rows, strict=True)
+        ]
+        if not await self._stored(job, answers):
+            raise StoppedError
+        self.activity.moved()
+
+    async def _evaluated(
+        self, session: ScoringSession, contents: Sequence[bytes]
+    ) -> Sequence[ScoredBytes]:
+        try:
+            results = await self.calls.run(session.evaluate(self.codec.items(contents)))
+        except HeldBackError as err:
+            raise StoppedError from err
+        return [ScoredBytes(result.reason, self.codec.result_bytes(result)) for result in results]
+
+    async def _stored(self, job: Job, answers: Sequence[Answer]) -> bool:
+        """Store results; what was paid for is kept until the database takes it."""
+        while True:
+            try:
+                return await self.threads.run(self.progress.store, job.number, answers)
+            except (UnavailableError, OverloadedError) as err:
+                _LOG.warning("job %s: %d results wait: %s", job.id, len(answers), err)
+                if self.draining.is_set():
+                    raise
+                await self.sleep(_STORE_PAUSE)
+
+    def _workers_for(self, session: ScoringSession) -> JobWorkers | None:
+        return None if session.needs_models else self.workers
+
+    async def _report(self, job: Job, session: ScoringSession) -> bytes:
+        if (workers := self._workers_for(session)) is None:
+            return await self._report_here(session, self._results(job))
+        return await workers.report(job.spec, self._results(job))
+
+    async def _results(self, job: Job) -> AsyncGenerator[Sequence[bytes], None]:
+        pages = self.progress.results(job.number)
+        while page := await self.threads.run(next, pages, None):
+            yield page
+
+    async def _report_here(
+        self, session: ScoringSession, results: AsyncGenerator[Sequence[bytes], None]
+    ) -> bytes:
+        # Only the database's threads use it: they are waited for before it is closed.
+        async with aclosing(results) as pages:
+            async for page in pages:
+                await in_thread(partial(self._add, session, page))
+        return await in_thread(lambda: self.codec.report_bytes(session.report()))
+
+    def _add(self, session: ScoringSession, page: Sequence[bytes]) -> None:
+        session.add([self.codec.result(content) for content in page])

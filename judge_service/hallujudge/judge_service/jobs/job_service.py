@@ -1,0 +1,337 @@
+"""Jobs of callers, whatever the transport: create, add, get, list, watch, cancel, results."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import HallujudgeError, InvalidInputError, UnavailableError, VersionMismatchError
+from ..stopping import CallDrain, Grace
+from ..threads import import_in_thread
+from .job import FINISHED, Job, JobCodec, JobDetails, JobLimits, JobWorkers, NewJob, ResultPage
+from .job_runner import POLL_SECONDS, JobRunner
+from .job_scoring import Activity, Changes, DatabaseThreads, JobScoring
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+    from ..engine.spec import ScoreSpec
+    from ..observe.recorder import JobsActivity
+    from .database import Database
+    from .job_store import JobStore
+
+
+_LOG = logging.getLogger(__name__)
+
+_MAX_ID_CHARS = 128
+_MAX_NOTE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """A database in use."""
+
+    database: Database
+    store: JobStore
+    runner: JobRunner
+    task: asyncio.Task[None]
+
+
+class JobService:
+    """Keeps jobs in a database and runs them.
+
+    A file that does not exist yet is created by the first call, so that a server without jobs
+    writes nothing.
+
+    Args:
+        address: The database: a file or ``postgresql://…``.
+        engine: Scores items.
+        codec: Converts what is stored.
+        limits: Limits of jobs.
+        now: Seconds since 1970.
+        workers: Does what needs no models; None: the engine does.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        engine: Engine,
+        codec: JobCodec,
+        limits: JobLimits | None = None,
+        *,
+        now: Callable[[], float] = time.time,
+        workers: JobWorkers | None = None,
+    ) -> None:
+        self._address = address
+        self._engine = engine
+        self._codec = codec
+        self._limits = limits or JobLimits()
+        self._now = now
+        self._workers = workers
+        self._threads = DatabaseThreads()
+        self._changes = Changes()
+        self._activity = Activity()
+        self._draining = asyncio.Event()
+        self._opening: asyncio.Task[_Opened] | None = None
+        self._waking: asyncio.Task[None] | None = None
+        self._context = copy_context()
+
+    @property
+    def activity(self) -> JobsActivity:
+        """How many jobs there are, and whether they move. It may be read from another thread."""
+        return self._activity.state
+
+    async def start(self) -> None:
+        """Go on with the jobs of a database that exists.
+
+        Jobs run in the context of the task that calls this, also those whose database is opened by
+        a later call.
+
+        Raises:
+            HallujudgeError: The database can't be used, even later.
+        """
+        self._context = copy_context()
+        if "://" not in self._address and not Path(self._address).exists():
+            return
+        try:
+            await self._open_once()
+        except UnavailableError as err:
+            _LOG.warning("jobs wait: %s", err)
+            self._waking = asyncio.create_task(self._open_later())
+
+    def drain(self) -> None:
+        """Begin no further work, and end the calls that watch jobs."""
+        self._draining.set()
+        self._changes.notify()
+
+    async def close(self, period: Grace | None = None) -> None:
+        """Stop the work on jobs and close the database.
+
+        Args:
+            period: How long items that are being scored may take; None: no time.
+        """
+        self.drain()
+        if self._waking is not None:
+            self._waking.cancel()
+            await asyncio.gather(self._waking, return_exceptions=True)
+        opened = await self._last_opened()
+        if opened is not None:
+            await opened.task
+            await opened.runner.stop(period or Grace(0))
+        # A call whose caller was cancelled may still use a connection.
+        await asyncio.to_thread(self._threads.close)
+        if opened is not None:
+            await asyncio.to_thread(opened.database.close)
+
+    async def create(
+        self, new: NewJob, spec: ScoreSpec, contents: Sequence[bytes], *, more: bool
+    ) -> Job:
+        """Create a job, or return the one that the same request created before.
+
+        Args:
+            new: The job.
+            spec: How its items are scored.
+            contents: Its first items.
+            more: Whether more items will be added.
+
+        Raises:
+            HallujudgeError: The job can't be created, or the same request id created another one;
+                the error says why.
+        """
+        _check(new)
+        store = (await self._open()).store
+        job = await self._threads.run(store.find, new.owner, new.request_id)
+        if job is None:
+            session = await self._engine.open(spec)
+            header = self._codec.report_bytes(session.report())
+            job = await self._threads.run(
+                store.create, new, header, contents, more=more, now=self._now()
+            )
+        if job.spec != new.spec:
+            raise InvalidInputError(
+                f"request_id {new.request_id!r} created job {job.id} with another spec; choose "
+                "another request_id for another job",
+                reason="JOB_REQUEST_DIFFERS",
+            )
+        await self._threads.run(store.check_repeated, job, contents, more=more)
+        self._changes.notify()
+        return job
+
+    async def add(
+        self, owner: str, job_id: str, position: int, contents: Sequence[bytes], *, more: bool
+    ) -> Job:
+        """Add items to an open job; those that it has already are ignored."""
+        store = (await self._open()).store
+        job = await self._threads.run(
+            store.add, owner, job_id, position, contents, more=more, now=self._now()
+        )
+        self._changes.notify()
+        return job
+
+    async def get(self, owner: str, job_id: str) -> JobDetails:
+        """Return a job."""
+        return await self._threads.run((await self._open()).store.get, owner, job_id)
+
+    async def list(self, owner: str, count: int, before: int | None = None) -> list[Job]:
+        """Return the newest jobs of a caller, older than the one with a number."""
+        return await self._threads.run((await self._open()).store.list, owner, count, before)
+
+    async def watch(self, owner: str, job_id: str) -> AsyncGenerator[Job, None]:
+        """Yield a job now and after every change, until it is finished.
+
+        Raises:
+            UnavailableError: The server stops.
+        """
+        store = (await self._open()).store
+        before: Job | None = None
+        while True:
+            change = self._changes.next
+            job = (await self._threads.run(store.get, owner, job_id)).job
+            if job != before:
+                yield job
+            if job.state in FINISHED:
+                return
+            if self._draining.is_set():
+                raise UnavailableError(
+                    "the server stops; the job goes on when it is back. Watch it again then",
+                    reason="SERVER_DRAINING",
+                    retry_after=POLL_SECONDS,
+                )
+            before = job
+            await self._changes.wait(change, POLL_SECONDS)
+
+    async def cancel(self, owner: str, job_id: str) -> Job:
+        """Cancel a job, unless it is finished."""
+        opened = await self._open()
+        job = await self._threads.run(opened.store.cancel, owner, job_id, now=self._now())
+        opened.runner.cancel(job.number)
+        self._changes.notify()
+        return job
+
+    async def delete(self, owner: str, job_id: str) -> None:
+        """Delete a finished job."""
+        await self._threads.run((await self._open()).store.delete, owner, job_id)
+        self._changes.notify()
+
+    async def results(
+        self,
+        owner: str,
+        job_id: str,
+        position: int,
+        *,
+        count: int,
+        max_bytes: int,
+        with_items: bool,
+    ) -> ResultPage:
+        """Return results of a job; see :meth:`JobStore.results`."""
+        return await self._threads.run(
+            (await self._open()).store.results,
+            owner,
+            job_id,
+            position,
+            count=count,
+            max_bytes=max_bytes,
+            with_items=with_items,
+        )
+
+    async def report(self, owner: str, job_id: str) -> bytes:
+        """Return the report of a job that is done."""
+        return await self._threads.run((await self._open()).store.report, owner, job_id)
+
+    async def _open(self) -> _Opened:
+        """Return the open database for a call.
+
+        Raises:
+            UnavailableError: It can't be used now.
+        """
+        try:
+            return await self._open_once()
+        except (InvalidInputError, VersionMismatchError) as err:
+            # The caller can't help it, and need not know where the server keeps its files.
+            _LOG.error("jobs can't be kept: %s", err)
+            raise UnavailableError(
+                "the server's database of jobs can't be used; the server's log says why",
+                reason="JOBS_UNAVAILABLE",
+            ) from err
+
+    async def _open_once(self) -> _Opened:
+        """Open the database; a call that is cancelled meanwhile leaves it to the next one."""
+        opening = self._opening
+        if opening is None or _failed(opening):
+            if self._draining.is_set():
+                raise UnavailableError(
+                    "the server stops", reason="SERVER_DRAINING", retry_after=POLL_SECONDS
+                )
+            self._activity.begin()
+            # Not in the context of the call that opens it: every job would be in that call's trace.
+            opening = asyncio.create_task(self._made(), context=self._context.copy())
+            self._opening = opening
+        return await asyncio.shield(opening)
+
+    async def _last_opened(self) -> _Opened | None:
+        """Return the open database, for the last time; None if there is none."""
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return None
+        await asyncio.wait({opening})
+        return None if _failed(opening) else opening.result()
+
+    async def _made(self) -> _Opened:
+        # SQLAlchemy takes long to import.
+        await import_in_thread("hallujudge.judge_service.jobs.database")
+        from .database import Database
+        from .job_store import JobProgress, JobStore
+
+        database = await self._threads.run(Database, self._address)
+        scoring = JobScoring(
+            engine=self._engine,
+            codec=self._codec,
+            progress=JobProgress(database),
+            threads=self._threads,
+            changes=self._changes,
+            activity=self._activity,
+            draining=self._draining,
+            calls=CallDrain(self._draining),
+            now=self._now,
+            workers=self._workers,
+        )
+        runner = JobRunner(scoring, database.runner_lock(), self._limits)
+        return _Opened(
+            database=database,
+            store=JobStore(database, self._limits),
+            runner=runner,
+            task=asyncio.create_task(runner.run()),
+        )
+
+    async def _open_later(self) -> None:
+        """Open a database that was away when the server started."""
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            try:
+                await self._open()
+                return
+            except HallujudgeError as err:
+                _LOG.warning("jobs wait: %s", err)
+
+
+def _failed(task: asyncio.Task[_Opened]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _check(new: NewJob) -> None:
+    """Refuse a job that can't be stored."""
+    if not 0 < len(new.request_id) <= _MAX_ID_CHARS or not new.request_id.isprintable():
+        raise InvalidInputError(
+            f"request_id has {len(new.request_id)} characters; give 1 to {_MAX_ID_CHARS} that can "
+            "be printed, such as a UUID"
+        )
+    if len(new.note.encode()) > _MAX_NOTE_BYTES or "\0" in new.note:
+        raise InvalidInputError(
+            f"note has {len(new.note)} characters; give at most {_MAX_NOTE_BYTES} bytes without "
+            "zero characters"
+        )

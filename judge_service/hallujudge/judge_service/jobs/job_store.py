@@ -1,0 +1,543 @@
+"""Jobs and items in the database, as callers see them and as the runner does.
+
+Every method blocks and is atomic.
+"""
+
+from __future__ import annotations
+
+import secrets
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from ..errors import InvalidInputError, NotFoundError, OverloadedError
+from .job import (
+    FINISHED,
+    Answer,
+    Job,
+    JobDetails,
+    JobLimits,
+    JobState,
+    NewJob,
+    Problem,
+    ResultPage,
+    StoredResult,
+)
+from .tables import LISTED, WHOLE, fitting, job_of
+from .tables import items as items_table
+from .tables import jobs as jobs_table
+
+if TYPE_CHECKING:
+    from .database import Database
+
+
+class JobStore:
+    """Jobs of callers. A job of another caller is absent.
+
+    Args:
+        database: The database.
+        limits: Limits of jobs.
+    """
+
+    def __init__(self, database: Database, limits: JobLimits) -> None:
+        self._database = database
+        self._limits = limits
+
+    def find(self, owner: str, request_id: str) -> Job | None:
+        """Return the job that a request created; None if there is none."""
+        with self._database.reading() as connection:
+            return _found(
+                connection, jobs_table.c.owner == owner, jobs_table.c.request_id == request_id
+            )
+
+    def create(
+        self, new: NewJob, header: bytes, contents: Sequence[bytes], *, more: bool, now: float
+    ) -> Job:
+        """Create a job with its first items, or return the one that the request created before.
+
+        Args:
+            new: The job.
+            header: Its report of no items.
+            contents: Its first items.
+            more: Whether more items will be added.
+            now: Seconds since 1970.
+
+        Raises:
+            OverloadedError: The caller has too many jobs, or the disk is full.
+            InvalidInputError: There are too many items, or too large ones.
+        """
+        try:
+            with self._database.writing() as connection:
+                self._database.lock_key(connection, zlib.crc32(new.owner.encode()))
+                self._check_count(connection, new.owner)
+                values = _fresh(new, header, now)
+                connection.execute(jobs_table.insert().values(**values))
+                job = _owned(connection, new.owner, values["id"], locked=True)
+                return self._added(connection, job, job.items, contents, more=more, now=now)
+        except IntegrityError:
+            # The same request, sent twice at the same time.
+            known = self.find(new.owner, new.request_id)
+            if known is None:
+                raise
+            return known
+
+    def check_repeated(self, job: Job, contents: Sequence[bytes], *, more: bool) -> None:
+        """Refuse a request that has the request id of a job, but other items.
+
+        Args:
+            job: The job that the request id created.
+            contents: The first items of the request.
+            more: Whether more items will be added.
+
+        Raises:
+            InvalidInputError: The job has other items.
+        """
+        with self._database.reading() as connection:
+            _check_same(connection, job, 0, contents)
+        too_few = not more and len(contents) < job.items
+        if too_few or (job.state is not JobState.OPEN and len(contents) > job.items):
+            raise _differs(
+                f"request_id {job.request_id[:80]!r} created job {job.id} with {job.items} items, "
+                f"not {len(contents)}"
+            )
+
+    def add(
+        self,
+        owner: str,
+        job_id: str,
+        position: int,
+        contents: Sequence[bytes],
+        *,
+        more: bool,
+        now: float,
+    ) -> Job:
+        """Add items to an open job; those that it has already are ignored.
+
+        Args:
+            owner: The caller.
+            job_id: The job.
+            position: Position of the first item.
+            contents: The items.
+            more: Whether more items will be added.
+            now: Seconds since 1970.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+            InvalidInputError: Items are missing before the position, there are too many, or the
+                job has others in their place.
+        """
+        with self._database.writing() as connection:
+            job = _owned(connection, owner, job_id, locked=True)
+            if position > job.items:
+                raise InvalidInputError(
+                    f"position is {position}, but job {job.id} has {job.items} items; send the "
+                    f"items from position {job.items} on"
+                )
+            _check_same(connection, job, position, contents)
+            if job.state is not JobState.OPEN:
+                return _unless_more(job, position + len(contents))
+            return self._added(connection, job, position, contents, more=more, now=now)
+
+    def get(self, owner: str, job_id: str) -> JobDetails:
+        """Return a job.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+        """
+        with self._database.reading() as connection:
+            job = _owned(connection, owner, job_id)
+            more = (jobs_table.c.header, jobs_table.c.note)
+            row = connection.execute(
+                sa.select(*more).where(jobs_table.c.number == job.number)
+            ).one()
+        return JobDetails(job=job, header=row.header, note=row.note)
+
+    def list(self, owner: str, count: int, before: int | None = None) -> list[Job]:
+        """Return the newest jobs of a caller, without their specs.
+
+        Args:
+            owner: The caller.
+            count: Most jobs.
+            before: Number of the job after the first one; None: the newest.
+        """
+        chosen = jobs_table.c.owner == owner
+        if before is not None:
+            chosen &= jobs_table.c.number < before
+        order = jobs_table.c.number.desc()
+        with self._database.reading() as connection:
+            rows = connection.execute(sa.select(*LISTED).where(chosen).order_by(order).limit(count))
+            return [job_of(row) for row in rows]
+
+    def cancel(self, owner: str, job_id: str, *, now: float) -> Job:
+        """Cancel a job, unless it is finished.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+        """
+        with self._database.writing() as connection:
+            job = _owned(connection, owner, job_id, locked=True)
+            if job.state in FINISHED:
+                return job
+            ended = {"state": JobState.CANCELLED.value, "touched_at": now, "finished_at": now}
+            return _updated(connection, job, ended)
+
+    def delete(self, owner: str, job_id: str) -> None:
+        """Delete a finished job with its items and results.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+            InvalidInputError: The job is not finished.
+        """
+        with self._database.writing() as connection:
+            job = _owned(connection, owner, job_id, locked=True)
+            if job.state not in FINISHED:
+                raise InvalidInputError(
+                    f"job {job.id} is {job.state.value}; cancel it before it is deleted",
+                    reason="JOB_NOT_FINISHED",
+                )
+            connection.execute(jobs_table.delete().where(jobs_table.c.number == job.number))
+
+    def results(
+        self,
+        owner: str,
+        job_id: str,
+        position: int,
+        *,
+        count: int,
+        max_bytes: int,
+        with_items: bool,
+    ) -> ResultPage:
+        """Return results of a job from a position on, up to the first item without one.
+
+        Args:
+            owner: The caller.
+            job_id: The job.
+            position: Position of the first item.
+            count: Most results.
+            max_bytes: Most bytes; the page has at least one result anyway.
+            with_items: Whether items are returned as well.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+        """
+        columns = [items_table.c.result, *([items_table.c.item] if with_items else [])]
+        # An item without a result has no size: NULL in a sum gives NULL.
+        size = sum(map(sa.func.length, columns), sa.literal(0))
+        with self._database.reading() as connection:
+            job = _owned(connection, owner, job_id)
+            chosen = (items_table.c.job == job.number) & (items_table.c.position >= position)
+            # Sizes first: a page of large items must not fill the memory.
+            sizes = sa.select(size).where(chosen).order_by(items_table.c.position).limit(count)
+            fit = fitting(connection.scalars(sizes), max_bytes)
+            rows = sa.select(*columns).where(chosen).order_by(items_table.c.position).limit(fit)
+            found = [
+                StoredResult(result=bytes(row.result), item=bytes(row.item) if with_items else None)
+                for row in connection.execute(rows)
+            ]
+        end = position + len(found)
+        last = end >= job.items and job.state is not JobState.OPEN
+        return ResultPage(results=found, next_position=end, last=last)
+
+    def report(self, owner: str, job_id: str) -> bytes:
+        """Return the report of a job.
+
+        Raises:
+            NotFoundError: The caller has no such job.
+            InvalidInputError: The job is not done.
+        """
+        with self._database.reading() as connection:
+            job = _owned(connection, owner, job_id)
+            query = sa.select(jobs_table.c.report).where(jobs_table.c.number == job.number)
+            content = connection.scalar(query)
+        if job.state is not JobState.DONE or content is None:
+            raise InvalidInputError(
+                f"job {job.id} is {job.state.value} and has no report; {job.answered} of "
+                f"{job.items} items are answered",
+                reason="JOB_NOT_FINISHED",
+            )
+        return bytes(content)
+
+    def _check_count(self, connection: sa.Connection, owner: str) -> None:
+        query = sa.select(sa.func.count()).where(jobs_table.c.owner == owner)
+        count = connection.scalar(query) or 0
+        if count >= self._limits.jobs_per_owner:
+            raise OverloadedError(
+                f"the server keeps {count} jobs for you, as many as it may (jobs_per_owner); "
+                "delete some that are finished",
+                reason="JOB_LIMIT",
+                metadata={"limit": str(self._limits.jobs_per_owner)},
+            )
+
+    def _added(
+        self,
+        connection: sa.Connection,
+        job: Job,
+        position: int,
+        contents: Sequence[bytes],
+        *,
+        more: bool,
+        now: float,
+    ) -> Job:
+        new = contents[job.items - position :]
+        count, size = job.items + len(new), job.bytes + sum(map(len, new))
+        self._check_size(count, size)
+        rows = [
+            {"job": job.number, "position": place, "item": content}
+            for place, content in enumerate(new, job.items)
+        ]
+        if rows:
+            connection.execute(items_table.insert(), rows)
+        state = (JobState.OPEN if more else JobState.QUEUED).value
+        changed = {"items": count, "bytes": size, "state": state, "touched_at": now}
+        return _updated(connection, job, changed)
+
+    def _check_size(self, count: int, size: int) -> None:
+        limits = self._limits
+        for name, value, limit in (
+            ("job_max_items", count, limits.max_items),
+            ("job_max_bytes", size, limits.max_bytes),
+        ):
+            if value > limit:
+                unit = "items" if name == "job_max_items" else "bytes of items"
+                raise InvalidInputError(
+                    f"the job would have {value} {unit}; a job may have {limit} ({name}). "
+                    "Make several jobs of it",
+                    reason="JOB_TOO_LARGE",
+                    metadata={"limit": str(limit)},
+                )
+
+
+def _fresh(new: NewJob, header: bytes, now: float) -> dict[str, Any]:
+    return {
+        "id": secrets.token_hex(16),
+        "owner": new.owner,
+        "caller": new.caller,
+        "request_id": new.request_id,
+        "state": JobState.OPEN.value,
+        "spec": new.spec,
+        "header": header,
+        "note": new.note,
+        # A synonym graph in the spec, and the note, take as much room as items do.
+        "bytes": len(new.spec) + len(new.note.encode()),
+        **dict.fromkeys(("items", "scored", "unscored"), 0),
+        **dict.fromkeys(("problem", "problem_detail"), ""),
+        **dict.fromkeys(("created_at", "touched_at"), now),
+    }
+
+
+def _found(
+    connection: sa.Connection, *chosen: sa.ColumnElement[bool], locked: bool = False
+) -> Job | None:
+    query = sa.select(*WHOLE).where(*chosen)
+    # SQLite ignores the lock: a transaction that writes is alone there.
+    row = connection.execute(query.with_for_update() if locked else query).one_or_none()
+    return None if row is None else job_of(row)
+
+
+def _owned(connection: sa.Connection, owner: str, job_id: str, *, locked: bool = False) -> Job:
+    chosen = (jobs_table.c.owner == owner, jobs_table.c.id == job_id)
+    # PostgreSQL refuses zero characters in texts.
+    known = job_id.isascii() and job_id.isalnum()
+    job = _found(connection, *chosen, locked=locked) if known else None
+    if job is None:
+        # The same words for a job of another caller: callers do not learn what exists.
+        raise NotFoundError(
+            f"you have no job {job_id[:40]!r}; list your jobs to see their ids",
+            reason="JOB_UNKNOWN",
+        )
+    return job
+
+
+def _updated(connection: sa.Connection, job: Job, changed: dict[str, Any]) -> Job:
+    mine = jobs_table.c.number == job.number
+    connection.execute(jobs_table.update().where(mine).values(**changed))
+    after = _found(connection, mine)
+    assert after is not None, "the row is locked"
+    return after
+
+
+def _check_same(
+    connection: sa.Connection, job: Job, position: int, contents: Sequence[bytes]
+) -> None:
+    """Refuse items that differ from those that a job has at their positions."""
+    place = items_table.c.position
+    query = sa.select(place, items_table.c.item).where(
+        items_table.c.job == job.number, place >= position, place < position + len(contents)
+    )
+    for row in connection.execute(query):
+        if row.item != contents[row.position - position]:
+            raise _differs(f"job {job.id} has another item at position {row.position}")
+
+
+def _differs(problem: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{problem}; choose another request_id for another job", reason="JOB_REQUEST_DIFFERS"
+    )
+
+
+def _unless_more(job: Job, end: int) -> Job:
+    """Return a job that takes no more items, if a request repeats what it has."""
+    if end <= job.items:
+        return job
+    raise InvalidInputError(
+        f"job {job.id} is {job.state.value} and takes no more items", reason="JOB_NOT_OPEN"
+    )
+
+
+_FINISHED = [state.value for state in FINISHED]
+_CANDIDATES = 1000
+_SECONDS_OF_DAY = 86_400.0
+_PAGE = 500
+# A reason of the server's own table, and its words, as long as a status may carry them.
+_DETAIL_CHARS = 1000
+
+
+class JobProgress:
+    """Progress of the jobs of all owners.
+
+    Args:
+        database: The database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def waiting(self) -> list[Job]:
+        """Return the jobs that are queued, or were running when a server stopped."""
+        chosen = jobs_table.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
+        query = sa.select(*WHOLE).where(chosen).order_by(jobs_table.c.number).limit(_CANDIDATES)
+        with self._database.reading() as connection:
+            return [job_of(row) for row in connection.execute(query)]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many jobs there are in each state that some have."""
+        state = jobs_table.c.state
+        with self._database.reading() as connection:
+            rows = connection.execute(sa.select(state, sa.func.count()).group_by(state))
+            return {row[0]: row[1] for row in rows}
+
+    def header(self, number: int) -> bytes:
+        """Return a job's report of no items."""
+        query = sa.select(jobs_table.c.header).where(jobs_table.c.number == number)
+        with self._database.reading() as connection:
+            return bytes(connection.execute(query).scalar_one())
+
+    def begin(self, number: int) -> bool:
+        """Note that a job runs; return False if it was cancelled."""
+        return self._change(number, {"state": JobState.RUNNING.value, **_told(Problem())})
+
+    def unanswered(
+        self, number: int, after: int, *, count: int, max_bytes: int
+    ) -> list[tuple[int, bytes]]:
+        """Return items without a result, with their positions.
+
+        Args:
+            number: The job.
+            after: Only items after this position.
+            count: Most items.
+            max_bytes: Most bytes; at least one item is returned anyway.
+        """
+        chosen = (
+            (items_table.c.job == number)
+            & (items_table.c.position > after)
+            & items_table.c.result.is_(None)
+        )
+        order = items_table.c.position
+        size = sa.func.length(items_table.c.item)
+        sizes = sa.select(size).where(chosen).order_by(order).limit(count)
+        rows = sa.select(order, items_table.c.item).where(chosen).order_by(order)
+        with self._database.reading() as connection:
+            fit = fitting(connection.scalars(sizes), max_bytes)
+            return [(row.position, bytes(row.item)) for row in connection.execute(rows.limit(fit))]
+
+    def store(self, number: int, answers: Sequence[Answer]) -> bool:
+        """Store results with their outcomes; return whether the job still runs.
+
+        A result that is stored already stays as it is. Results that were paid for are stored even
+        if the job was cancelled meanwhile.
+        """
+        with self._database.writing() as connection:
+            mine = jobs_table.c.number == number
+            state = connection.scalar(sa.select(jobs_table.c.state).where(mine).with_for_update())
+            if state is None:
+                return False
+            new = [answer for answer in answers if _stored(connection, number, answer)]
+            scored = sum(answer.scored for answer in new)
+            connection.execute(
+                jobs_table.update()
+                .where(mine)
+                .values(
+                    scored=jobs_table.c.scored + scored,
+                    unscored=jobs_table.c.unscored + len(new) - scored,
+                )
+            )
+        return JobState(state) not in FINISHED
+
+    def results(self, number: int) -> Iterator[list[bytes]]:
+        """Yield all results of a job in pages, in the order of its items."""
+        after = -1
+        while page := self._results(number, after):
+            yield [bytes(row.result) for row in page]
+            after = page[-1].position
+
+    def finish(self, number: int, report: bytes, now: float) -> bool:
+        """Note that a job is done; return False if it was cancelled."""
+        return self._change(
+            number,
+            {"state": JobState.DONE.value, "report": report, **_ended(now), **_told(Problem())},
+        )
+
+    def fail(self, number: int, problem: Problem, now: float) -> bool:
+        """Note that a job can't go on."""
+        return self._change(
+            number, {"state": JobState.FAILED.value, **_ended(now), **_told(problem)}
+        )
+
+    def wait(self, number: int, problem: Problem) -> bool:
+        """Note why a job waits; it is queued again."""
+        return self._change(number, {"state": JobState.QUEUED.value, **_told(problem)})
+
+    def delete_old(self, now: float, days: float) -> int:
+        """Delete jobs that ended, or that got no more items, so many days ago."""
+        ended = jobs_table.c.state.in_([*_FINISHED, JobState.OPEN.value])
+        old = jobs_table.c.touched_at < now - days * _SECONDS_OF_DAY
+        with self._database.writing() as connection:
+            return connection.execute(jobs_table.delete().where(ended & old)).rowcount
+
+    def _results(self, number: int, after: int) -> list[sa.Row[tuple[int, bytes]]]:
+        chosen = (items_table.c.job == number) & (items_table.c.position > after)
+        columns = (items_table.c.position, items_table.c.result)
+        query = sa.select(*columns).where(chosen).order_by(items_table.c.position).limit(_PAGE)
+        with self._database.reading() as connection:
+            return list(connection.execute(query))
+
+    def _change(self, number: int, values: dict[str, object]) -> bool:
+        """Change a job that is not finished; return whether there is one."""
+        open_still = jobs_table.c.state.not_in(_FINISHED)
+        query = jobs_table.update().where(jobs_table.c.number == number, open_still)
+        with self._database.writing() as connection:
+            return connection.execute(query.values(**values)).rowcount == 1
+
+
+def _stored(connection: sa.Connection, number: int, answer: Answer) -> bool:
+    """Store one result, unless there is one."""
+    chosen: Iterable[sa.ColumnElement[bool]] = (
+        items_table.c.job == number,
+        items_table.c.position == answer.position,
+        items_table.c.result.is_(None),
+    )
+    values = {"scored": answer.scored, "reason": answer.reason, "result": answer.result}
+    return connection.execute(items_table.update().where(*chosen).values(**values)).rowcount == 1
+
+
+def _ended(now: float) -> dict[str, object]:
+    return {"touched_at": now, "finished_at": now}
+
+
+def _told(problem: Problem) -> dict[str, object]:
+    # PostgreSQL keeps no zero characters in texts.
+    detail = problem.detail.replace("\0", " ")[:_DETAIL_CHARS]
+    return {"problem": problem.reason, "problem_detail": detail}

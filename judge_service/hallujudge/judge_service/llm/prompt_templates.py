@@ -1,0 +1,166 @@
+"""Prompt templates, and the fence around judged text.
+
+A template is a file with a name, a version, and a hash that is part of signatures.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+from ..errors import InvalidInputError
+
+_MOST_CHARS = 100_000
+
+_SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
+_PART = re.compile(r"^--- (system|user|assistant) ---\n", re.MULTILINE)
+
+Message = dict[str, str]
+"""A chat message: ``role`` and ``content``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A prompt with slots."""
+
+    name: str
+    """Its name."""
+    version: str
+    """Raised whenever the meaning of the prompt changes; empty for a user's own prompt."""
+    digest: str
+    """SHA-256 of the file, in hexadecimal: changes with every byte of it."""
+    parts: tuple[tuple[str, str], ...]
+    """Role and text of each message, slots unfilled."""
+
+    @property
+    def label(self) -> str:
+        """Name, version and the hash's beginning; all of the hash of a user's own prompt."""
+        if not self.version:
+            return f"{self.name}@{self.digest}"
+        return f"{self.name}-{self.version}@{self.digest[:12]}"
+
+    def messages(self, values: Mapping[str, str]) -> list[Message]:
+        """The messages with their slots filled.
+
+        Values are put in once and never looked at again: a slot mark inside a value stays as it is.
+
+        Raises:
+            KeyError: A slot has no value.
+        """
+        return [
+            {"role": role, "content": _SLOT.sub(lambda slot: values[slot[1]], text)}
+            for role, text in self.parts
+        ]
+
+
+def template_names() -> tuple[str, ...]:
+    """Names of the templates that ship."""
+    folder = files(__package__) / "prompts"
+    names = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(name.removesuffix(".txt") for name in names if name.endswith(".txt")))
+
+
+@cache
+def load_template(name: str) -> Template:
+    """A template that ships, by its file's name without suffix."""
+    data = (files(__package__) / "prompts" / f"{name}.txt").read_bytes()
+    head, *pieces = _PART.split(data.decode())
+    fields = dict(line.split(": ", 1) for line in head.strip().splitlines())
+    roles, texts = pieces[::2], pieces[1::2]
+    return Template(
+        name=fields["name"],
+        version=fields["version"],
+        digest=sha256(data).hexdigest(),
+        parts=tuple((role, text.strip("\n")) for role, text in zip(roles, texts, strict=True)),
+    )
+
+
+def own_template(text: str, slots: Sequence[str]) -> Template:
+    """Return the template of a user's own prompt.
+
+    Args:
+        text: The prompt, with a mark such as ``{{question}}`` for each slot. Lines such as
+            ``--- system ---`` begin a message; a prompt without them is one user message.
+        slots: The slots, each of which the prompt needs.
+
+    Raises:
+        InvalidInputError: The prompt is too long, or its slots are not these.
+    """
+    if len(text) > _MOST_CHARS:
+        raise InvalidInputError(
+            f"the prompt has {len(text)} characters; at most {_MOST_CHARS} are allowed"
+        )
+    head, *pieces = _PART.split(text)
+    parts = list(zip(pieces[::2], pieces[1::2], strict=True)) or [("user", text)]
+    if pieces and head.strip():
+        raise InvalidInputError(
+            f"the prompt has text before its first message: {head.strip()[:60]!r}; move it below a "
+            "line such as '--- user ---'"
+        )
+    found = {slot for _, part in parts for slot in _SLOT.findall(part)}
+    if found != set(slots):
+        wanted = ", ".join(f"{{{{{slot}}}}}" for slot in slots)
+        told = ", ".join(f"{{{{{slot}}}}}" for slot in sorted(found)) or "none"
+        raise InvalidInputError(f"the prompt needs the slots {wanted}; it has {told}")
+    return Template(
+        name="own",
+        version="",
+        digest=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        parts=tuple((role, part.strip("\n")) for role, part in parts),
+    )
+
+
+FENCE_OPEN = "<<<{name}"
+"""Opens a block of judged text."""
+FENCE_CLOSE = "{name}>>>"
+"""Closes it."""
+
+# ASCII signs and every character that compatibility normalisation turns into one: some tokenisers
+# normalise before they look for marks.
+_SIGNS = str.maketrans({"<": "‹", "＜": "‹", "﹤": "‹", ">": "›", "＞": "›", "﹥": "›"})
+_BRACKETED = re.compile(r"[\[［](\s*/?\s*[A-Z][A-Z0-9_ ]*\s*)[\]］]")
+_SPACES = re.compile(r"\s+")
+_HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp", "Zs"})
+# Blank when drawn, though Unicode calls them letters or symbols.
+_BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+
+
+def _visible(character: str) -> str:
+    category = unicodedata.category(character)
+    if character in _BLANK or (category == "Mn" and 0xFE00 <= ord(character) <= 0xFE0F):
+        return ""
+    if category not in _HIDDEN and not 0xE0100 <= ord(character) <= 0xE01EF:
+        return character
+    return " " if category in {"Zl", "Zp", "Zs"} or character in "\t\n\v\f\r\x85" else ""
+
+
+def defused(text: str) -> str:
+    """The text as one visible line without anything that a fence or a chat template is made of."""
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(map(_visible, text))
+    text = text.translate(_SIGNS)
+    return _SPACES.sub(" ", _BRACKETED.sub(r"(\1)", text)).strip()
+
+
+def as_line(value: str | Iterable[str]) -> str:
+    """A text, or several, as one line of JSON."""
+    data = defused(value) if isinstance(value, str) else [defused(part) for part in value]
+    return json.dumps(data, ensure_ascii=False)
+
+
+def fenced(name: str, lines: Iterable[str]) -> str:
+    """Lines of data between marks that no line can contain.
+
+    Args:
+        name: What the data is, such as ``SCENE``; chosen by us, never by the data.
+        lines: Lines from :func:`as_line`.
+    """
+    body = list(lines)
+    assert not any("<" in line or ">" in line or "\n" in line for line in body)
+    return "\n".join([FENCE_OPEN.format(name=name), *body, FENCE_CLOSE.format(name=name)])

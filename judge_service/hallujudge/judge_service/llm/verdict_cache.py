@@ -1,0 +1,226 @@
+"""The verdict cache: a reply that was paid for once is not paid for again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from ..errors import InvalidInputError
+from ..threads import shielded
+from .cache_file import CacheFile, Claim, Record, Row, new_owner, record_of
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+_READ, _WRITE = "read", "write"
+_BUSY_SECONDS = 5.0
+_RETRY_SECONDS = 10.0
+_CLAIM_SECONDS = 60.0
+_POLL_SECONDS = 0.25
+_MAX_PENDING = 100_000
+_OURS = Claim(None, ours=True)
+
+
+class VerdictCache:
+    """Records by key. Use one in each process; several processes may share a file.
+
+    Args:
+        path: The file; created if absent. Its folder must exist.
+        clock: Seconds on a clock that never goes back.
+        sleep: Waits; between two looks at a call that another process makes.
+        busy_seconds: How long another program's lock is waited for before work goes on without.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        busy_seconds: float = _BUSY_SECONDS,
+    ) -> None:
+        self.path = Path(path)
+        self._clock = clock
+        self._sleep = sleep
+        self._busy_seconds = busy_seconds
+        self._owner = new_owner()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="hallujudge-cache")
+        self._pending: dict[str, Row] = {}
+        # Used in the thread only.
+        self._file: CacheFile | None = None
+        self._was_open = False
+        self._retry_at = {_READ: float("-inf"), _WRITE: float("-inf")}
+        self._warned = False
+
+    async def open(self) -> None:
+        """Open the file, so that one that cannot be used is refused before anything is paid.
+
+        Raises:
+            InvalidInputError: The file is not a verdict cache, is damaged, comes from a newer
+                release or cannot be created.
+        """
+        await self._run(_READ, lambda _file: None, None)
+
+    def check(self) -> None:
+        """Do the same as :meth:`open` and block until it is done, for use outside an event loop."""
+        self._thread.submit(self._with_file, _READ, lambda _file: None, None).result()
+
+    async def get(self, key: str) -> Record | None:
+        """Return the record of a key; None if there is none."""
+        if (row := self._pending.get(key)) is not None:
+            return record_of(row.record)
+        return await self._run(_READ, lambda file: file.get(key), None)
+
+    async def claim(self, key: str) -> Record | None:
+        """Return the record of a key, or None if the caller must make the call now.
+
+        While another process makes the same call, its record is waited for. A caller that gets None
+        ends its claim with :meth:`put` or :meth:`release`, and renews it with :meth:`renew`.
+        """
+        while (record := await self.get(key)) is None:
+            record, ours = await self._run(
+                _WRITE, lambda file: file.claim(key, self._owner, _CLAIM_SECONDS), _OURS
+            )
+            if record is not None or ours:
+                break
+            await self._sleep(_POLL_SECONDS)
+        return record
+
+    async def renew(self, key: str) -> None:
+        """Keep a claim whose call is still under way; to be called every 20 seconds."""
+        await self._run(_WRITE, lambda file: file.renew(key, self._owner, _CLAIM_SECONDS), None)
+
+    async def release(self, key: str) -> None:
+        """End a claim whose call gave no record."""
+        await self._run(_WRITE, lambda file: file.release(key, self._owner), None)
+
+    async def release_all(self) -> None:
+        """End all claims: those who made the calls have died."""
+        await self._run(_WRITE, lambda file: file.release_all(self._owner), None)
+
+    async def put(self, key: str, judge: str, record: Record) -> None:
+        """Keep a record, even if the caller is cancelled meanwhile.
+
+        Args:
+            key: From :func:`cache_key`.
+            judge: The judge in words, for people who look at the file.
+            record: The record.
+        """
+        text = json.dumps(record, separators=(",", ":"), sort_keys=True)
+        row = Row(bytes.fromhex(key), judge, text)
+        self._pend(key, row)
+        await self._run(_WRITE, lambda _file: None, None)
+
+    async def server_of(self, url: str, model: str) -> str | None:
+        """Return the server version last seen at an address, for runs while it is away."""
+        return await self._run(_READ, lambda file: file.server_of(url, model), None)
+
+    async def remember_server(self, url: str, model: str, server: str) -> None:
+        """Keep the server version seen at an address."""
+        await self._run(_WRITE, lambda file: file.remember_server(url, model, server), None)
+
+    async def count(self) -> int:
+        """Return the number of records, those that wait in memory included."""
+        return await self._run(_READ, lambda file: len(file), 0) + len(self._pending)
+
+    async def close(self) -> None:
+        """Write what waits in memory and close the file."""
+
+        def end() -> None:
+            self._retry_at[_WRITE] = float("-inf")
+            with suppress(InvalidInputError):
+                self._with_file(_WRITE, lambda _file: None, None)
+            if self._pending:
+                _LOG.warning(
+                    "verdict cache %s: %d records were not written", self.path, len(self._pending)
+                )
+            if self._file is not None:
+                self._file.close()
+
+        await asyncio.get_running_loop().run_in_executor(self._thread, end)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
+        """Do work in the cache's thread; a caller that is cancelled does not call it off."""
+        return await shielded(self._thread.submit(self._with_file, kind, work, otherwise))
+
+    def _with_file(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
+        """Do work with the file, or give the other value while the file cannot be used."""
+        if self._clock() < self._retry_at[kind]:
+            return otherwise
+        try:
+            file = self._opened()
+            if kind == _WRITE:
+                self._flush(file)
+            return work(file)
+        except (sqlite3.Error, OSError) as err:
+            self._degrade(kind, err)
+            return otherwise
+        except InvalidInputError as err:
+            if not self._was_open:
+                raise
+            self._degrade(kind, err)
+            return otherwise
+
+    def _opened(self) -> CacheFile:
+        """The file, opened, and made again where somebody deleted it."""
+        if self._file is None:
+            self._file = CacheFile(self.path, self._busy_seconds)
+            self._was_open = True
+        elif self._file.is_deleted:
+            self._file = self._recreated(self._file)
+        return self._file
+
+    def _recreated(self, gone: CacheFile) -> CacheFile:
+        """A new file at the same path, with the records that the deleted one held."""
+        rows = []
+        with suppress(sqlite3.Error):
+            rows = gone.rows()
+        gone.close()
+        self._file = None
+        if self.path.exists():  # somebody put another file in its place
+            return CacheFile(self.path, self._busy_seconds)
+        # Logs of the deleted file do not belong to the new one.
+        for end in ("-wal", "-shm"):
+            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+        new = CacheFile(self.path, self._busy_seconds)
+        new.put(rows)
+        _LOG.warning(
+            "verdict cache %s was deleted; it is created again with its %d records",
+            self.path,
+            len(rows),
+        )
+        return new
+
+    def _pend(self, key: str, row: Row) -> None:
+        if len(self._pending) < _MAX_PENDING:
+            self._pending[key] = row
+
+    def _flush(self, file: CacheFile) -> None:
+        """Write what waits in memory."""
+        if waiting := dict(self._pending):
+            file.put(waiting.values())
+            for key in waiting:
+                self._pending.pop(key, None)
+            if self._warned:
+                self._warned = False
+                _LOG.warning("verdict cache %s can be written again", self.path)
+
+    def _degrade(self, kind: str, err: Exception) -> None:
+        self._retry_at[kind] = self._clock() + _RETRY_SECONDS
+        if not self._warned:
+            self._warned = True
+            _LOG.warning(
+                "verdict cache %s cannot be used now (%s); calls go on without it, and their "
+                "verdicts are written when it can be used again",
+                self.path,
+                err,
+            )

@@ -1,0 +1,365 @@
+"""Metrics for Prometheus, and the page with /metrics, /healthz and /readyz.
+
+Only this module uses the library.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hallujudge.metrics.framework.reasons import UnscoredReason
+
+from ..access.caller import current_caller
+from ..errors import MissingExtraError
+from ..installation import __version__
+from .recorder import (
+    CallRecord,
+    JobsActivity,
+    JudgeCall,
+    JudgeState,
+    Outcomes,
+    Recorder,
+    Stage,
+    WorkerState,
+    key_label,
+)
+
+OTHER = "other"
+"""Stands for all values that have no series of their own."""
+
+_MAX_CHARS = 80
+
+
+class BoundedLabel:
+    """Gives the first values a series each, and one series to the rest.
+
+    Args:
+        most: The number of values.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __call__(self, value: str) -> str:
+        """Return the label for a value."""
+        value = value[:_MAX_CHARS]
+        if value in self._known:
+            return value
+        with self._lock:
+            if len(self._known) >= self._most:
+                return OTHER
+            self._known.add(value)
+        return value
+
+
+def one_of(values: Iterable[str]) -> dict[str, str]:
+    """Return a table of allowed labels; look values up with ``table.get(value, OTHER)``."""
+    return {value: value for value in values}
+
+
+try:
+    from prometheus_client import (
+        CollectorRegistry,
+        Counter,
+        Gauge,
+        Histogram,
+        ProcessCollector,
+        disable_created_metrics,
+    )
+    from prometheus_client.core import GaugeMetricFamily, Metric
+    from prometheus_client.registry import Collector
+except ModuleNotFoundError as err:
+    raise MissingExtraError.of("metrics", "server") from err
+
+# The time at which each series began would double their number, and Prometheus does not read it.
+disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
+
+_MAX_KEYS = 500
+_MAX_NAMES = 100
+_CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+_REASONS = frozenset(reason.value for reason in UnscoredReason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """What is read from the server whenever metrics are fetched."""
+
+    memory_held: Callable[[], int]
+    """The bytes of the memory budget that are held."""
+    memory_limit: int
+    """The memory budget, in bytes."""
+    running_limit: int
+    """The calls that may run at the same time."""
+    waiting_limit: int
+    """The calls that may wait."""
+    judges: Callable[[], Sequence[JudgeState]]
+    """The state of each language model that was called."""
+    well: Callable[[], bool]
+    """Whether calls are welcome."""
+    check_seconds: Callable[[], float]
+    """How long the last self check took."""
+    workers: Callable[[], WorkerState] = WorkerState
+    """What worker processes do."""
+    jobs: Callable[[], JobsActivity] = JobsActivity
+    """How many jobs there are, and whether they move."""
+
+
+def new_registry(readings: Readings) -> CollectorRegistry:
+    """Return a registry with the metrics of the process and of the server's state."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    registry.register(_State(readings))
+    return registry
+
+
+class MetricsRecorder(Recorder):
+    """Counts what the layers record.
+
+    Args:
+        registry: Where the metrics are found.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._key = BoundedLabel(_MAX_KEYS)
+        self._name = BoundedLabel(_MAX_NAMES)
+        self._calls = _CallMetrics(registry)
+        self._items = _ItemMetrics(registry)
+        self._judges = _JudgeMetrics(registry)
+
+    def call_waits(self, call: CallRecord) -> None:
+        """Count a call among the waiting ones."""
+        super().call_waits(call)
+        self._calls.waiting.labels(self._key(call.key)).inc()
+
+    def call_runs(self, call: CallRecord) -> None:
+        """Count a call among the running ones."""
+        super().call_runs(call)
+        self._left_queue(call)
+        self._calls.running.labels(self._name(call.method)).inc()
+
+    def call_ended(self, call: CallRecord) -> None:
+        """Count a call that ended."""
+        if call.stage is Stage.RUNNING:
+            self._calls.running.labels(self._name(call.method)).dec()
+        super().call_ended(call)
+        if call.stage is Stage.WAITING:
+            self._left_queue(call)
+        method, key = self._name(call.method), self._key(call.key)
+        self._calls.ended.labels(method, call.status).inc()
+        self._calls.seconds.labels(method).observe(call.seconds)
+        self._calls.by_key.labels(key, call.status).inc()
+        if call.items:
+            self._calls.items_by_key.labels(key).inc(call.items)
+
+    def items_scored(self, metric: str, outcomes: Outcomes) -> None:
+        """Count items by outcome and reason."""
+        name = self._name(metric)
+        scored = outcomes.get("", 0)
+        self._items.outcomes.labels(name, "scored").inc(scored)
+        self._items.outcomes.labels(name, "unscored").inc(sum(outcomes.values()) - scored)
+        for reason, count in outcomes.items():
+            if reason:
+                label = reason if reason in _REASONS else OTHER
+                self._items.reasons.labels(name, label).inc(count)
+
+    def judge_called(self, call: JudgeCall) -> None:
+        """Count a call to a language model, its tokens and its cost."""
+        model, key = self._name(call.model), self._key(key_label(current_caller()))
+        self._judges.calls.labels(model, call.outcome).inc()
+        self._judges.seconds.labels(model).observe(call.seconds)
+        self._judges.by_key.labels(key).inc()
+        self._judges.tokens.labels(model, "prompt").inc(call.prompt_tokens)
+        self._judges.tokens.labels(model, "cached").inc(call.cached_tokens)
+        self._judges.tokens.labels(model, "completion").inc(call.completion_tokens)
+        self._judges.cost.labels(model).inc(call.cost)
+        self._judges.cost_by_key.labels(key).inc(call.cost)
+
+    def budget_refused(self) -> None:
+        """Count a call that a budget refused, by the caller's key."""
+        self._judges.refused_by_key.labels(self._key(key_label(current_caller()))).inc()
+
+    def looked_up(self, found: str) -> None:
+        """Count a look-up of a reply."""
+        self._judges.lookups.labels(found).inc()
+
+    def fell_back(self, judge: str, reason: str) -> None:
+        """Count a claim that went on to the next judge."""
+        self._judges.fallbacks.labels(self._name(judge), self._name(reason)).inc()
+
+    def _left_queue(self, call: CallRecord) -> None:
+        key = self._key(call.key)
+        self._calls.waiting.labels(key).dec()
+        self._calls.wait_seconds.observe(call.waited_seconds)
+        self._calls.wait_by_key.labels(key).inc(call.waited_seconds)
+
+
+class _CallMetrics:
+    """Metrics of RPCs."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.ended = Counter(
+            "hallujudge_calls", "Ended calls.", ["method", "status"], registry=registry
+        )
+        self.seconds = Histogram(
+            "hallujudge_call_seconds",
+            "Time from the arrival of a call to its end.",
+            ["method"],
+            buckets=_CALL_SECONDS,
+            registry=registry,
+        )
+        self.running = Gauge(
+            "hallujudge_running_calls", "Calls that run.", ["method"], registry=registry
+        )
+        self.waiting = Gauge(
+            "hallujudge_waiting_calls", "Calls that wait to run.", ["key"], registry=registry
+        )
+        self.wait_seconds = Histogram(
+            "hallujudge_wait_seconds",
+            "Time that calls waited to run.",
+            buckets=_CALL_SECONDS,
+            registry=registry,
+        )
+        self.wait_by_key = Counter(
+            "hallujudge_key_wait_seconds", "Time waited, by key.", ["key"], registry=registry
+        )
+        self.by_key = Counter(
+            "hallujudge_key_calls", "Ended calls by key.", ["key", "status"], registry=registry
+        )
+        self.items_by_key = Counter(
+            "hallujudge_key_items", "Items of ended calls, by key.", ["key"], registry=registry
+        )
+
+
+class _ItemMetrics:
+    """Metrics of items."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.outcomes = Counter(
+            "hallujudge_items", "Items by outcome.", ["metric", "outcome"], registry=registry
+        )
+        self.reasons = Counter(
+            "hallujudge_unscored_items",
+            "Unscored items by reason.",
+            ["metric", "reason"],
+            registry=registry,
+        )
+
+
+class _JudgeMetrics:
+    """Metrics of calls to language models."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.calls = Counter(
+            "hallujudge_judge_calls",
+            "Calls to language models.",
+            ["model", "outcome"],
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "hallujudge_judge_call_seconds",
+            "Time from sending a call to a language model to its reply or failure.",
+            ["model"],
+            buckets=_CALL_SECONDS,
+            registry=registry,
+        )
+        self.tokens = Counter(
+            "hallujudge_judge_tokens",
+            "Tokens; cached ones are a part of the prompt's.",
+            ["model", "kind"],
+            registry=registry,
+        )
+        self.cost = Counter(
+            "hallujudge_judge_cost", "Money, by the set prices.", ["model"], registry=registry
+        )
+        self.by_key = Counter(
+            "hallujudge_key_judge_calls",
+            "Calls to language models, by key.",
+            ["key"],
+            registry=registry,
+        )
+        self.cost_by_key = Counter(
+            "hallujudge_key_cost", "Money, by key.", ["key"], registry=registry
+        )
+        self.refused_by_key = Counter(
+            "hallujudge_key_refused_judge_calls",
+            "Calls to language models that were not sent because a budget is spent, by key.",
+            ["key"],
+            registry=registry,
+        )
+        self.lookups = Counter(
+            "hallujudge_cache_lookups",
+            "Look-ups of replies, by where they were found.",
+            ["found"],
+            registry=registry,
+        )
+        self.fallbacks = Counter(
+            "hallujudge_fallbacks",
+            "Claims and questions that went on to the next judge.",
+            ["judge", "reason"],
+            registry=registry,
+        )
+
+
+class _State(Collector):
+    """Reads the server's state when metrics are fetched."""
+
+    def __init__(self, readings: Readings) -> None:
+        self._readings = readings
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the state as metrics."""
+        readings, workers = self._readings, self._readings.workers()
+        build = GaugeMetricFamily("hallujudge_build_info", "The release.", labels=["version"])
+        build.add_metric([__version__], 1)
+        yield build
+        for name, text, value in (
+            ("memory_bytes", "Memory that callers' work holds.", readings.memory_held()),
+            ("memory_limit_bytes", "The memory budget.", readings.memory_limit),
+            ("running_calls_limit", "Calls that may run at once.", readings.running_limit),
+            ("waiting_calls_limit", "Calls that may wait.", readings.waiting_limit),
+            ("ready", "1 while calls are welcome.", float(readings.well())),
+            ("self_check_seconds", "Time of the last self check.", readings.check_seconds()),
+            ("workers_busy", "Worker processes at work.", workers.busy),
+            ("worker_tasks_waiting", "Tasks that wait for a worker process.", workers.waiting),
+            ("worker_deaths", "Worker processes that died at work.", workers.deaths),
+        ):
+            yield GaugeMetricFamily(f"hallujudge_{name}", text, value=value)
+        yield from _of_jobs(readings.jobs())
+        yield from _of_judges(readings.judges())
+
+
+def _of_jobs(activity: JobsActivity) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily("hallujudge_jobs", "Jobs by state.", labels=["state"])
+    for state, count in activity.counts.items():
+        jobs.add_metric([state], count)
+    yield jobs
+    yield GaugeMetricFamily(
+        "hallujudge_jobs_still_seconds",
+        "Time since a job got results or ended, while some are queued or running.",
+        value=activity.still_seconds,
+    )
+
+
+def _of_judges(states: Sequence[JudgeState]) -> Iterator[Metric]:
+    for name, text, read in (
+        ("running_calls", "Calls to the model under way.", lambda state: state.running),
+        ("waiting_calls", "Calls that wait for the model.", lambda state: state.waiting),
+        ("calls_limit", "Calls to the model that may be under way.", lambda state: state.limit),
+        (
+            "circuit_open",
+            "1 while the model is not called because of failures.",
+            lambda state: float(state.circuit_open),
+        ),
+    ):
+        family = GaugeMetricFamily(f"hallujudge_judge_{name}", text, labels=["model"])
+        # The judge and its fallback may be the same model at two addresses.
+        values: dict[str, float] = {}
+        for state in states:
+            values[state.model] = values.get(state.model, 0) + read(state)
+        for model, value in values.items():
+            family.add_metric([model], value)
+        yield family

@@ -1,0 +1,211 @@
+"""Stopping a server: how long running work may take, and which judge calls are held back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+_LOG = logging.getLogger(__name__)
+
+MARGIN_SECONDS = 10.0
+"""For what follows the grace period: cancelled work unwinds, files and connections are closed."""
+
+
+class Grace:
+    """A period in which running work may finish. The parts of a server share it.
+
+    Args:
+        seconds: The longest wait.
+        hurry: Ends the period when it is set; None: nothing does.
+        margin: How long a part may take to end after the period, in seconds.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        hurry: asyncio.Event | None = None,
+        *,
+        margin: float = MARGIN_SECONDS,
+    ) -> None:
+        self._end = asyncio.get_running_loop().time() + seconds
+        self._hurry = hurry or asyncio.Event()
+        self._margin = margin
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end of the period; at least 0."""
+        if self._hurry.is_set():
+            return 0.0
+        return max(0.0, self._end - asyncio.get_running_loop().time())
+
+    async def wait(self, *work: asyncio.Future[None]) -> None:
+        """Wait until all work is done, or until the period is over. Nothing is cancelled."""
+        if not work:
+            return
+        done = asyncio.ensure_future(asyncio.wait(work))
+        hurried = asyncio.ensure_future(self._hurry.wait())
+        try:
+            await asyncio.wait(
+                {done, hurried}, timeout=self.left, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            done.cancel()
+            hurried.cancel()
+
+    async def end(self, part: str, ending: Awaitable[None]) -> None:
+        """Let a part end. The log names one that fails or does not end; nothing waits for it.
+
+        Args:
+            part: Its name, for the log.
+            ending: Ends it.
+        """
+        work = asyncio.ensure_future(ending)
+        await self.wait(work)
+        if not work.done():
+            await asyncio.wait({work}, timeout=self._margin)
+        if not work.done():
+            _LOG.error(
+                "%s did not end within %g s after the drain; the server ends without it",
+                part,
+                self._margin,
+            )
+            work.cancel()
+        elif not work.cancelled() and (error := work.exception()) is not None:
+            _LOG.error("%s did not end well", part, exc_info=error)
+
+
+async def in_daemon_thread(work: Callable[[], None]) -> None:
+    """Run work in a thread that does not keep the process, as threads of a pool do."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def tell(error: Exception | None) -> None:
+        if done.done():  # the caller no longer waits
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        error: Exception | None = None
+        try:
+            work()
+        except Exception as err:
+            error = err
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(tell, error)
+
+    threading.Thread(target=run, daemon=True).start()
+    await done
+
+
+_T = TypeVar("_T")
+
+
+class HeldBackError(Exception):
+    """The work was ended, because all its judge calls are held back."""
+
+
+class CallDrain:
+    """Lets the judge calls of some work come to an end.
+
+    A call that is cancelled after it was sent is paid for, and its reply is lost. From a moment on,
+    no further call is therefore sent; the work is ended when every reply has arrived and is kept.
+
+    Args:
+        draining: Set from that moment on.
+    """
+
+    def __init__(self, draining: asyncio.Event) -> None:
+        self._draining = draining
+        self._open = 0
+        self._held = 0
+        self._works = 0
+        self._idle = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    async def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Return the result of work.
+
+        Raises:
+            HeldBackError: It was ended, because the calls of all work are held back.
+        """
+        token = _DRAIN.set(self)
+        task = asyncio.ensure_future(work)
+        _DRAIN.reset(token)
+        idle = asyncio.ensure_future(self._idle.wait())
+        self._works += 1
+        try:
+            await asyncio.wait({task, idle}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise HeldBackError
+            return task.result()
+        finally:
+            task.cancel()
+            idle.cancel()
+            await asyncio.gather(task, idle, return_exceptions=True)
+            self._works -= 1
+            if self.is_closed and not self._works:
+                # Calls that are left have callers of another kind, who wait for the same reply.
+                self._ended.set()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further call may be sent."""
+        return self._draining.is_set() and not self._ended.is_set()
+
+    async def leave(self) -> None:
+        """Wait until a further call may be sent."""
+        if not self.is_closed:
+            return
+        self._held += 1
+        try:
+            self._look()
+            await self._ended.wait()
+        finally:
+            self._held -= 1
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Return a block with a call, from before it is sent until its reply is kept."""
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self._look()
+
+    def _look(self) -> None:
+        if self.is_closed and 0 < self._held >= self._open:
+            self._idle.set()
+
+
+_DRAIN: ContextVar[CallDrain | None] = ContextVar("hallujudge_call_drain", default=None)
+
+
+def is_held_back() -> bool:
+    """Return whether the running task may send no further call."""
+    drain = _DRAIN.get()
+    return drain is not None and drain.is_closed
+
+
+async def leave_to_call() -> None:
+    """Wait until the running task may send a call."""
+    if (drain := _DRAIN.get()) is not None:
+        await drain.leave()
+
+
+@contextmanager
+def open_call() -> Iterator[None]:
+    """Return a block with a call of the running task, until its reply is kept."""
+    if (drain := _DRAIN.get()) is None:
+        yield
+        return
+    with drain.open():
+        yield

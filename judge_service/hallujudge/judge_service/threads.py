@@ -1,0 +1,129 @@
+"""Work outside the event loop: slow imports, objects loaded once for all threads, usable cores."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from importlib import import_module
+from pathlib import Path
+from typing import Generic, TypeVar
+
+_imported: set[str] = set()
+
+
+async def import_in_thread(*names: str) -> None:
+    """Import modules in a thread, so that the event loop keeps running.
+
+    A later ``import`` statement finds the modules loaded.
+
+    Args:
+        names: The absolute names of the modules.
+
+    Raises:
+        ImportError: A module is not installed.
+    """
+    if not _imported.issuperset(names):
+        await asyncio.to_thread(_import, names)
+
+
+def _import(names: tuple[str, ...]) -> None:
+    for name in names:
+        import_module(name)
+    # Recorded last: sys.modules already has modules that another thread is still importing.
+    _imported.update(names)
+
+
+_T = TypeVar("_T")
+
+
+async def shielded(work: concurrent.futures.Future[_T]) -> _T:
+    """Wait for work in a thread; it goes on when the caller is cancelled.
+
+    asyncio would log the error of work that no caller waits for any more, with a traceback.
+    """
+    result = asyncio.wrap_future(work)
+    result.add_done_callback(_look_at)
+    return await asyncio.shield(result)
+
+
+def _look_at(result: asyncio.Future[_T]) -> None:
+    if not result.cancelled():
+        result.exception()
+
+
+_K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V")
+
+
+class SharedLoads(Generic[_K, _V]):
+    """What was loaded last, by key; safe to use from several threads.
+
+    A caller that asks while a load runs waits for it and gets the same object, or the same error. A
+    failed load is forgotten, so that a later caller tries again.
+
+    Args:
+        kept: Things kept at most; the one that was asked for the longest ago goes first.
+    """
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._loads: OrderedDict[_K, Future[_V]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: _K, load: Callable[[], _V]) -> _V:
+        """Return the object of a key, loaded in this thread unless it is loaded already.
+
+        Args:
+            key: Which thing.
+            load: Loads it. No lock is held meanwhile: other keys do not wait for it.
+        """
+        with self._lock:
+            future = self._loads.get(key)
+            mine = future is None
+            if future is None:
+                future = self._loads[key] = Future()
+            self._loads.move_to_end(key)
+            while len(self._loads) > self._kept:
+                self._loads.popitem(last=False)
+        if mine:
+            self._run(key, future, load)
+        return future.result()
+
+    def _run(self, key: _K, future: Future[_V], load: Callable[[], _V]) -> None:
+        try:
+            future.set_result(load())
+        except BaseException as err:  # those who wait must hear of an interrupt as well
+            with self._lock:
+                if self._loads.get(key) is future:
+                    del self._loads[key]
+            future.set_exception(err)
+
+
+_QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
+
+
+def usable_cores(quota_file: Path = _QUOTA_FILE) -> int:
+    """Return how many cores this process may use: those of its affinity, within its quota.
+
+    Args:
+        quota_file: The quota of a container, such as ``200000 100000`` for two cores.
+    """
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows do not say which cores a process may use
+        cores = os.cpu_count() or 1
+    return max(1, min(cores, _quota(quota_file) or cores))
+
+
+def _quota(file: Path) -> int | None:
+    """Return the number of cores of a quota, rounded up; None: there is no quota."""
+    try:
+        time, period = file.read_text().split()
+        return -(-int(time) // int(period))
+    except (OSError, ValueError, ZeroDivisionError):
+        return None

@@ -1,0 +1,96 @@
+"""The extractor ``spacy``: which pipelines it takes, and how it reads long and hostile texts."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+
+import pytest
+from support.spacy_sample import made_parser
+
+from hallujudge.judge_service.engine.extraction import claim_extractor
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.engine.resources import Offers, Resources
+from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, NotFoundError
+from hallujudge.judge_service.extractors.extractor_interface import (
+    TripletExtractor,
+)
+from hallujudge.judge_service.extractors.library_extractors import (
+    SpacyTripletExtractor,
+    pieces,
+    shared_extractor,
+)
+
+TEXT = "The bus is red."
+ROWS = (
+    "The/DET/DT/det/1/the bus/NOUN/NN/nsubj/1/bus is/AUX/VBZ/ROOT/0/be red/ADJ/JJ/acomp/-1/red "
+    "./PUNCT/./punct/-2/."
+)
+
+
+def test_claims_and_label_of_a_pipeline() -> None:
+    extractor = SpacyTripletExtractor(made_parser({TEXT: ROWS}))
+    assert isinstance(extractor, TripletExtractor)
+    assert extractor.label == "spacy-1/en_made-1.0"
+    found = asyncio.run(extractor.extract_many([TEXT, "", "Nothing."]))
+    assert [[claim.parts for claim in claims] for claims in found] == [
+        [("bus", "is", "red")],
+        [],
+        [],
+    ]
+
+
+def test_texts_are_parsed_outside_the_event_loop() -> None:
+    seen: list[str] = []
+    pipeline = made_parser({}, noticed=lambda: seen.append(threading.current_thread().name))
+    asyncio.run(SpacyTripletExtractor(pipeline).extract_many(["A dog."]))
+    assert seen
+    assert threading.main_thread().name not in seen
+
+
+def test_a_pipeline_without_such_a_parser_is_refused() -> None:
+    with pytest.raises(
+        InvalidInputError, match=r"en_made-1\.0' has no parser with the labels dobj"
+    ):
+        SpacyTripletExtractor(made_parser({}, labels=("nsubj", "pobj", "prep", "obj")))
+
+
+def test_a_pipeline_that_is_not_installed_is_named() -> None:
+    pytest.importorskip("spacy", reason="spaCy is not installed")
+    with pytest.raises(
+        MissingExtraError,
+        match="'en_no_such_one', but it is not installed; install it, or use en",
+    ):
+        shared_extractor("en_no_such_one")
+
+
+def test_without_spacy_its_installation_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(MissingExtraError, match="spacy download en_core_web_sm"):
+        shared_extractor("en_core_web_other")
+
+
+def test_callers_of_a_server_name_what_it_offers() -> None:
+    resources = Resources(JudgeFactory, offers=Offers(pipelines=("en_core_web_sm",)))
+    options = {"extractor": "spacy", "spacy_pipeline": "/tmp/theirs"}
+    with pytest.raises(NotFoundError, match="it offers en_core_web_sm"):
+        claim_extractor(options, resources)
+
+
+def test_pieces_are_short_and_end_after_sentences() -> None:
+    text = "A dog sits on the red mat. " * 300
+    found = list(pieces(text))
+    assert "".join(piece for _, piece in found) == text
+    assert max(len(piece) for _, piece in found) <= 2_000
+    assert all(text.startswith(piece, start) and piece.endswith(". ") for start, piece in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "x" * 300_000, "dog " * 100_000, "\n" * 5_000, "." * 250_000, "a\u0301" * 9_000],
+)
+def test_hostile_texts_are_read_in_part(text: str) -> None:
+    found = list(pieces(text))
+    assert sum(len(piece) for _, piece in found) <= 200_000
+    assert all(len(word) <= 100 for _, piece in found for word in piece.split())
