@@ -16,8 +16,8 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import calibrate_items
 from hallujudge.sdk.labels import Label, plan_labels, read_labels
+from hallujudge.sdk.labels.verdicts import DecidedItem, read_verdicts
 from hallujudge.sdk.runs import StoredRun, read_run
-from hallujudge.sdk.verdicts import DecidedItem, read_verdicts
 
 __all__ = ["print_hat", "print_tri_he"]
 

@@ -15,8 +15,8 @@ from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate
 from hallujudge.sdk.calibration.samples import Sample, sampling_of
 from hallujudge.sdk.labels import match_labels, read_labels
+from hallujudge.sdk.labels.verdicts import read_verdicts
 from hallujudge.sdk.runs import read_run
-from hallujudge.sdk.verdicts import read_verdicts
 
 SAMPLES, LABELS = 500, 50
 

@@ -12,9 +12,8 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.estimate import Estimate
 from hallujudge.metrics import Report
 
-from .archives.found_files import found_files
+from .archives.found_files import found_files, is_url
 from .archives.inputs import InputOptions
-from .archives.remote_files import is_url
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
 from .runs.inputs import described, is_there
 from .runs.names import VERDICTS

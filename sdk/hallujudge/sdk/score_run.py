@@ -79,7 +79,7 @@ class ScoreRun:
 
     def paths(self) -> tuple[Path, ...]:
         """Return the files that the run reads."""
-        from .archives.remote_files import is_url
+        from .archives.found_files import is_url
 
         references = self.references if isinstance(self.references, list) else [self.references]
         graphs = self.graph.values() if isinstance(self.graph, Mapping) else [self.graph]

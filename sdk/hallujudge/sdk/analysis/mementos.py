@@ -19,9 +19,7 @@ from hallujudge.synonym_graphs import SynonymGraph, shipped_graphs
 from ..archives.records import Record
 from ..errors import ArchiveError
 from ..spec import graph_source
-from .options import AnalysisOptions
-from .runs import Run
-from .values import AnalysisTable
+from .analyzed_run import AnalysisOptions, AnalysisTable, Run
 
 __all__ = ["mementos_tables"]
 

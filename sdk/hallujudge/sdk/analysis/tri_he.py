@@ -26,12 +26,10 @@ from hallujudge.metrics.tri_he.claim_analyses import (
     trend,
 )
 
-from ..archives.human_scores import human_scores
 from ..archives.records import Record
+from ..archives.tri_he import human_scores
 from ..errors import ArchiveError
-from .options import AnalysisOptions
-from .runs import Run
-from .values import AnalysisTable, Cell
+from .analyzed_run import AnalysisOptions, AnalysisTable, Cell, Run
 
 __all__ = ["tri_he_tables"]
 

@@ -10,11 +10,20 @@ from hallujudge.metrics.amber import GENERATIVE, AmberItem, AmberObject
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import refuse
+from .joins import JoinCheck, kept, read_mapping, refuse
 from .local_files import open_text
-from .qa import JoinCheck, fields_of, kept, optional_text, read_mapping, text_of
-from .records import Record, canonical_id, choose_key, no_records, read_records, shown
-from .tables import structured
+from .records import (
+    Record,
+    canonical_id,
+    choose_key,
+    fields_of,
+    no_records,
+    optional_text,
+    read_records,
+    shown,
+    text_of,
+)
+from .table_files import structured
 
 __all__ = ["READERS", "read_amber"]
 

@@ -10,9 +10,16 @@ from hallujudge.metrics.event_hallusion import SPLITS, EventHallusionItem, Event
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import refuse
-from .qa import fields_of, optional_text, text_of
-from .records import Record, canonical_id, no_records, read_records
-from .tables import structured
+from .records import (
+    Record,
+    canonical_id,
+    fields_of,
+    no_records,
+    optional_text,
+    read_records,
+    text_of,
+)
+from .table_files import structured
 
 __all__ = ["READERS", "read_event_hallusion"]
 

@@ -15,7 +15,7 @@ from ..errors import ArchiveError, MissingExtraError
 from .json_files import read_json_bytes
 from .local_files import DamagedError, open_binary, read_bytes, suffix_of, zstd_reader
 from .records import Record, Records
-from .tables import read_csv, read_xlsx
+from .table_files import read_csv, read_xlsx
 
 __all__ = ["Content", "read_format"]
 

@@ -1,20 +1,264 @@
-"""The files that a path, a folder, a pattern, a URL or standard input stands for."""
+"""The files that a path, a folder, a pattern, a URL or standard input stands for.
+
+fsspec reads URLs; it is imported only where the user gives one.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from ..errors import ArchiveError
-from .local_files import STDIN, copy_of_stdin
-from .remote_files import fetched, fetched_tree, is_tree, is_url, public_url
+from ..errors import ArchiveError, MissingExtraError
+from .local_files import STDIN, copy_of_stdin, copy_to_file, temporary_folder
 
-__all__ = ["STDIN_NAME", "FoundFile", "found_files", "is_pattern", "with_given_name"]
+_MOST_FILES = 2_000
+# A question mark begins the query of a URL.
+_URL_PATTERN = re.compile(r"[*\[]")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# File systems that only read data; fsspec has others that run commands or unpack pickles.
+_PROTOCOLS = frozenset(
+    [
+        "http",
+        "https",
+        "s3",
+        "s3a",
+        "gs",
+        "gcs",
+        "az",
+        "abfs",
+        "abfss",
+        "adl",
+        "hf",
+        "file",
+        "memory",
+    ]
+)
+
+_SECONDS_WITHOUT_DATA = 60
+# What errors of aiohttp mean, by the names of their classes: their texts are objects of Python.
+_HTTP_PROBLEMS = {
+    "ClientPayloadError": "the connection ended early",
+    "TooManyRedirects": "it redirects too often",
+    "NonHttpUrlRedirectClientError": "it redirects to a URL that is not HTTP",
+    "SocketTimeoutError": f"no data for {_SECONDS_WITHOUT_DATA} seconds",
+}
+
+_COPIES: dict[str, Path] = {}
+# Copy -> its URL, and the URL of the folder that names within a copied folder belong to.
+_ORIGINS: dict[Path, tuple[str, str]] = {}
+
+
+def copy_of(url: object) -> Path | None:
+    """Return the last temporary copy of a URL that this process made; None if there is none."""
+    return _COPIES.get(str(url))
+
+
+def origin_of(path: Path) -> str:
+    """Return the URL of a temporary copy, or of what is in it; empty for other files."""
+    for folder in (path, *path.parents):
+        if folder in _ORIGINS:
+            url, start = _ORIGINS[folder]
+            return url if folder == path else f"{start}{path.relative_to(folder).as_posix()}"
+    return ""
+
+
+def is_url(source: object) -> bool:
+    """Return whether a source is a URL rather than a path."""
+    return isinstance(source, str) and _URL.match(source) is not None
+
+
+def fetched(url: str) -> Path:
+    """Return a temporary copy of the file behind a URL.
+
+    Raises:
+        ArchiveError: The URL has an unknown protocol, or reading it fails, also half way.
+        MissingExtraError: fsspec, or the package for the protocol, is not installed.
+    """
+    return _noted(url, url, _copied(_library(url), _unquoted(url), _url_name(url)))
+
+
+def _noted(url: str, start: str, copy: Path) -> Path:
+    _COPIES[url] = copy
+    _ORIGINS[copy] = (url, start)
+    return copy
+
+
+def is_tree(url: str) -> bool:
+    """Return whether a URL stands for several files: a folder or a pattern.
+
+    A folder behind HTTP ends with a slash, since a server does not say what is one.
+
+    Raises:
+        ArchiveError: See :func:`fetched`.
+        MissingExtraError: See :func:`fetched`.
+    """
+    library: Any = _library(url)
+    if url.endswith("/") or _URL_PATTERN.search(urlsplit(url).path):
+        return True
+    with _failures(url):
+        files, path = library.core.url_to_fs(_unquoted(url))
+        return not url.startswith("http") and bool(files.isdir(path))
+
+
+def fetched_tree(url: str, wanted: Callable[[str], bool]) -> tuple[Path, list[tuple[Path, str]]]:
+    """Return a temporary folder, and its files with their URLs: those of a folder or a pattern.
+
+    Args:
+        url: The URL.
+        wanted: Whether a file's name is that of an archive.
+
+    Raises:
+        ArchiveError: See :func:`fetched`; also if there are no files, or too many.
+        MissingExtraError: See :func:`fetched`.
+    """
+    library: Any = _library(url)
+    with _failures(url):
+        files, path = library.core.url_to_fs(_unquoted(url))
+        fixed, *pattern = _URL_PATTERN.split(files.unstrip_protocol(path), maxsplit=1)
+        start = f"{fixed.rpartition('/')[0] if pattern else fixed.rstrip('/')}/"
+        found = files.glob(path) if pattern else files.find(path)
+        urls = sorted(map(files.unstrip_protocol, found))
+    names = {each: _inside(start, each) for each in urls}
+    chosen = [each for each in urls if names[each] and wanted(PurePosixPath(each).name)]
+    if not chosen or len(chosen) > _MOST_FILES:
+        count = f"more than {_MOST_FILES:,} files" if chosen else "no file"
+        raise ArchiveError(
+            f"{public_url(url)}: {count} that could be an archive; give another folder or pattern"
+        )
+    root = _noted(url, start, temporary_folder())
+    return root, [(_copied(library, each, names[each], root), public_url(each)) for each in chosen]
+
+
+def _inside(start: str, url: str) -> str:
+    """Return the path of a file below a folder; empty for what is not below it."""
+    name = unquote(url.removeprefix(start)) if url.startswith(start) else ""
+    parts = PurePosixPath(name).parts
+    # A server names its files as it likes.
+    safe = parts and not any(part in ("..", "/") or "\\" in part or "\0" in part for part in parts)
+    return "/".join(parts) if safe else ""
+
+
+def _library(url: str) -> object:
+    """Return fsspec, for a URL that it may read."""
+    try:
+        urlsplit(url)
+    except ValueError as err:
+        # A password may be before the @, and a key in the query.
+        shown = url.rpartition("@")[2].partition("?")[0]
+        raise ArchiveError(f"{shown!r:.200} is not a URL ({err}); correct it") from err
+    protocol = url.partition("://")[0].lower()
+    if protocol not in _PROTOCOLS or "::" in url:
+        raise ArchiveError(
+            f"{public_url(url)}: URLs of {protocol!r} are not read; use one of "
+            f"{', '.join(sorted(_PROTOCOLS - {'memory'}))}, or download the file"
+        )
+    try:
+        import fsspec
+    except ImportError as err:
+        raise MissingExtraError.of("reading URLs", "remote") from err
+    return fsspec
+
+
+@contextmanager
+def _failures(url: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as err:
+        raise MissingExtraError.of(f"reading {public_url(url)}", "remote") from err
+    # Every file system of fsspec has exceptions of its own.
+    except Exception as err:
+        raise _failed(url, 0, None, str(err) or type(err).__name__) from err
+
+
+def _copied(fsspec: object, url: str, name: str, folder: Path | None = None) -> Path:
+    received = 0
+    expected: int | None = None
+    try:
+        with fsspec.open(url, "rb", **_options(url)) as stream:  # type: ignore[attr-defined]  # the package fsspec
+            expected = getattr(stream, "size", None)
+
+            def read(size: int) -> bytes:
+                nonlocal received
+                piece: bytes = stream.read(size)
+                received += len(piece)
+                return piece
+
+            path = copy_to_file(read, public_url(url), name, folder)
+    except ArchiveError:
+        raise
+    except ImportError as err:
+        raise MissingExtraError.of(f"reading {public_url(url)}", "remote") from err
+    # Every file system of fsspec has exceptions of its own.
+    except Exception as err:
+        raise _failed(url, received, expected, _reason(err, url)) from err
+    if expected is not None and received != expected:
+        raise _failed(url, received, expected, "the connection ended early")
+    return path
+
+
+def _options(url: str) -> dict[str, Any]:
+    """Return options of a file system.
+
+    A file behind HTTP is read as one stream. By default, fsspec asks for its length beforehand and
+    then for ranges; where a server tells a length that is too small, the rest would be lost.
+    """
+    if not url.startswith("http"):
+        return {}
+    from aiohttp import ClientTimeout
+
+    # Large files take longer than aiohttp's five minutes.
+    timeout = ClientTimeout(total=None, sock_connect=30, sock_read=_SECONDS_WITHOUT_DATA)
+    return {"block_size": 0, "client_kwargs": {"timeout": timeout}}
+
+
+def _reason(err: BaseException, url: str) -> str:
+    """Return what an error says; some libraries say only the URL, and their cause says more."""
+    absent = isinstance(err, FileNotFoundError)
+    if err.__cause__ is not None and (absent or str(err) in ("", url)):
+        return _reason(err.__cause__, url)
+    name, status = type(err).__name__, getattr(err, "status", 0)
+    if name == "ClientResponseError" and status:
+        # Its text has the URL, and the body where that is what is wrong.
+        message = str(getattr(err, "message", "")).partition("\n")[0].rstrip(":")
+        return f"HTTP status {status}, {message}"
+    return "no such file" if absent else _HTTP_PROBLEMS.get(name) or str(err) or name
+
+
+def _failed(url: str, received: int, expected: int | None, problem: str) -> ArchiveError:
+    got = f" after {received:,} bytes" if received else ""
+    of = f" of {expected:,}" if received and expected is not None else ""
+    first_line = problem.replace(url, public_url(url)).splitlines()[0][:200]
+    return ArchiveError(
+        f"{public_url(url)}: reading failed{got}{of}: {first_line}. Check the URL and try again, "
+        "or download the file",
+        metadata={"url": public_url(url)},
+    )
+
+
+def public_url(url: str) -> str:
+    """Return a URL without user, password and query, which may hold secrets."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}"
+
+
+def _url_name(url: str) -> str:
+    return PurePosixPath(urlsplit(url).path).name or "archive"
+
+
+def _unquoted(url: str) -> str:
+    """Return a URL as fsspec takes it, which does not decode ``%20`` in URLs of files."""
+    protocol, _, rest = url.partition("://")
+    plain = f"{protocol.lower()}://{rest}"
+    return unquote(plain) if plain.startswith("file:") else plain
+
 
 STDIN_NAME = "standard input"
 """Name of standard input in messages."""
@@ -114,7 +358,7 @@ def _matching(pattern: str) -> list[FoundFile]:
 def _walked(folder: Path) -> Iterator[Path]:
     """Yield a folder's files; hidden ones, links to folders and deep folders are left out."""
     count = 0
-    for place, folders, names in os.walk(folder, onerror=_refuse):
+    for place, folders, names in os.walk(folder, onerror=_refuse_folder):
         depth = len(Path(place).relative_to(folder).parts)
         folders[:] = sorted(
             name for name in folders if not name.startswith((".", "__")) and depth < _MAX_DEPTH
@@ -131,7 +375,7 @@ def _walked(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _refuse(err: OSError) -> None:
+def _refuse_folder(err: OSError) -> None:
     raise ArchiveError(f"{err.filename}: {err.strerror or err}; check the path") from err
 
 

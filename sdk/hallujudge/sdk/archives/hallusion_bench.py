@@ -9,10 +9,18 @@ from hallujudge.metrics.hallusion_bench.question_groups import CATEGORIES, Hallu
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import Faults, refuse
-from .qa import fields_of, kept, text_of
-from .records import Record, canonical_id, choose_key, no_records, read_records, shown
-from .tables import structured
+from .joins import Faults, kept, refuse
+from .records import (
+    Record,
+    canonical_id,
+    choose_key,
+    fields_of,
+    no_records,
+    read_records,
+    shown,
+    text_of,
+)
+from .table_files import structured
 
 __all__ = ["READERS", "read_hallusion_bench"]
 

@@ -11,10 +11,19 @@ from hallujudge.metrics.infact.operators import BASE, OPERATORS
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import Faults, refuse
-from .qa import fields_of, kept, optional_text, text_of
-from .records import Record, canonical_id, choose_key, no_records, read_records, shown
-from .tables import structured
+from .joins import Faults, kept, refuse
+from .records import (
+    Record,
+    canonical_id,
+    choose_key,
+    fields_of,
+    no_records,
+    optional_text,
+    read_records,
+    shown,
+    text_of,
+)
+from .table_files import structured
 
 __all__ = ["READERS", "read_infact"]
 

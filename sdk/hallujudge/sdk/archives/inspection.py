@@ -14,7 +14,7 @@ from .archive_files import ArchiveFile, open_file, value_at
 from .found_files import STDIN_NAME, FoundFile, found_files
 from .joins import IdCheck
 from .layouts import ArchiveReader
-from .layouts.reader import yes_or_no
+from .layouts.archive_reader import yes_or_no
 from .local_files import STDIN
 from .records import Record, canonical_id, response_value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import re
@@ -14,28 +15,74 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from ..errors import ArchiveError, MissingExtraError
-from .utf16 import is_utf16, utf16_reader
 
-__all__ = [
-    "STDIN",
-    "DamagedError",
-    "copy_of_stdin",
-    "copy_to_file",
-    "is_plain",
-    "open_binary",
-    "open_text",
-    "read_bytes",
-    "suffix_of",
-    "temporary_folder",
-    "zstd_reader",
-]
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16_PIECE = 1 << 16
+
+
+def is_utf16(start: bytes) -> bool:
+    """Return whether the first four bytes of a file are those of UTF-16 text.
+
+    UTF-32 text may begin with the same two bytes, and goes on with two zeros.
+    """
+    return start.startswith(_BYTE_ORDER_MARKS) and not start.startswith(codecs.BOM_UTF32_LE)
+
+
+def utf16_reader(file: BinaryIO, path: Path) -> io.BufferedReader:
+    """Return a file of UTF-16 text that is read as UTF-8, without the byte order mark.
+
+    Args:
+        file: The file, at its start.
+        path: Its path, for messages.
+    """
+    return io.BufferedReader(_Utf16(file, path), _UTF16_PIECE)
+
+
+class _Utf16(io.RawIOBase):
+    """A file of UTF-16 text as UTF-8; a damaged or cut one is refused when it is read."""
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file = file
+        self._path = path
+        self._decoder = codecs.getincrementaldecoder("utf-16")()
+        self._held = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
+        while not self._held and (piece := self._piece()) is not None:
+            self._held = piece
+        data = self._held[: len(view)]
+        self._held = self._held[len(data) :]
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
+
+    def _piece(self) -> bytes | None:
+        """Return the next characters; None at the end of the file."""
+        packed = self._file.read(_UTF16_PIECE)
+        try:
+            text = self._decoder.decode(packed, final=not packed)
+        except UnicodeDecodeError as err:
+            raise ArchiveError(
+                f"{self._path}: the UTF-16 text is damaged or cut off ({err.reason}); save it as "
+                "UTF-8",
+                metadata={"path": str(self._path)},
+            ) from err
+        return text.encode() if packed else None
+
 
 STDIN = "-"
 """Path that means standard input."""
 
 _MAX_BYTES = 1 << 28
 _MAX_COPIED_BYTES = 1 << 33
-_PIECE = 1 << 20
+_COPIED_PIECE = 1 << 20
 _BUFFER = 1 << 17
 _START_BYTES = 4
 _GZIP = b"\x1f\x8b"
@@ -115,7 +162,7 @@ def read_bytes(path: Path, limit: int = _MAX_BYTES) -> bytes:
         with open_binary(path) as file:
             # One read of `limit` bytes would allocate as many for a small file, too.
             data = io.BytesIO()
-            while data.tell() <= limit and (piece := file.read(_PIECE)):
+            while data.tell() <= limit and (piece := file.read(_COPIED_PIECE)):
                 data.write(piece)
     except OSError as err:
         raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
@@ -167,7 +214,7 @@ def copy_to_file(
     path.parent.mkdir(parents=True, exist_ok=True)
     left = _MAX_COPIED_BYTES
     with path.open("wb") as file:
-        while piece := read(_PIECE):
+        while piece := read(_COPIED_PIECE):
             left -= len(piece)
             if left < 0:
                 raise ArchiveError(f"{what} has more than {_MAX_COPIED_BYTES:,} bytes; split it")
@@ -194,7 +241,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
         try:
-            data = self._read(min(len(view), _PIECE))
+            data = self._read(min(len(view), _COPIED_PIECE))
         except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError) as err:
             raise self._error(f"is damaged or cut off ({err}); copy it again") from err
         view[: len(data)] = data

@@ -2,22 +2,363 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
 from hallujudge.metrics.families import FAMILIES
 
-from ..errors import ArchiveError, UnsupportedError
-from .explaining import explained
-from .groups import group_notes
+from ..errors import ArchiveError, InvalidInputError, UnsupportedError
+from .archive_files import ArchiveFile, first_values, gathered, open_file, value_at
+from .formats import read_format
+from .found_files import FoundFile, found_files, with_given_name
 from .inputs import CheckedArchive, CheckedReader, InputOptions, ItemSource, References, Responses
+from .json_files import named
+from .layouts import ArchiveReader, recognised
 from .local_files import STDIN
-from .opening import Opened, open_references, open_responses
+from .records import Record, Records, read_records
+from .table_files import read_frame
 
-__all__ = ["read_items", "reads_folder"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """An archive that can be read twice."""
+
+    source: Responses | References | None
+    """What the metric's reader reads."""
+    reader: ArchiveReader | None = None
+    """The archive reader that recognised it; None for plain records."""
+    converted: bool = False
+    """Whether its records have the common keys."""
+    notes: tuple[str, ...] = ()
+    """Oddities of its files."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Path of a temporary copy -> the name that the user gave."""
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        if isinstance(self.source, Path):
+            return self.names.get(str(self.source), str(self.source))
+        return next(iter(self.names.values()), "")
+
+
+def open_responses(
+    responses: Responses, metric: str, options: InputOptions, reads_folder: Callable[[Path], bool]
+) -> Opened:
+    """Return an archive of responses, converted to the common keys where its layout is known.
+
+    Args:
+        responses: The archive.
+        metric: The metric that scores it.
+        options: How archives are read.
+        reads_folder: Whether the metric's own reader reads a folder as a whole.
+
+    Raises:
+        ArchiveError: It can't be read, or belongs to another metric; the message names it.
+    """
+    if isinstance(responses, (str, Path)) and reads_folder(Path(responses)):
+        return Opened(source=Path(responses))
+    opened = _opened_source(responses, "responses", metric)
+    if not options.key_map:
+        return opened
+    return replace(opened, source=_mapped(opened, options.key_map))
+
+
+def open_references(references: References | None) -> Opened:
+    """Return an archive of references.
+
+    Raises:
+        ArchiveError: It can't be read.
+    """
+    if (
+        isinstance(references, list)
+        and references
+        and all(isinstance(path, (str, Path)) for path in references)
+    ):
+        files = [file for path in references for file in found_files(path)]
+        return Opened(source=[file.path for file in files], names=_names_of_copies(files))
+    if isinstance(references, (str, Path)):
+        files = found_files(references)
+        if len(files) == 1 or files[0].root is None:
+            return _plain_file(files[0])
+        raise ArchiveError(
+            f"{references}: {len(files)} files, where one file of references is needed; name it"
+        )
+    return _opened_source(references, "references", "")
+
+
+def _are_paths(source: object) -> bool:
+    return isinstance(source, list) and all(isinstance(path, (str, Path)) for path in source or [0])
+
+
+def _plain_file(file: FoundFile) -> Opened:
+    with with_given_name(file):
+        content = read_format(file.path)
+    return Opened(source=content.source, notes=content.notes, names=_names_of_copies([file]))
+
+
+def _names_of_copies(files: list[FoundFile]) -> dict[str, str]:
+    return {str(file.path): file.name for file in files if str(file.path) != file.name}
+
+
+def _opened_source(source: Responses | References | None, role: str, metric: str) -> Opened:
+    if isinstance(source, (str, Path)):
+        return _opened_path(source, metric)
+    if source is None or isinstance(source, Mapping):
+        return Opened(source=source)
+    rows = read_frame(source, role)
+    records = rows if rows is not None else source
+    if not isinstance(records, Records):
+        records = list(records)
+    return _opened_records(records, metric) if role == "responses" else Opened(source=records)
+
+
+def _opened_path(source: str | Path, metric: str) -> Opened:
+    files = found_files(source)
+    names = _names_of_copies(files)
+    if len(files) == 1 and files[0].root is None:
+        return replace(_opened_file(open_file(files[0]), metric), names=names)
+    archives, notes = gathered(files, str(source), metric)
+    if len(archives) == 1:
+        opened = _opened_file(archives[0], metric)
+        return replace(opened, names=names, notes=(*notes, *opened.notes))
+    return Opened(
+        source=Records(lambda: _chained(archives), str(source)),
+        reader=archives[0].reader,
+        converted=archives[0].converts,
+        notes=(*notes, *(note for archive in archives for note in archive.content.notes)),
+        names=names,
+    )
+
+
+def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:
+    """Yield the records of several files; splits of a benchmark keep equal ids apart."""
+    tasks = {archive.task for archive in archives}
+    position = 0
+    for archive in archives:
+        for record in archive.records():
+            values = record.values
+            if len(tasks) > 1:
+                values = {"category": archive.task, **values}
+                values["id"] = f"{archive.task}:{values.get('id')}"
+            yield record._replace(values=values, position=position)
+            position += 1
+
+
+def _opened_file(archive: ArchiveFile, metric: str) -> Opened:
+    _refuse_other(archive.reader, archive.file.name, metric)
+    if isinstance(archive.content.source, list) and not archive.content.source:
+        raise ArchiveError(f"{archive.file.path}: no records; the file has nothing but a header")
+    return Opened(
+        source=Records(archive.records, str(archive.file.path))
+        if archive.converts
+        else archive.content.source,
+        reader=archive.reader,
+        converted=archive.converts,
+        notes=(*archive.content.notes, *_other_protocol(archive, metric)),
+    )
+
+
+def _other_protocol(archive: ArchiveFile, metric: str) -> tuple[str, ...]:
+    """Return a note if the answers look like those of the benchmark's other protocol.
+
+    They are not refused: a model may answer every question in the wrong form.
+    """
+    reader, family = archive.reader, metric.partition("-")[0]
+    if reader is None or metric in reader.metrics or archive.converts:
+        return ()
+    if not any(name.partition("-")[0] == family for name in reader.metrics):
+        return ()
+    name = archive.file.name
+    return (f"{name} looks like {reader.name}; for those, use `{reader.command(name)}`",)
+
+
+def _opened_records(records: list[object] | Records, metric: str) -> Opened:
+    first = next(read_records(records), None)
+    reader = None if first is None else recognised(first.values)
+    if reader is None or reader.convert is None:
+        return Opened(source=records, reader=reader)
+    _refuse_other(reader, "The archive of responses", metric)
+    return Opened(
+        source=Records(lambda: reader.converted(read_records(records))),
+        reader=reader,
+        converted=True,
+    )
+
+
+def _refuse_other(reader: ArchiveReader | None, name: str, metric: str) -> None:
+    """Refuse an archive that is certainly of another metric.
+
+    Raises:
+        ArchiveError: It names the layout and the command that scores it.
+    """
+    if reader is None or reader.any_metric or reader.role == "references" or not reader.metrics:
+        return
+    if metric not in reader.metrics:
+        shown = "ARCHIVE" if " " in name else name
+        raise ArchiveError(f"{name} is {reader.name}; use `{reader.command(shown)}`")
+
+
+def _mapped(opened: Opened, keys: Mapping[str, str]) -> Records:
+    """Return records with more keys, each a copy of another value of the record.
+
+    Raises:
+        ArchiveError: The first record lacks a value to copy.
+    """
+    source = opened.source
+    assert source is not None, "only references may be None"
+    first = next(read_records(source), None)
+    lacking = [key for key in keys.values() if first and value_at(first.values, key) is None]
+    if first is not None and lacking:
+        raise ArchiveError(
+            f"{first.place}: no value for {named(lacking)}, which InputOptions(key_map=…) names; "
+            f"found {named(sorted(first.values))}"
+        )
+
+    def records() -> Iterator[Record]:
+        for record in read_records(source):
+            more = {name: value_at(record.values, key) for name, key in keys.items()}
+            yield record._replace(values={**record.values, **more})
+
+    if isinstance(source, (str, Path)):
+        return Records(records, str(source))
+    return Records(records, source.name if isinstance(source, Records) else "")
+
+
+def explained(
+    err: ArchiveError, metric: str, responses: Opened, references: Opened
+) -> ArchiveError:
+    """Return the error, extended with the file's layout if it is known and does not fit.
+
+    Args:
+        err: The error of the metric's archive reader.
+        metric: Name of the metric.
+        responses: The archive of responses.
+        references: The archive of references.
+    """
+    sentences = [
+        sentence
+        for role, opened in (("responses", responses), ("references", references))
+        if (sentence := _layout_sentence(opened, role, metric))
+    ]
+    if not sentences:
+        return err
+    # Then what the metric's reader looked for is beside the point.
+    if _holds_no_responses(responses):
+        return ArchiveError(sentences[0], metadata=dict(err.metadata))
+    if _are_swapped(metric, responses, references):
+        return ArchiveError(". ".join(sentences), metadata=dict(err.metadata))
+    return ArchiveError(
+        f"{str(err).rstrip('.')}. {'. '.join(sentences)}", metadata=dict(err.metadata)
+    )
+
+
+def _layout_sentence(opened: Opened, role: str, metric: str) -> str:
+    reader = _reader_of(opened)
+    if reader is None or (metric in reader.metrics and role == reader.role):
+        return ""
+    if role == "references" and metric in reader.metrics and reader.also_references:
+        return ""
+    what = opened.name or f"The archive of {role}"
+    if metric in reader.metrics and reader.role in ("responses", "references"):
+        return f"{what} is {reader.name}: give it as {reader.role}"
+    if not reader.metrics:
+        return f"{what} is {reader.name}: {reader.remedy}"
+    return f"{what} is {reader.name}; use `hallujudge score {reader.metrics[0]}`"
+
+
+def _holds_no_responses(opened: Opened) -> bool:
+    reader = _reader_of(opened)
+    return reader is not None and reader.role == "companion" and not reader.metrics
+
+
+def _are_swapped(metric: str, responses: Opened, references: Opened) -> bool:
+    first, second = _reader_of(responses), _reader_of(references)
+    return (
+        first is not None
+        and second is not None
+        and metric in first.metrics
+        and metric in second.metrics
+        and (first.role, second.role) == ("references", "responses")
+    )
+
+
+def _reader_of(opened: Opened) -> ArchiveReader | None:
+    """Return the reader of an archive; None if it is unknown or can't be read at all."""
+    source = opened.source
+    if opened.reader is not None or source is None:
+        return opened.reader
+    try:
+        if isinstance(source, (str, list, Records)) or not hasattr(source, "open"):
+            first = next(iter(read_records(source)), None)
+            return None if first is None else recognised(first.values)
+        found = (recognised(values) for values in first_values(source))  # type: ignore[arg-type]  # a path
+        return next((reader for reader in found if reader is not None), None)
+    except ArchiveError:
+        return None
+
+
+_RECORDS_LOOKED_AT = 100
+
+
+def group_notes(
+    source: ItemSource, keys: Iterable[str], archives: Iterable[Responses | References | None]
+) -> tuple[str, ...]:
+    """Return a note for each key that some items lack.
+
+    Args:
+        source: The items.
+        keys: The keys that the user named.
+        archives: What the items were read from, for the keys that an error names.
+
+    Raises:
+        InvalidInputError: No item has a key; the message names the existing keys.
+    """
+    keys = tuple(keys)
+    if not keys:
+        return ()
+    lacking: Counter[str] = Counter()
+    kept: set[str] = set()
+    for item in source:
+        kept.update(item.fields)
+        lacking.update(key for key in keys if not item.fields.get(key))
+    # Scoring may add fields of its own, such as INFACT's level.
+    wrong = [key for key in keys if key in kept and lacking[key] == len(source) > 0]
+    if wrong:
+        there = named(sorted({key for archive in archives for key in _keys_of(archive)}))
+        raise InvalidInputError(
+            f"no item has the key {wrong[0]!r} to report groups by; the keys are {there}"
+        )
+    return tuple(
+        f"{count} of {len(source)} items have no {key!r}; they are in the group (none)"
+        for key, count in lacking.items()
+        if key in kept
+    )
+
+
+def _keys_of(archive: Responses | References | None) -> Iterator[str]:
+    """Yield the keys of an archive's first records, and paths into objects that they hold."""
+    if archive is None or isinstance(archive, Mapping):
+        return
+    try:
+        for record in islice(read_records(archive), _RECORDS_LOOKED_AT):
+            yield from _key_paths(record.values)
+    except ArchiveError:
+        # Some layouts of references have no records.
+        return
+
+
+def _key_paths(values: Mapping[str, object]) -> Iterator[str]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from (f"{key}.{inner}" for inner in value if isinstance(inner, str))
+        elif not isinstance(value, (list, tuple)):
+            yield key
 
 
 def _family(metric: str) -> ModuleType | None:

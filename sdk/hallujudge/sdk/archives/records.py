@@ -1,4 +1,4 @@
-"""Records of archives from any source, and their keys."""
+"""Records of archives from any source: their keys, ids, texts and fields."""
 
 from __future__ import annotations
 
@@ -11,25 +11,8 @@ from typing import NamedTuple, TypeGuard, cast
 
 from hallujudge.metrics.framework.claims import json_kind, well_formed
 
-from ..errors import ArchiveError
+from ..errors import ArchiveError, InvalidInputError
 from .json_files import Mark, Marks, named, read_batches
-
-__all__ = [
-    "Mark",
-    "Marks",
-    "Record",
-    "RecordBatch",
-    "Records",
-    "canonical_id",
-    "choose_key",
-    "named",
-    "not_a_text",
-    "read_record_batches",
-    "read_records",
-    "response_value",
-    "shown",
-    "well_formed",
-]
 
 # "logs" is of lmms-eval until 0.2.3, "samples" of Inspect AI.
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
@@ -401,4 +384,71 @@ def response_value(record: Record, key: str) -> object:
         return json.dumps({"error": value["error"]}, default=str)
     if isinstance(value, float) and math.isnan(value):
         return "nan"
+    return value
+
+
+def text_of(record: Record, key: str) -> str | None:
+    """Return the answer as text.
+
+    The parts of a list are joined by commas, or by line ends if a part contains commas or
+    spaces.
+
+    Raises:
+        ArchiveError: The answer is neither a text nor a list of texts.
+    """
+    value = response_value(record, key)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+        plain = all(part.strip() == part and "," not in part and " " not in part for part in value)
+        return well_formed((", " if plain else "\n").join(value))
+    raise not_a_text(record, key, "a text or a list of texts")
+
+
+def optional_text(record: Record, keys: Sequence[str]) -> str:
+    """Return the first text or number under some keys; empty if there is none."""
+    for key in keys:
+        value = record.values.get(key)
+        if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+            return well_formed(str(value))
+    return ""
+
+
+def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, str]:
+    """Return values to group by, each from the first record that has it; empty if none has.
+
+    A list names several groups, which are joined by commas.
+
+    Args:
+        keys: Names of keys, or paths such as ``doc.category`` into objects.
+        records: The records, in the order of precedence.
+
+    Raises:
+        InvalidInputError: A key has an object as its value.
+    """
+    out = {}
+    for key in keys:
+        found = (_value_at_path(record, key) for record in records)
+        value = next((value for value in found if value is not None), None)
+        parts = value if isinstance(value, list) else [value]
+        if any(isinstance(part, (Mapping, list)) for part in parts):
+            inner = next(iter(parts[0]), "") if isinstance(parts[0], Mapping) else ""
+            example = f"{key}.{inner}" if inner else "doc.category"
+            raise InvalidInputError(
+                f"the key {key!r} to report groups by holds {shown(value)}; name a key of the "
+                f"object, such as {example!r:.80}, or another key"
+            )
+        out[key] = "" if value is None else well_formed(",".join(map(str, parts)))
+    return out
+
+
+def _value_at_path(record: Mapping[str, object], key: str) -> object:
+    """Return the value of a key, or at the end of a path; None if there is none."""
+    value: object = record.get(key)
+    if value is None and "." in key:
+        value = record
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
     return value

@@ -1,33 +1,95 @@
-"""Answers or claims, and scene graphs, for Tri-HE."""
+"""Answers or claims, scene graphs and human scores for Tri-HE."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from hallujudge.metrics.framework.claims import Triplet, TripletError, reference_of, triplet_of
+from hallujudge.metrics.framework.claims import (
+    Triplet,
+    TripletError,
+    reference_of,
+    triplet_of,
+    well_formed,
+)
 from hallujudge.metrics.tri_he import TriHeItem
 
 from ..errors import ArchiveError
-from .human_scores import human_scores
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import IdCheck, numbered, refuse
-from .qa import fields_of, kept, optional_text, text_of
+from .joins import IdCheck, kept, numbered, refuse
+from .json_files import named
 from .records import (
     Record,
     canonical_id,
     choose_key,
-    named,
+    fields_of,
     no_records,
+    optional_text,
     read_records,
     shown,
-    well_formed,
+    text_of,
 )
-from .tables import structured
+from .table_files import structured
 
-__all__ = ["READERS", "read_tri_he"]
+_USUAL_SCORE_KEYS = ("human_score", "human_scores")
+_MAX_ANNOTATORS = 1000
+# Far above any real scale. Squares of larger numbers would overflow a float in correlations.
+_MAX_SCORE = 1e9
+
+
+def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
+    """Return the human scores of a record, one for each annotator.
+
+    A key holds a number, or several in a list, or by annotator in an object; null means no score.
+
+    Args:
+        record: The record.
+        keys: The keys; empty for the usual ones, which a record may lack.
+
+    Raises:
+        ArchiveError: A named key is missing, or a value is not a number.
+    """
+    if missing := [key for key in keys if key not in record.values]:
+        raise ArchiveError(
+            f"{record.place}: no key {missing[0]!r} for human scores; found "
+            f"{', '.join(sorted(record.values))}. Write null for an annotator without a score"
+        )
+    found = tuple(
+        _score_of(value, f"{record.place}, {key}")
+        for key in keys or _USUAL_SCORE_KEYS
+        for value in _given_scores(record.values.get(key))
+        if value is not None
+    )
+    if len(found) > _MAX_ANNOTATORS:
+        raise ArchiveError(
+            f"{record.place}: {len(found)} human scores; give at most {_MAX_ANNOTATORS}"
+        )
+    return found
+
+
+def _given_scores(given: object) -> Iterable[object]:
+    value = structured(given)
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+def _score_of(value: object, place: str) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if abs(number) <= _MAX_SCORE:
+            return number
+    raise ArchiveError(
+        f"{place}: {value!r:.60} is not a score; give a number from {-_MAX_SCORE:g} to "
+        f"{_MAX_SCORE:g}, or null"
+    )
+
 
 _ID_KEYS = ("image_id", "id", "image")
 _TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption")

@@ -19,8 +19,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import Faults
 from .json_files import read_values
-from .qa import fields_of, text_of
-from .records import Record, choose_key, read_records
+from .records import Record, choose_key, fields_of, read_records, text_of
 
 __all__ = ["READERS", "read_video_hallucer"]
 

@@ -6,23 +6,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.vidhal import VidhalItem
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import numbered, refuse
-from .qa import JoinCheck, answers_of, fields_of, kept, optional_text, read_mapping, text_of
+from .joins import JoinCheck, answers_of, kept, numbered, read_mapping, refuse
+from .json_files import named
 from .records import (
     Record,
     canonical_id,
     choose_key,
-    named,
+    fields_of,
     no_records,
+    optional_text,
     read_records,
     shown,
-    well_formed,
+    text_of,
 )
-from .tables import structured
+from .table_files import structured
 
 __all__ = ["READERS", "read_vidhal"]
 

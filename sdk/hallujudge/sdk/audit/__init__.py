@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .audit import HARNESSES, audit
-from .result import Audit
-from .values import AuditOptions, Cause, ItemShare, Printed, Row, ScoreAudit
+from .waterfall import Audit, AuditOptions, Cause, ItemShare, Printed, Row, ScoreAudit
 
 __all__ = [
     "HARNESSES",

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from hallujudge.metrics import Outcome
 from hallujudge.metrics.chair import ChairMetric
 
-from ..archives.layouts.reader import mapping_at
+from ..archives.layouts.archive_reader import mapping_at
 from ..archives.records import Record
 from ..errors import ArchiveError
-from .scored import Scored, statistics_of
-from .values import AuditOptions, Row
-from .waterfall import Counts, Ratio, Stage
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
 
 __all__ = ["RATIOS", "counted"]
 

@@ -10,12 +10,10 @@ from hallujudge.metrics import Outcome
 from hallujudge.metrics.pope import PopeMetric
 
 from ..archives.formats import read_format
-from ..archives.layouts.reader import mapping_at
-from ..archives.pope.questions import LABEL_KEYS, categorised, label_of
+from ..archives.layouts.archive_reader import mapping_at
+from ..archives.pope import LABEL_KEYS, categorised, label_of
 from ..archives.records import Record, read_records
-from .scored import Scored, statistics_of
-from .values import AuditOptions, Row
-from .waterfall import Counts, Ratio, Stage
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
 
 __all__ = ["PARSERS", "RATIOS", "counted"]
 

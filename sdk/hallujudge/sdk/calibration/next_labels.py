@@ -17,9 +17,9 @@ from ..labels import (
     read_labels,
     read_plan,
 )
-from ..labels.planning import By
+from ..labels.label_plans import By
+from ..labels.verdicts import read_verdicts
 from ..runs.read import StoredRun, read_run
-from ..verdicts import read_verdicts
 from .stored import LABELS, labels_text
 
 __all__ = ["AddedLabels", "add_labels", "next_plan"]

@@ -10,10 +10,9 @@ import numpy as np
 
 from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims, effects_of
 
-from ..labels.matching import MatchedLabels
-from ..labels.planning import By, LabelPlan, Unit, units_of
-from ..verdicts import DecidedItem
-from ..verdicts.read import divisor
+from ..labels.human_labels import MatchedLabels
+from ..labels.label_plans import By, LabelPlan, Unit, units_of
+from ..labels.verdicts import DecidedItem, divisor
 
 if TYPE_CHECKING:
     from hallujudge.metrics import Metric, ScoreDefinition

@@ -22,7 +22,7 @@ from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 
 from ..labels import MatchedLabels
-from ..verdicts import DecidedItem
+from ..labels.verdicts import DecidedItem
 from .samples import Sample, Sampling
 from .warnings import differs_from_run
 

@@ -95,7 +95,7 @@ def _rows(summary: ArchiveSummary) -> Iterator[tuple[str, str]]:
 
 
 def _layout(summary: ArchiveSummary) -> str:
-    from ..archives.records import named
+    from ..archives.json_files import named
 
     keys = named(summary.why)
     if not summary.layout:

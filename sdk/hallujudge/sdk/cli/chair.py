@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..archives import InputOptions
-from ..archives.coco import read_coco
+from ..archives.chair_references import read_coco
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import ExitCode, build_app, score_app

@@ -14,7 +14,7 @@ from .panels import examples, input_option, output_option
 
 if TYPE_CHECKING:
     from ..labels import LabelPlan
-    from ..labels.planning import By
+    from ..labels.label_plans import By
 
 __all__: list[str] = []
 
@@ -130,10 +130,10 @@ def _sheet(made: LabelPlan, run: Path) -> str:
     import csv
     import io
 
+    from ..labels.verdicts import read_verdicts
     from ..report.spreadsheets import csv_cell
     from ..report.text import cut
     from ..runs.read import read_run
-    from ..verdicts import read_verdicts
 
     items = {item.id: item for item in read_verdicts(read_run(run))}
     out = io.StringIO()

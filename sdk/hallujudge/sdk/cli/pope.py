@@ -12,7 +12,7 @@ import typer
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 
 from ..archives import InputOptions
-from ..archives.qa import read_mapping
+from ..archives.joins import read_mapping
 from ..errors import ArchiveError, InvalidInputError
 from ..score_run import ScoreRun
 from .app import ExitCode, build_app, score_app

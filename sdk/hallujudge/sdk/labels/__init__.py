@@ -1,11 +1,17 @@
-"""Human labels: values, files, what to label next."""
+"""Human labels, plans of what to label next, and the verdicts that labels are compared with."""
 
 from __future__ import annotations
 
-from .matching import MatchedLabels, match_labels, matched_labels
-from .planning import LabelPlan, plan_labels, read_plan
-from .readers import FoundLabels, find_labels, read_labels
-from .values import Label
+from .human_labels import (
+    FoundLabels,
+    Label,
+    MatchedLabels,
+    find_labels,
+    match_labels,
+    matched_labels,
+    read_labels,
+)
+from .label_plans import LabelPlan, plan_labels, read_plan
 
 __all__ = [
     "FoundLabels",

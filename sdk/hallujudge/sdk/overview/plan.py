@@ -9,14 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..archives.found_files import FoundFile, found_files
+from ..archives.found_files import FoundFile, found_files, is_url
 from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import reads_folder
-from ..archives.remote_files import is_url
 from ..errors import ArchiveError
-from .result import LeftOut
 
-__all__ = ["Plan", "PlannedRun", "plan_of"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """An archive that was not scored."""
+
+    archive: str
+    """The archive."""
+    reason: str
+    """Why it was not scored, and what to do."""
+    command: str = ""
+    """Command that scores it alone, if there is one."""
+
 
 _UNSAFE = re.compile(r"[^\w.+-]+")
 _MAX_NAME_CHARS = 100

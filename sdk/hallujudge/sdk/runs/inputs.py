@@ -13,9 +13,8 @@ from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.results import JsonValue
 
-from ..archives.found_files import found_files, is_pattern
+from ..archives.found_files import copy_of, found_files, is_pattern, is_url, origin_of, public_url
 from ..archives.inputs import InputOptions
-from ..archives.remote_files import copy_of, is_url, origin_of, public_url
 from ..backends.base import header_of
 from ..errors import ArchiveError
 from .manifest import Manifest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.engine.streams import ordered_map
 
-from ..archives.spreading import spread_by
+from ..archives.inputs import spread_by
 from ..errors import InternalError
 from .groups import ATTEMPTS, Group, died, groups_of
 from .parts import Part

@@ -14,7 +14,7 @@ import pytest
 from support.process_tasks import DeadlyReader
 
 from hallujudge.sdk import Client, RunFolder, ScoreRun
-from hallujudge.sdk.archives.spreading import spans_of, spread_by
+from hallujudge.sdk.archives.inputs import spans_of, spread_by
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.pool import PoolParts
 from hallujudge.sdk.runs.worker import WorkerSettings

@@ -17,7 +17,8 @@ from openpyxl import Workbook
 from support.archive_samples import QUESTION_LAYOUTS, QUESTIONS, write_lines
 
 from hallujudge.sdk import InputOptions
-from hallujudge.sdk.archives import json_files, local_files, read_items, tables
+from hallujudge.sdk.archives import json_files, local_files, read_items
+from hallujudge.sdk.archives import table_files as tables
 from hallujudge.sdk.errors import ArchiveError, HallujudgeError, MissingExtraError
 
 ROW = {"question_id": 1, "response": "Yes", "label": "yes"}

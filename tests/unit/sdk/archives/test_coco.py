@@ -10,7 +10,7 @@ import pytest
 from support.running import assert_refused, here
 
 from hallujudge.sdk import read_items
-from hallujudge.sdk.archives.coco import coco_number, read_coco
+from hallujudge.sdk.archives.chair_references import coco_number, read_coco
 from hallujudge.sdk.errors import ArchiveError
 
 IMAGES = [{"id": 40468, "file_name": "COCO_val2014_000000040468.jpg"}, {"id": 7}, {"id": 8}]

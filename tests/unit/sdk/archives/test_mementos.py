@@ -10,7 +10,7 @@ import pytest
 
 from hallujudge.metrics.mementos import MementosItem
 from hallujudge.sdk.archives import InputOptions, read_items
-from hallujudge.sdk.archives.keyword_text import parse_keyword_text
+from hallujudge.sdk.archives.mementos import parse_keyword_text
 from hallujudge.sdk.errors import ArchiveError
 
 LISTS: dict[str, Any] = {

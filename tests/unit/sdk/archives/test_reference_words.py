@@ -10,11 +10,11 @@ import pytest
 from support.running import here
 
 from hallujudge.sdk import Client
+from hallujudge.sdk.archives import chair as captions
 from hallujudge.sdk.archives import read_items
-from hallujudge.sdk.archives.chair import captions
-from hallujudge.sdk.archives.chair.references import Objects, read_objects
+from hallujudge.sdk.archives.chair_references import Objects, read_objects
 from hallujudge.sdk.archives.inputs import CheckedArchive, References
-from hallujudge.sdk.archives.records import Mark, Marks
+from hallujudge.sdk.archives.json_files import Mark, Marks
 from hallujudge.sdk.errors import ArchiveError
 
 NAMES = ["dog", "couch", "gyroscope", "quasar", "axolotl", "yurt", "zither", "dirigible"]

@@ -12,10 +12,15 @@ import pytest
 
 from hallujudge.sdk import InputOptions
 from hallujudge.sdk.archives import read_items
-from hallujudge.sdk.archives.inputs import CheckedSlice, ItemSource, SliceReader
+from hallujudge.sdk.archives.inputs import (
+    CheckedSlice,
+    ItemSource,
+    SliceReader,
+    spans_of,
+    spread_by,
+)
 from hallujudge.sdk.archives.json_files import read_values
 from hallujudge.sdk.archives.json_lines import Span
-from hallujudge.sdk.archives.spreading import spans_of, spread_by
 from hallujudge.sdk.errors import ArchiveError
 
 COUNT = 1300

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hallujudge.sdk.labels import Label, MatchedLabels, match_labels
-from hallujudge.sdk.verdicts import DecidedClaim, DecidedItem
+from hallujudge.sdk.labels.verdicts import DecidedClaim, DecidedItem
 
 ITEM = DecidedItem(
     id="1",

@@ -9,7 +9,7 @@ import pytest
 
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.labels import Label, find_labels, read_labels
-from hallujudge.sdk.verdicts import DecidedItem
+from hallujudge.sdk.labels.verdicts import DecidedItem
 
 
 def written(path: Path, *lines: object) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hallujudge.sdk import BatchResult, Client, InputOptions, ScoreRun
-from hallujudge.sdk.archives.chair import captions
+from hallujudge.sdk.archives import chair as captions
 from hallujudge.sdk.archives.records import RecordBatch, read_record_batches
 from hallujudge.sdk.runs.resumed import checked_archive, items_of
 

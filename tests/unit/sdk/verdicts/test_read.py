@@ -13,8 +13,8 @@ from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import calibrate_items
 from hallujudge.sdk.calibration.samples import sampling_of
 from hallujudge.sdk.labels import Label, match_labels
+from hallujudge.sdk.labels.verdicts import KINDS, DecidedItem, read_verdicts
 from hallujudge.sdk.runs import read_run
-from hallujudge.sdk.verdicts import KINDS, DecidedItem, read_verdicts
 
 CASES: dict[str, dict[str, Any]] = {
     "chair, mentions": {**RUNS["chair"](), "metric": "chair"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.sdk.verdicts.tri_he import claims_of
+from hallujudge.sdk.labels.verdicts import answer_claims
 
 
 @pytest.mark.parametrize(
@@ -27,5 +27,5 @@ def test_margins_say_how_sure_a_judge_is(
         "margin": margin,
         "judge": judge,
     }
-    [found] = claims_of({"claims": [claim]}, {})
+    [found] = answer_claims({"claims": [claim]}, {})
     assert found.margin == sure

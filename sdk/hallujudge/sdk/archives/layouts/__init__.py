@@ -1,6 +1,86 @@
-"""Archive readers by tool: each recognises a layout by its keys and reads it."""
+"""Archive layouts of other tools: the built-in readers and those that other packages register."""
 
-from .reader import ArchiveReader, converting
-from .registry import archive_readers, recognised
+from __future__ import annotations
 
-__all__ = ["ArchiveReader", "archive_readers", "converting", "recognised"]
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+
+from ...errors import ArchiveError
+from ..json_files import named
+from . import benchmarks, vlmevalkit
+from . import benchmarks as chair_outputs
+from . import harnesses as harness
+from . import harnesses as inspect_ai
+from . import harnesses as lmms_eval
+from .archive_reader import ArchiveReader, converting
+
+__all__ = [
+    "ArchiveReader",
+    "archive_readers",
+    "converting",
+    "recognised",
+]
+
+
+_ENTRY_POINTS = "hallujudge.archive_readers"
+# The most specific layouts come first.
+_BUILT_IN = (
+    *lmms_eval.LMMS_EVAL_READERS,
+    *harness.LM_EVAL_READERS,
+    *inspect_ai.INSPECT_AI_READERS,
+    *vlmevalkit.READERS,
+    *chair_outputs.CHAIR_SCRIPT_READERS,
+    *benchmarks.READERS,
+)
+
+
+@cache
+def archive_readers() -> tuple[ArchiveReader, ...]:
+    """Return all archive readers in the order in which they are tried.
+
+    Raises:
+        ArchiveError: A registered reader can't be loaded.
+    """
+    return (*_registered(), *_BUILT_IN)
+
+
+def _registered() -> Iterator[ArchiveReader]:
+    for entry in sorted(entry_points(group=_ENTRY_POINTS), key=lambda entry: entry.name):
+        try:
+            found = entry.load()
+        except Exception as err:
+            raise ArchiveError(
+                f"the archive reader {entry.name} ({entry.value}) can't be loaded: {err}. Update "
+                "or uninstall the package that registers it"
+            ) from err
+        yield from _readers_of(found, entry.name)
+
+
+def _readers_of(found: object, name: str) -> Iterator[ArchiveReader]:
+    readers = list(found) if isinstance(found, Iterable) else [found]
+    for reader in readers:
+        if not isinstance(reader, ArchiveReader):
+            raise ArchiveError(
+                f"the archive reader {name} is {type(reader).__name__}, not an ArchiveReader or a "
+                "list of them; correct the entry point"
+            )
+        yield reader
+
+
+def recognised(values: Mapping[str, object]) -> ArchiveReader | None:
+    """Return the reader of a record; None if its layout is not known."""
+    return next((reader for reader in archive_readers() if _recognises(reader, values)), None)
+
+
+def _recognises(reader: ArchiveReader, values: Mapping[str, object]) -> bool:
+    """Return whether a reader recognises a record; that of another package may fail."""
+    try:
+        return reader.recognises(values)
+    except Exception as err:
+        problem = f"{type(err).__name__}: {err}".rstrip(": ")
+        raise ArchiveError(
+            f"the archive reader of {reader.name} failed to look at a record with the keys "
+            f"{named(sorted(values))} ({problem:.200}). Correct its function matches, or uninstall "
+            "the package that registers it"
+        ) from err

@@ -1,13 +1,14 @@
-"""Files of benchmarks and their released scripts, which the metrics' own readers read."""
+"""Files of benchmarks and of their released scripts.
+
+Such as captions and outputs of the CHAIR scripts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from .reader import ArchiveReader, converting, mapping_at, yes_or_no
-
-__all__ = ["READERS"]
+from .archive_reader import ArchiveReader, converting, mapping_at, yes_or_no
 
 _OBJECTS = "-R objects.json"
 
@@ -355,3 +356,42 @@ READERS = (
 
 def _asks(values: Mapping[str, object]) -> bool:
     return _asks_yes_or_no({"text": values.get("answer"), "prompt": values.get("question")})
+
+
+def _script_sentence(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a caption of a script's output, with the objects that it was compared with."""
+    return {
+        "id": values.get("image_id"),
+        "image_id": values.get("image_id"),
+        "response": values.get("caption"),
+        "reference_objects": values.get("mscoco_gt_words"),
+    }
+
+
+def _has_caption_scores(values: Mapping[str, object]) -> bool:
+    return bool({"CIDEr", "METEOR", "SPICE", "ROUGE_L", "Bleu_1"} & values.keys())
+
+
+CHAIR_SCRIPT_READERS = (
+    ArchiveReader(
+        name="an output of a CHAIR script, with captions and reference objects",
+        keys=("image_id", "caption", "mscoco_gt_words"),
+        metrics=("chair",),
+        convert=converting(_script_sentence),
+    ),
+    ArchiveReader(
+        name="an output of a CHAIR script, with captions but without reference objects",
+        keys=("image_id", "caption", "mscoco_hallucinated_words"),
+        metrics=("chair",),
+        convert=converting(_script_sentence),
+        arguments="-R objects.json",
+    ),
+    ArchiveReader(
+        name="captions with scores of a caption metric (imgToEval)",
+        keys=("image_id", "caption"),
+        matches=_has_caption_scores,
+        metrics=("chair",),
+        fields={"id": "image_id", "response": "caption"},
+        arguments="-R objects.json",
+    ),
+)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .reader import ArchiveReader, converting, yes_or_no
+from .archive_reader import ArchiveReader, converting, yes_or_no
 
 __all__ = ["READERS"]
 

@@ -1,4 +1,8 @@
-"""Agreement of a run's judge with the judgements that came with its items."""
+"""Agreement of a run's verdicts with the judgements that came with its items.
+
+HallusionBench's archives carry correctness labels, EventHallusion's carry judgements of
+descriptions.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,9 @@ from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
 
 from ..archives.records import Record
 from ..errors import ArchiveError
-from .runs import Run
-from .values import AnalysisTable, Cell
+from .analyzed_run import AnalysisOptions, AnalysisTable, Cell, Run
 
-__all__ = ["Verdicts", "agreement_tables", "evidence_of"]
-
-_ALL = "all"
+_ALL_ITEMS = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ def agreement_tables(
     Raises:
         ArchiveError: A line of items.jsonl is not one that the metric writes.
     """
-    pairs: dict[str, list[JudgedTwice]] = {_ALL: []}
+    pairs: dict[str, list[JudgedTwice]] = {_ALL_ITEMS: []}
     items = 0
     for record in run.scored():
         items += 1
@@ -49,16 +50,16 @@ def agreement_tables(
         if found.judge is None or found.given is None:
             continue
         pair = JudgedTwice(str(record.values.get("group_id")), found.given, found.judge)
-        for name in (_ALL, _field(record, field)):
+        for name in (_ALL_ITEMS, _field(record, field)):
             pairs.setdefault(name, []).append(pair)
-    compared = len(pairs[_ALL])
+    compared = len(pairs[_ALL_ITEMS])
     if not compared:
         return [], ["no agreement: no item has both a verdict of this run and a given judgement"]
     left_out = (
         f"{items - compared} of {items} scored items lack one of the verdicts and are left out"
     )
     notes = [f"agreement with given judgements: {left_out}"] if compared < items else []
-    groups = {name: pairs[name] for name in (_ALL, *sorted(pairs.keys() - {_ALL}))}
+    groups = {name: pairs[name] for name in (_ALL_ITEMS, *sorted(pairs.keys() - {_ALL_ITEMS}))}
     return [_kappas(field, groups), _counts(field, groups)], notes
 
 
@@ -115,3 +116,49 @@ def evidence_of(record: Record, key: str) -> Mapping[str, object]:
     if not isinstance(evidence, Mapping) or (evidence and key not in evidence):
         raise ArchiveError(f"{record.place}: no {key!r} in the evidence; score the run again")
     return evidence
+
+
+_WORDS = {0: "wrong", 1: "right", 2: "unclear"}
+
+
+def hallusion_bench_tables(
+    run: Run,
+    options: AnalysisOptions,  # noqa: ARG001  # none concerns this metric
+) -> tuple[list[AnalysisTable], list[str]]:
+    """Return the agreement of a HallusionBench run's verdicts with the labels of its answers.
+
+    Raises:
+        ArchiveError: A line of items.jsonl is not one that a HallusionBench run writes.
+    """
+    return agreement_tables(run, "category", _correctness_verdicts)
+
+
+def _correctness_verdicts(record: Record) -> Verdicts:
+    # The evidence of an item that counts in no score is empty.
+    evidence = evidence_of(record, "correctness")
+    ours, given = evidence.get("correctness"), evidence.get("given")
+    return Verdicts(
+        judge=_WORDS.get(ours) if isinstance(ours, int) else None,
+        given=_WORDS.get(given) if isinstance(given, int) else None,
+    )
+
+
+def event_hallusion_tables(
+    run: Run,
+    options: AnalysisOptions,  # noqa: ARG001  # none concerns this metric
+) -> tuple[list[AnalysisTable], list[str]]:
+    """Return the agreement of an EventHallusion run's judge with the archive's judgements.
+
+    Raises:
+        ArchiveError: A line of items.jsonl is not one that an EventHallusion run writes.
+    """
+    return agreement_tables(run, "split", _description_verdicts)
+
+
+def _description_verdicts(record: Record) -> Verdicts:
+    evidence = evidence_of(record, "judgement")
+    ours, given = evidence.get("judgement"), evidence.get("given")
+    return Verdicts(
+        judge=ours if isinstance(ours, str) else None,
+        given=given if isinstance(given, str) else None,
+    )

@@ -1,17 +1,43 @@
-"""A finished run, from its files or its results."""
+"""A finished run, the options of its analyses and their tables."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from hallujudge.metrics import ItemResult, Outcome, Report
 
 from ..archives.records import Record, read_records
-from ..errors import ArchiveError
+from ..errors import ArchiveError, InvalidInputError
 
-__all__ = ["Run"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisOptions:
+    """Settings of the analyses; each is read by one metric's analyses."""
+
+    words: tuple[int, ...] = ()
+    """Tri-HE's trend: word counts. Empty for steps of ten up to the last claim."""
+    share: float = 0.2
+    """Tri-HE's frequent pairs: the share of object pairs that counts as frequent."""
+    companions: int = 5
+    """Mementos: how many companions of a behaviour count as usual."""
+    behavior_graphs: Mapping[str, str] = field(default_factory=dict)
+    """Mementos: domain -> graph that maps behaviours to roots, a shipped name or a file; the
+    empty domain is any other. Empty for the shipped graphs, as in scoring."""
+
+    def __post_init__(self) -> None:
+        if any(number < 1 for number in self.words):
+            raise InvalidInputError(f"words are {list(self.words)}; give whole numbers above 0")
+        if not 0 < self.share <= 1:
+            raise InvalidInputError(
+                f"the share of pairs is {self.share}; give a number above 0 and at most 1"
+            )
+        if self.companions < 1:
+            raise InvalidInputError(f"companions are {self.companions}; give at least 1")
+
 
 _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
@@ -110,3 +136,63 @@ class Run:
                 f"{self.name}: {count} items, but the report covers {self.items}; score again, "
                 "or pass the items of this report"
             )
+
+
+Cell: TypeAlias = str | int | float | None
+"""A value of a table; None if it is undefined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisTable:
+    """One analysis."""
+
+    name: str
+    """The table's name, such as ``trend``."""
+    source: str
+    """Table or figure of the paper, or a note that the analysis is ours."""
+    rows: tuple[Mapping[str, Cell], ...]
+    """Rows with the same keys in the same order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """The analyses of one run."""
+
+    metric: str
+    """The run's metric."""
+    variant: str
+    """Its variant."""
+    signature: str
+    """The signature of the run's scores."""
+    tables: tuple[AnalysisTable, ...]
+    """The analyses that the run's items allow, as tables."""
+    notes: tuple[str, ...] = ()
+    """Reasons for missing or partial analyses."""
+
+    def __getitem__(self, name: str) -> AnalysisTable:
+        """Return the table with a name.
+
+        Raises:
+            KeyError: No table has that name.
+        """
+        for table in self.tables:
+            if table.name == name:
+                return table
+        raise KeyError(name)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the content of ``analysis.json``."""
+        return {
+            "metric": self.metric,
+            "variant": self.variant,
+            "signature": self.signature,
+            "analyses": {
+                table.name: {"source": table.source, "rows": [dict(row) for row in table.rows]}
+                for table in self.tables
+            },
+            "notes": list(self.notes),
+        }
+
+    def to_text(self) -> str:
+        """Return the content of ``analysis.json`` as text that ends with a line feed."""
+        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -10,40 +10,38 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from hallujudge.metrics import ChairItem
+from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.framework.fast_values import makers_of
 
-from ...errors import ArchiveError
-from ..coco import coco_number
-from ..inputs import (
+from ..errors import ArchiveError
+from .chair_references import ID_KEYS, OBJECT_KEYS, Objects, coco_number, read_objects, shared_names
+from .inputs import (
     CheckedArchive,
+    CheckedReader,
     CheckedSlice,
     InputOptions,
     ItemSlices,
     ItemSource,
+    Reader,
     References,
     Responses,
+    spans_of,
+    spread,
 )
-from ..joins import IdCheck, IdMap, numbered, refuse
-from ..qa import fields_of, kept
-from ..records import (
-    Mark,
-    Marks,
+from .joins import IdCheck, IdMap, kept, numbered, refuse
+from .json_files import Mark, Marks, named
+from .records import (
     Record,
     RecordBatch,
     canonical_id,
     choose_key,
-    named,
+    fields_of,
     no_records,
     not_a_text,
     read_record_batches,
     read_records,
     response_value,
-    well_formed,
 )
-from ..spreading import spans_of, spread
-from .references import ID_KEYS, OBJECT_KEYS, Objects, read_objects, shared_names
-
-__all__ = ["read_chair", "read_checked"]
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _items = makers_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
@@ -447,3 +445,9 @@ class _CaptionReader:
             given = _Given(self.references)
             self.captions = _Archive(self.responses, given, self.options, self.group_by)
         return self.captions
+
+
+READERS: Mapping[str, Reader] = {"chair": read_chair}
+"""Metric -> its archive reader."""
+CHECKED_READERS: Mapping[str, CheckedReader] = {"chair": read_checked}
+"""Metric -> the reader of archives that were checked before."""

@@ -1,4 +1,4 @@
-"""An archive reader: what a layout is recognised by, and how its records are read."""
+"""An archive reader: the keys that identify a layout, and how its records are read."""
 
 from __future__ import annotations
 
@@ -10,16 +10,6 @@ from typing import TypeAlias
 
 from ...errors import ArchiveError, HallujudgeError
 from ..records import Record
-
-__all__ = [
-    "ArchiveReader",
-    "Convert",
-    "converting",
-    "first_text",
-    "mapping_at",
-    "only_label",
-    "yes_or_no",
-]
 
 Convert: TypeAlias = "Callable[[Iterator[Record]], Iterator[Record]]"
 """Turns the raw records of an archive into records with the common keys."""

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ArchiveError, MissingExtraError
+from .json_files import named
 from .local_files import read_bytes, suffix_of
-from .records import Record, named
-
-__all__ = ["decoded", "read_csv", "read_frame", "read_xlsx", "structured"]
+from .records import Record
 
 _MAX_ROWS = 1_048_576
 MAX_UNPACKED_BYTES = 1 << 29

@@ -15,18 +15,7 @@ from hallujudge.metrics.calibration.label_sampling import allocate, drawn_places
 
 from ..archives.json_files import read_json
 from ..errors import ArchiveError, InvalidInputError
-from ..verdicts import DecidedItem
-
-__all__ = [
-    "Gain",
-    "LabelPlan",
-    "PlanStratum",
-    "PlannedUnit",
-    "Unit",
-    "plan_labels",
-    "read_plan",
-    "units_of",
-]
+from .verdicts import DecidedItem
 
 By: TypeAlias = Literal["claim", "item"]
 

@@ -1,0 +1,345 @@
+"""Sample files of evaluation harnesses: lmms-eval, lm-evaluation-harness and Inspect AI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..records import Record
+from .archive_reader import ArchiveReader, converting, first_text, mapping_at, only_label, yes_or_no
+
+_POPE_SCORES = (
+    "pope_accuracy",
+    "pope_precision",
+    "pope_recall",
+    "pope_f1_score",
+    "pope_yes_ratio",
+)
+_CHAIR_SCORES = ("coco_cap_chair_i", "coco_cap_chair_s", "coco_cap_chair_recall")
+_AMBER_SCORES = ("amber_chair", "amber_cover", "amber_hal", "amber_cog")
+_HALLUSION_BENCH_SCORES = ("aAcc", "fAcc", "qAcc")
+
+
+def _score(values: Mapping[str, object], names: tuple[str, ...]) -> Mapping[str, object]:
+    """Return the value of the first score that holds the sample's own data."""
+    return next((inner for name in names if (inner := mapping_at(values, name))), {})
+
+
+def _lmms_response(values: Mapping[str, object]) -> object:
+    """Return the response; the raw ones are left out where they equal the filtered ones."""
+    for key in ("filtered_resps", "resps"):
+        if (found := first_text(values.get(key))) is not None:
+            return found
+    return None
+
+
+def _lmms_prompt(values: Mapping[str, object]) -> object:
+    prompt = first_text(values.get("input", values.get("arguments")))
+    return prompt if isinstance(prompt, str) else None
+
+
+def _lmms_image(doc: Mapping[str, object]) -> object:
+    named = (doc.get(key) for key in ("image_source", "image_id", "image", "image_path"))
+    return next((name for name in named if isinstance(name, (str, int))), None)
+
+
+def _pope(values: Mapping[str, object]) -> Mapping[str, object]:
+    score, doc = _score(values, _POPE_SCORES), mapping_at(values, "doc")
+    response = _lmms_response(values)
+    label = score.get("ground_truth", doc.get("answer"))
+    return {
+        "id": values.get("doc_id", score.get("question_id")),
+        "question_id": score.get("question_id", doc.get("question_id")),
+        "response": score.get("prediction") if response is None else response,
+        "label": only_label(values.get("target")) if label is None else label,
+        "question": doc.get("question", _lmms_prompt(values)),
+        "image": _lmms_image(doc),
+        "category": doc.get("category"),
+    }
+
+
+def _chair(values: Mapping[str, object]) -> Mapping[str, object]:
+    score = _score(values, _CHAIR_SCORES)
+    return {
+        "id": score.get("image_id"),
+        "image_id": score.get("image_id"),
+        "response": _lmms_response(values),
+        "reference_objects": score.get("answer"),
+    }
+
+
+def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
+    score = _score(values, _HALLUSION_BENCH_SCORES)
+    response = _lmms_response(values)
+    given = score.get("model_prediction") if response is None else response
+    return {**mapping_at(values, "doc"), **score, "response": given}
+
+
+def _amber(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return an AMBER sample; without ``doc`` its id is its position, as in the benchmark.
+
+    The counters tell how many objects the image has, so that the metric's reader can check the id.
+    """
+    doc, counters = mapping_at(values, "doc"), _score(values, _AMBER_SCORES)
+    number = values.get("doc_id")
+    position = number + 1 if isinstance(number, int) else None
+    return {
+        "id": doc.get("id", doc.get("question_id", position)),
+        "response": _lmms_response(values),
+        "type": doc.get("task_type", doc.get("type")),
+        "truth": doc.get("truth"),
+        "hallu": doc.get("hallu"),
+        "truth_count": _whole(counters.get("safe_cover_num")),
+        "hallu_count": _whole(counters.get("hallu_cover_num")),
+    }
+
+
+def _whole(value: object) -> int | None:
+    """Return a counter; the tool starts some at 0.001 to avoid division by zero."""
+    return round(value) if isinstance(value, (int, float)) else None
+
+
+def _general(values: Mapping[str, object]) -> Mapping[str, object]:
+    doc = mapping_at(values, "doc")
+    return {
+        **doc,
+        "id": values.get("doc_id"),
+        "response": _lmms_response(values),
+        "label": only_label(values.get("target")),
+        "question": doc.get("question", _lmms_prompt(values)),
+        "image": _lmms_image(doc),
+    }
+
+
+def _lmms_sample(
+    task: str, score: str, convert: object, *metrics: str, **more: object
+) -> ArchiveReader:
+    return ArchiveReader(
+        name=f"an lmms-eval sample file of task {task}",
+        keys=("doc_id", score),
+        matches=lambda values: isinstance(values.get(score), Mapping),
+        metrics=metrics,
+        convert=converting(convert),  # type: ignore[arg-type]  # functions of this module
+        **more,  # type: ignore[arg-type]  # fields of the reader
+    )
+
+
+LMMS_EVAL_READERS = (
+    *(_lmms_sample("POPE", name, _pope, "pope") for name in _POPE_SCORES),
+    *(_lmms_sample("CHAIR", name, _chair, "chair") for name in _CHAIR_SCORES),
+    *(
+        _lmms_sample(
+            "AMBER",
+            name,
+            _amber,
+            "amber",
+            arguments="-R annotations.json --associations relation.json "
+            "--safe-words safe_words.txt",
+        )
+        for name in _AMBER_SCORES
+    ),
+    *(
+        _lmms_sample("HallusionBench", name, _hallusion_bench, "hallusion-bench", fields={"id": ""})
+        for name in _HALLUSION_BENCH_SCORES
+    ),
+    ArchiveReader(
+        name="an lmms-eval sample file with yes/no labels",
+        keys=("doc_id", "target"),
+        matches=lambda values: (
+            yes_or_no(only_label(values.get("target")))
+            and ("filtered_resps" in values or "resps" in values)
+            and "filter" not in values
+        ),
+        metrics=("pope",),
+        any_metric=True,
+        only_labels=True,
+        convert=converting(_general),
+    ),
+    ArchiveReader(
+        name="an lmms-eval sample file",
+        keys=("doc_id", "target"),
+        matches=lambda values: (
+            ("filtered_resps" in values or "resps" in values) and "filter" not in values
+        ),
+        any_metric=True,
+        convert=converting(_general),
+        remedy="name a metric that scores its answers, and give its references with references=…",
+    ),
+    ArchiveReader(
+        name="a summary of an lmms-eval or lm-evaluation-harness run, which has no responses",
+        keys=("results", "versions"),
+        remedy="give its sample files, which --log_samples writes",
+        role="companion",
+    ),
+    ArchiveReader(
+        name="a summary of an lmms-eval or lm-evaluation-harness run, which has no responses",
+        keys=("results", "configs"),
+        remedy="give its sample files, which --log_samples writes",
+        role="companion",
+    ),
+)
+
+
+# What a filter by a regular expression writes where the expression does not match.
+_NO_MATCH = "[invalid]"
+
+
+def _lm_eval_records(records: Iterator[Record]) -> Iterator[Record]:
+    """Yield the samples of the first filter: each filter repeats all samples."""
+    wanted: object = None
+    for position, record in enumerate(records):
+        values = record.values
+        if position == 0:
+            wanted = values.get("filter")
+        if values.get("filter") == wanted:
+            yield record._replace(values={**values, "response": None, **_lm_eval_common(values)})
+
+
+def _lm_eval_common(values: Mapping[str, object]) -> dict[str, object]:
+    doc = mapping_at(values, "doc")
+    first = mapping_at(mapping_at(values, "arguments"), "gen_args_0")
+    common = {
+        **{key: value for key, value in doc.items() if key not in ("answer", "label")},
+        "id": values.get("doc_id"),
+        "response": _lm_eval_response(values),
+        "label": only_label(values.get("target")),
+        "question": doc.get("question", first.get("arg_0")),
+    }
+    return {key: value for key, value in common.items() if value is not None}
+
+
+def _lm_eval_response(values: Mapping[str, object]) -> object:
+    """Return the filter's response, or the model's own one where the filter found nothing."""
+    found = first_text(values.get("filtered_resps"))
+    return first_text(values.get("resps")) if found in (None, _NO_MATCH) else found
+
+
+_LM_EVAL_KEYS = ("doc_id", "target", "filtered_resps", "filter")
+
+LM_EVAL_READERS = (
+    ArchiveReader(
+        name="an lm-evaluation-harness sample file with yes/no labels",
+        keys=_LM_EVAL_KEYS,
+        matches=lambda values: yes_or_no(only_label(values.get("target"))),
+        metrics=("pope",),
+        any_metric=True,
+        only_labels=True,
+        convert=_lm_eval_records,
+    ),
+    ArchiveReader(
+        name="an lm-evaluation-harness sample file",
+        keys=_LM_EVAL_KEYS,
+        any_metric=True,
+        convert=_lm_eval_records,
+        remedy="name a metric that scores its answers, and give its references with references=…",
+    ),
+)
+
+
+_ATTACHMENT = "attachment://"
+
+
+def _message_text(content: object) -> str | None:
+    """Return a message's text: a plain one, or the text parts of a list of contents."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    parts = [part for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
+    return "".join(str(part.get("text", "")) for part in parts) if parts else None
+
+
+def _inspect_response(output: Mapping[str, object]) -> object:
+    if isinstance(completion := output.get("completion"), str) and completion:
+        return completion
+    choice = first_text(output.get("choices"))
+    message = mapping_at(choice, "message") if isinstance(choice, Mapping) else {}
+    return _message_text(message.get("content"))
+
+
+def _user_question(given: object) -> str | None:
+    """Return the text of the last message of the user."""
+    if not isinstance(given, list):
+        return _message_text(given)
+    asked = [m for m in given if isinstance(m, Mapping) and m.get("role", "user") == "user"]
+    return _message_text(asked[-1].get("content")) if asked else None
+
+
+def _first_image(given: object) -> str | None:
+    """Return the name of the first image; images in the log itself have none."""
+    for message in given if isinstance(given, list) else ():
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for part in content if isinstance(content, list) else ():
+            name = part.get("image") if isinstance(part, Mapping) else None
+            if isinstance(name, str) and not name.startswith("data:"):
+                return name
+    return None
+
+
+def _attached(text: str | None, values: Mapping[str, object]) -> str | None:
+    """Return a text; the log keeps long ones apart and refers to them."""
+    if text is None or not text.startswith(_ATTACHMENT):
+        return text
+    found = mapping_at(values, "attachments").get(text.removeprefix(_ATTACHMENT))
+    return found if isinstance(found, str) and not found.startswith("data:") else None
+
+
+def _inspect_sample(values: Mapping[str, object]) -> Mapping[str, object]:
+    metadata, given = mapping_at(values, "metadata"), values.get("input")
+    identifier, epoch = values.get("id"), values.get("epoch")
+    failed = values.get("error")
+    return {
+        "image": _attached(_first_image(given), values),
+        **metadata,
+        "id": identifier if epoch in (None, 1) else f"{identifier}, epoch {epoch}",
+        # A sample whose run failed has no answer, whatever it got to before.
+        "response": None if failed else _inspect_response(mapping_at(values, "output")),
+        "label": first_text(values.get("target")),
+        "question": _attached(_user_question(given), values),
+    }
+
+
+def _inspect_label(values: Mapping[str, object]) -> object:
+    return first_text(values.get("target"))
+
+
+_INSPECT_KEYS = ("id", "epoch", "input", "target")
+
+
+def _inspect_reader(kind: str, matches: object, *metrics: str, remedy: str = "") -> ArchiveReader:
+    return ArchiveReader(
+        name=f"an Inspect AI log{kind}",
+        keys=_INSPECT_KEYS,
+        matches=matches,  # type: ignore[arg-type]  # functions of this module
+        metrics=metrics,
+        any_metric=True,
+        only_labels="pope" in metrics,
+        convert=converting(_inspect_sample),
+        model_key="output.model",
+        remedy=remedy,
+    )
+
+
+INSPECT_AI_READERS = (
+    _inspect_reader(
+        " with yes/no labels", lambda values: yes_or_no(_inspect_label(values)), "pope"
+    ),
+    _inspect_reader(
+        " with objects of images",
+        lambda values: bool(
+            {"reference_objects", "objects", "gt_objects"} & mapping_at(values, "metadata").keys()
+        ),
+        "chair",
+    ),
+    _inspect_reader(
+        "",
+        lambda _values: True,
+        remedy="name a metric that scores its answers, and give its references with references=…",
+    ),
+    ArchiveReader(
+        name="an Inspect AI log without samples",
+        keys=("version", "status", "eval", "plan"),
+        matches=lambda values: not values.get("samples"),
+        role="companion",
+        remedy="give a log of a run that finished a sample",
+    ),
+)

@@ -1,0 +1,211 @@
+"""Verdicts of a run, read from its items: what human labels agree with or not."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hallujudge.judge_service.errors import fault_of
+from hallujudge.metrics import Outcome
+from hallujudge.metrics.framework.claims import certainty, stated_probability
+from hallujudge.metrics.framework.metric import SOFT, YES
+
+from ..archives.records import Record
+from ..errors import ArchiveError, UnsupportedError
+from ..runs.names import ITEMS
+from ..runs.stored import records_of, result_of
+
+if TYPE_CHECKING:
+    from ..runs.read import StoredRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedClaim:
+    """A claim and its verdict."""
+
+    index: int
+    """Place of the claim in the item's evidence, as the HTML page and labels count."""
+    text: str
+    """The claim in words, as the HTML page shows it."""
+    hallucinated: bool | None
+    """Whether the verdict is that it is hallucinated; None without a verdict."""
+    margin: float | None = None
+    """How sure the judge is; None if unknown. Below 0, a language model found another answer
+    likelier than the one that it was made to choose from."""
+    span: tuple[int, int] | None = None
+    """Place of the claim in the response."""
+    weight: float = 1.0
+    """What the claim adds to its item's column if it is hallucinated."""
+    probability: float | None = None
+    """How likely it is hallucinated, in runs that count probabilities; None: its verdict counts."""
+
+    @property
+    def counted(self) -> float:
+        """Return for how much of a hallucinated claim the run counts it."""
+        return float(self.hallucinated is True) if self.probability is None else self.probability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedItem:
+    """A scored item and the verdicts on its claims."""
+
+    id: str
+    """The item's id."""
+    cluster: str
+    """Its image or video."""
+    statistics: Mapping[str, float]
+    """Its statistics by column."""
+    claims: tuple[DecidedClaim, ...]
+    """Its claims."""
+    fields: Mapping[str, str]
+    """Values that results may be grouped by."""
+    response: str
+    """What the model wrote; empty if the run does not keep it."""
+
+    @property
+    def hallucinated(self) -> bool | None:
+        """Return whether a claim is hallucinated; None without any verdict."""
+        verdicts = [claim.hallucinated for claim in self.claims]
+        if not verdicts:
+            return False
+        return None if all(verdict is None for verdict in verdicts) else True in verdicts
+
+
+KINDS = {"chair": "mention", "tri-he": "claim", "event-hallusion": "description"}
+"""Metrics whose verdicts labels can correct, and what a verdict is on."""
+
+_CLOSE = 1e-6
+
+
+def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
+    """Yield the scored items of a run with their verdicts.
+
+    Raises:
+        UnsupportedError: The run's metric has no verdicts that labels could correct.
+        ArchiveError: A line can't be read.
+    """
+    name = run.report.metric
+    if name not in KINDS:
+        raise UnsupportedError(
+            f"{run.folder}: scores of {name} do not depend on verdicts that labels could correct; "
+            f"give a run of {', '.join(KINDS)}"
+        )
+    claims_of = import_module(f".{name.replace('-', '_')}", __package__).claims_of
+    for record in records_of(run.folder / ITEMS, run.signature):
+        result = result_of(record, run.metric.columns)
+        if result.outcome is Outcome.SCORED:
+            names = (column.name for column in run.metric.columns)
+            statistics = dict(zip(names, map(float, result.statistics), strict=True))
+            try:
+                claims = tuple(claims_of(record.values.get("evidence"), run.report.settings))
+            except (KeyError, TypeError, ValueError) as err:
+                raise ArchiveError(
+                    f"{record.place}: the evidence has no verdicts: {fault_of(err)}; score again"
+                ) from err
+            item = DecidedItem(
+                id=result.id,
+                cluster=result.group_id,
+                statistics=statistics,
+                claims=claims,
+                fields=result.fields,
+                response=_response_text(record.values.get("response")),
+            )
+            _check(item, run, record)
+            yield item
+
+
+def _response_text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _check(item: DecidedItem, run: StoredRun, record: Record) -> None:
+    """Refuse a line whose verdicts do not add up to its statistics."""
+    for column in run.metric.judged:
+        if column.of == "claim":
+            found = math.fsum(
+                claim.weight * (1.0 - claim.counted if column.supported else claim.counted)
+                for claim in item.claims
+                if claim.hallucinated is not None
+            )
+            told = item.statistics[column.column] * divisor(item.statistics, column.divided_by)
+            if not math.isclose(found, told, abs_tol=_CLOSE, rel_tol=_CLOSE):
+                raise ArchiveError(
+                    f"{record.place}: {column.column} is {told:g}, but the verdicts give "
+                    f"{found:g}; the line was changed: score again"
+                )
+
+
+def divisor(statistics: Mapping[str, float], column: str) -> float:
+    """Return what an item's number of hallucinated claims is divided by."""
+    return statistics[column] if column else 1.0
+
+
+def caption_mentions(
+    evidence: Mapping[str, Any], settings: Mapping[str, str]
+) -> Iterator[DecidedClaim]:
+    """Yield the mentions of a caption.
+
+    Args:
+        evidence: The item's evidence.
+        settings: Settings of the run; with ``count: objects``, mentions of one object share its
+            weight.
+    """
+    wrong = {tuple(span) for span in evidence["hallucinated_spans"]}
+    pairs = evidence["mentioned"]
+    times = Counter(name for _, name in pairs)
+    once = settings.get("count") == "objects"
+    spans = evidence["mentioned_spans"]
+    for index, ((word, name), span) in enumerate(zip(pairs, spans, strict=True)):
+        start, end = span
+        yield DecidedClaim(
+            index=index,
+            text=word if word == name else f"{word} → {name}",
+            hallucinated=(start, end) in wrong,
+            span=(int(start), int(end)),
+            weight=1 / times[name] if once else 1.0,
+        )
+
+
+def judged_description(
+    evidence: Mapping[str, Any],
+    settings: Mapping[str, str],
+) -> Iterator[DecidedClaim]:
+    """Yield the description of a video, which the HTML page shows after its questions."""
+    correct = evidence["description_correct"]
+    if correct is not None:
+        margin = evidence.get("margin")
+        right = evidence.get("probability") if settings.get(SOFT) == YES else None
+        yield DecidedClaim(
+            index=len(evidence["answers"]),
+            text="description",
+            hallucinated=not correct,
+            probability=None if right is None else 1.0 - float(right),
+            margin=None if margin is None else float(margin),
+        )
+
+
+_VERDICTS = {"supported": False, "not_supported": True, "unscored": None}
+
+
+def answer_claims(
+    evidence: Mapping[str, Any],
+    settings: Mapping[str, str],
+) -> Iterator[DecidedClaim]:
+    """Yield the claims of an answer."""
+    soft = settings.get(SOFT) == YES
+    for index, claim in enumerate(evidence["claims"]):
+        span, margin = claim.get("span"), claim.get("margin")
+        verdict = _VERDICTS[claim["verdict"]]
+        supported = stated_probability(claim["judge"], claim["score"]) if soft else None
+        yield DecidedClaim(
+            index=index,
+            text=" · ".join(claim["triplet"]),
+            hallucinated=verdict,
+            probability=None if supported is None or verdict is None else 1.0 - supported,
+            margin=None if margin is None else certainty(float(margin), claim["judge"]),
+            span=(int(span[0]), int(span[1])) if span else None,
+        )
